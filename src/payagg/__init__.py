@@ -1,0 +1,1 @@
+"""payagg: a payment aggregator for merchants. `payagg.domain` needs nothing but the standard library."""
