@@ -1,0 +1,117 @@
+"""API keys: their form, what is kept of them and when they are accepted."""
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.machine import Machine
+from payagg.domain.values import Environment
+
+ACTIVE_KEYS_MAX = 5  # per business and environment; interface, Limits
+REVOKED_KEYS_LISTED = 20  # most recent per environment; interface, Limits
+SECRET_BYTES = 24
+PUBLIC_BYTES = 16
+LAST_USED_GRAIN = timedelta(minutes=1)  # lastUsedAt is written at most this often
+SECRET_KEY_NOTE = "Store this secret key now: it is shown once and cannot be recovered."
+INFIX = {Environment.SANDBOX: "sand", Environment.LIVE: "live"}
+_SECRET = re.compile(r"ssk_(sand|live)_[0-9a-f]{48}")
+
+
+class ApiKeyStatus(Enum):
+    ACTIVE = "ACTIVE"
+    REVOKED = "REVOKED"
+
+
+class ApiKeyTrigger(Enum):
+    REVOKE = "REVOKE"
+
+
+API_KEY = Machine(
+    name="api_key",
+    states=ApiKeyStatus,
+    triggers=ApiKeyTrigger,
+    initial=ApiKeyStatus.ACTIVE,
+    moves={(ApiKeyStatus.ACTIVE, ApiKeyTrigger.REVOKE): ApiKeyStatus.REVOKED},
+    refusals={ApiKeyTrigger.REVOKE: ErrorCode.API_KEY_ALREADY_REVOKED},
+)
+
+
+def hash_secret(secret: str) -> bytes:
+    """SHA-256 of the whole secret. A plain hash is enough for 192 random bits, and lets equality find the row."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def parse_secret(text: str) -> tuple[Environment, bytes]:
+    """The environment a presented secret selects and its hash; raises INVALID_API_KEY when it has another form."""
+    match = _SECRET.fullmatch(text)
+    if match is None:
+        raise Refusal(ErrorCode.INVALID_API_KEY)
+    environment = Environment.SANDBOX if match[1] == INFIX[Environment.SANDBOX] else Environment.LIVE
+    return environment, hash_secret(text)
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """What is kept of a key: never the secret, only its hash and its last four characters."""
+
+    id: str
+    business_id: str
+    environment: Environment
+    name: str
+    public_key: str
+    secret_hash: bytes
+    secret_last4: str
+    status: ApiKeyStatus
+    last_used_at: datetime | None
+    created_at: datetime
+    revoked_at: datetime | None
+
+    @classmethod
+    def generate(
+        cls,
+        *,
+        id: str,
+        business_id: str,
+        environment: Environment,
+        name: str,
+        secret_hex: str,
+        public_hex: str,
+        now: datetime,
+    ) -> tuple["ApiKey", str]:
+        """A new ACTIVE key and its raw secret, which exists only in the returned string."""
+        infix = INFIX[environment]
+        secret = f"ssk_{infix}_{secret_hex}"
+        key = cls(
+            id=id,
+            business_id=business_id,
+            environment=environment,
+            name=name,
+            public_key=f"spk_{infix}_{public_hex}",
+            secret_hash=hash_secret(secret),
+            secret_last4=secret[-4:],
+            status=API_KEY.initial,
+            last_used_at=None,
+            created_at=now,
+            revoked_at=None,
+        )
+        return key, secret
+
+    @property
+    def secret_display(self) -> str:
+        return f"ssk_{INFIX[self.environment]}_...{self.secret_last4}"
+
+    def revoke(self, now: datetime) -> "ApiKey":
+        """The REVOKED key; raises API_KEY_ALREADY_REVOKED when it is one already."""
+        return replace(self, status=API_KEY.next(self.status, ApiKeyTrigger.REVOKE), revoked_at=now)
+
+    def ensure_accepted(self) -> None:
+        """Raises INVALID_API_KEY for a revoked key: it answers exactly like one that never existed."""
+        if self.status is not ApiKeyStatus.ACTIVE:
+            raise Refusal(ErrorCode.INVALID_API_KEY)
+
+    def is_use_stale(self, now: datetime) -> bool:
+        """Whether `last_used_at` is old enough to be written again."""
+        return self.last_used_at is None or now - self.last_used_at >= LAST_USED_GRAIN

@@ -1,0 +1,102 @@
+"""The merchant's business: its standing, its KYC and who may act for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.machine import Machine
+from payagg.domain.values import Environment
+
+
+class BusinessStatus(Enum):
+    ACTIVE = "ACTIVE"
+    RESTRICTED = "RESTRICTED"
+    SUSPENDED = "SUSPENDED"
+
+
+class KycStatus(Enum):
+    NOT_SUBMITTED = "NOT_SUBMITTED"
+    PENDING = "PENDING"
+    UNDER_REVIEW = "UNDER_REVIEW"
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+
+
+class KycTrigger(Enum):
+    SUBMIT = "SUBMIT"
+    START_REVIEW = "START_REVIEW"
+    APPROVE = "APPROVE"
+    REJECT = "REJECT"
+
+
+KYC = Machine(
+    name="kyc",
+    states=KycStatus,
+    triggers=KycTrigger,
+    initial=KycStatus.NOT_SUBMITTED,
+    moves={
+        (KycStatus.NOT_SUBMITTED, KycTrigger.SUBMIT): KycStatus.PENDING,
+        (KycStatus.REJECTED, KycTrigger.SUBMIT): KycStatus.PENDING,
+        (KycStatus.PENDING, KycTrigger.START_REVIEW): KycStatus.UNDER_REVIEW,
+        (KycStatus.APPROVED, KycTrigger.START_REVIEW): KycStatus.UNDER_REVIEW,
+        (KycStatus.UNDER_REVIEW, KycTrigger.APPROVE): KycStatus.APPROVED,
+        (KycStatus.UNDER_REVIEW, KycTrigger.REJECT): KycStatus.REJECTED,
+    },
+    refusals=dict.fromkeys(KycTrigger, ErrorCode.VALIDATION_ERROR),
+)
+
+# Operators name the state they want (`payagg business set --kyc`); each state is reached by exactly one trigger.
+KYC_TRIGGER_FOR = {target: trigger for (_, trigger), target in KYC.moves.items()}
+
+
+class Role(Enum):
+    """A member's role in one business; OWNER and ADMIN are what the interface calls a manager."""
+
+    OWNER = "OWNER"
+    ADMIN = "ADMIN"
+    MEMBER = "MEMBER"
+
+
+MANAGERS = frozenset({Role.OWNER, Role.ADMIN})
+
+
+@dataclass(frozen=True)
+class Business:
+    id: str
+    name: str
+    status: BusinessStatus
+    kyc_status: KycStatus
+    created_at: datetime
+
+    def ensure_active(self) -> None:
+        """Raises BUSINESS_RESTRICTED unless the business is ACTIVE."""
+        if self.status is not BusinessStatus.ACTIVE:
+            raise Refusal(ErrorCode.BUSINESS_RESTRICTED)
+
+    def ensure_may_use(self, environment: Environment) -> None:
+        """Raises BUSINESS_RESTRICTED or, for LIVE without an approved KYC, KYC_REQUIRED."""
+        self.ensure_active()
+        if environment is Environment.LIVE and self.kyc_status is not KycStatus.APPROVED:
+            raise Refusal(ErrorCode.KYC_REQUIRED)
+
+
+def move_kyc(current: KycStatus, wanted: KycStatus) -> KycStatus:
+    """`wanted` when the machine leads there from `current`; raises VALIDATION_ERROR otherwise.
+
+    A move to where the business already stands is no move and changes nothing.
+    """
+    if wanted is current:
+        return current
+    trigger = KYC_TRIGGER_FOR.get(wanted)
+    if trigger is None or KYC.moves.get((current, trigger)) is not wanted:
+        raise Refusal(
+            ErrorCode.VALIDATION_ERROR, f"KYC cannot move from {current.value} to {wanted.value}.", "kycStatus"
+        )
+    return wanted
+
+
+def ensure_manager(role: Role | None) -> None:
+    """Raises FORBIDDEN unless `role` manages; None (no such business or no membership) answers alike."""
+    if role not in MANAGERS:
+        raise Refusal(ErrorCode.FORBIDDEN)

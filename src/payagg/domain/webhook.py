@@ -1,0 +1,199 @@
+"""Merchant webhooks: endpoints, event types, who receives what, and the schedule of tries."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from urllib.parse import urlsplit
+
+from payagg.domain.errors import invalid
+from payagg.domain.payment import Status
+from payagg.domain.values import Environment, parse_url
+
+ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
+DESCRIPTION_MAX = 200
+SECRET_BYTES = 32
+OLD_SECRET_SIGNS_FOR = timedelta(hours=24)
+TEST_EVERY = timedelta(seconds=5)
+DEACTIVATE_AFTER = timedelta(hours=120)  # of nothing but failures
+RETENTION = timedelta(days=30)
+JITTER = 0.2
+
+# Delay before try 1, 2, ...; the LIVE row is the schedule Standard Webhooks recommends (75 h 35 m in all).
+SCHEDULE: dict[Environment, tuple[timedelta, ...]] = {
+    Environment.LIVE: (
+        timedelta(0),
+        timedelta(seconds=5),
+        timedelta(minutes=5),
+        timedelta(minutes=30),
+        timedelta(hours=2),
+        timedelta(hours=5),
+        timedelta(hours=10),
+        timedelta(hours=14),
+        timedelta(hours=20),
+        timedelta(hours=24),
+    ),
+    Environment.SANDBOX: (timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)),
+}
+
+
+class EventType(Enum):
+    PAYMENT_PENDING = "payment.pending"
+    PAYMENT_SUCCESS = "payment.success"
+    PAYMENT_FAILED = "payment.failed"
+    PAYMENT_REVERSED = "payment.reversed"
+
+
+TEST_EVENT = "webhook.test"  # sent by the test call alone; nobody subscribes to it
+EVENT_FOR = {
+    Status.PENDING: EventType.PAYMENT_PENDING,
+    Status.SUCCESS: EventType.PAYMENT_SUCCESS,
+    Status.FAILED: EventType.PAYMENT_FAILED,
+    Status.REVERSED: EventType.PAYMENT_REVERSED,
+}
+
+
+class DeliveryStatus(Enum):
+    PENDING = "PENDING"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+
+
+def secret_context(endpoint_id: str) -> str:
+    """What an endpoint's sealed secrets are bound to: a blob copied to another endpoint does not open."""
+    return f"webhook-secret:{endpoint_id}"
+
+
+@dataclass(frozen=True)
+class WebhookEndpoint:
+    """A merchant's address for events. Secrets are sealed blobs; an empty `events` means all types."""
+
+    id: str
+    business_id: str
+    environment: Environment
+    url: str
+    description: str | None
+    events: tuple[str, ...]
+    is_active: bool
+    secret: bytes
+    secret_last4: str
+    previous_secret: bytes | None
+    previous_secret_expires_at: datetime | None
+    failing_since: datetime | None
+    last_test_at: datetime | None
+    successful: int
+    failed: int
+    created_at: datetime
+    updated_at: datetime
+
+    def receives(self, event_type: EventType, environment: Environment) -> bool:
+        """Whether an event goes to this endpoint: same environment, active, and subscribed."""
+        return (
+            self.is_active and self.environment is environment and (not self.events or event_type.value in self.events)
+        )
+
+    def rotated(self, secret: bytes, last4: str, now: datetime) -> "WebhookEndpoint":
+        """A new secret signs from now on; the old one signs beside it for OLD_SECRET_SIGNS_FOR."""
+        return replace(
+            self,
+            secret=secret,
+            secret_last4=last4,
+            previous_secret=self.secret,
+            previous_secret_expires_at=now + OLD_SECRET_SIGNS_FOR,
+            updated_at=now,
+        )
+
+    def signing_secrets(self, now: datetime) -> tuple[bytes, ...]:
+        """The sealed secrets that sign at `now`, newest first."""
+        if self.previous_secret and self.previous_secret_expires_at and now < self.previous_secret_expires_at:
+            return (self.secret, self.previous_secret)
+        return (self.secret,)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something a merchant is told, stored once as the bytes that every try sends. `id` is also `webhook-id`."""
+
+    id: str
+    reference: str
+    sequence: int
+    type: str
+    business_id: str
+    environment: Environment
+    body: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One event on its way to one address: an endpoint, or the payment's own webhookUrl (`endpoint_id` None)."""
+
+    id: str
+    event_id: str
+    event_type: str
+    reference: str
+    sequence: int
+    business_id: str
+    environment: Environment
+    endpoint_id: str | None
+    url: str | None
+    lane: str
+    created_at: datetime
+    status: DeliveryStatus = DeliveryStatus.PENDING
+    attempts: int = 0
+    next_attempt_at: datetime | None = None
+    lease_until: datetime | None = None
+    token: str | None = None
+    last_status_code: int | None = None
+    last_error: str | None = None
+    duration_ms: int | None = None
+    last_attempt_at: datetime | None = None
+
+    @classmethod
+    def of(cls, event: Event, id: str, endpoint_id: str | None, url: str | None) -> "Delivery":
+        """A delivery due at once. The lane is the endpoint, or the business and host behind a webhookUrl."""
+        lane = endpoint_id or f"{event.business_id}:{urlsplit(url or '').hostname}"
+        return cls(
+            id=id,
+            event_id=event.id,
+            event_type=event.type,
+            reference=event.reference,
+            sequence=event.sequence,
+            business_id=event.business_id,
+            environment=event.environment,
+            endpoint_id=endpoint_id,
+            url=url,
+            lane=lane,
+            created_at=event.created_at,
+            next_attempt_at=event.created_at,
+        )
+
+
+def parse_endpoint_url(text: str, environment: Environment) -> str:
+    """LIVE endpoints must be HTTPS (interface); SANDBOX may be plain HTTP. Raises VALIDATION_ERROR on `url`."""
+    return parse_url(text, "url", ("https",) if environment is Environment.LIVE else ("http", "https"))
+
+
+def parse_events(names: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """The subscribed types without repeats, in the catalogue's order; raises VALIDATION_ERROR on `events`."""
+    known = {e.value for e in EventType}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise invalid("events", f"Unknown event type; use any of {', '.join(sorted(known))}.")
+    return tuple(e.value for e in EventType if e.value in names)
+
+
+def delay_after(
+    environment: Environment, attempts: int, chance: float, retry_after: timedelta | None = None
+) -> timedelta | None:
+    """How long to wait after `attempts` failed tries, or None when they are used up.
+
+    `chance` in [0, 1) spreads the delay by JITTER either way. A receiver's Retry-After counts within one and two
+    times the planned delay: it may slow us, not stop us.
+    """
+    schedule = SCHEDULE[environment]
+    if attempts >= len(schedule):
+        return None
+    planned = schedule[attempts]
+    if retry_after is not None:
+        return min(max(retry_after, planned), planned * 2)
+    return planned * (1 + JITTER * (2 * chance - 1))
