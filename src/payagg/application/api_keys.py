@@ -1,0 +1,143 @@
+"""API keys of a business: generate, list, revoke. The raw secret exists only in the answer to generate."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from payagg.application.ports import Clock, Entropy, KeyHolder, Store
+from payagg.application.retry import retried
+from payagg.domain.api_key import (
+    ACTIVE_KEYS_MAX,
+    PUBLIC_BYTES,
+    REVOKED_KEYS_LISTED,
+    SECRET_BYTES,
+    SECRET_KEY_NOTE,
+    ApiKey,
+    ApiKeyStatus,
+)
+from payagg.domain.business import KycStatus
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+
+PublicKey = Annotated[str, Meta(max_length=41, pattern="^spk_(sand|live)_[0-9a-f]{32}$")]
+SecretKey = Annotated[str, Meta(max_length=57, pattern="^ssk_(sand|live)_[0-9a-f]{48}$")]
+MaskedKey = Annotated[str, Meta(max_length=20, pattern=r"^ssk_(sand|live)_\.\.\.[0-9a-f]{4}$")]
+KeyName = Annotated[str, Meta(min_length=2, max_length=100, examples=["Production server"])]
+
+
+class GenerateApiKey(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    environment: Environment
+    name: KeyName
+
+
+class GeneratedApiKey(Struct, rename="camel", frozen=True):
+    """The only answer that carries a raw secret."""
+
+    id: str
+    name: str
+    public_key: PublicKey
+    secret_key: SecretKey
+    environment: Environment
+    created_at: datetime
+    secret_key_note: str
+
+    def __repr__(self) -> str:
+        return f"GeneratedApiKey(id={self.id!r})"
+
+
+class ApiKeyRecord(Struct, rename="camel", frozen=True):
+    id: str
+    name: str
+    public_key: PublicKey
+    secret_key_display: MaskedKey
+    status: ApiKeyStatus
+    last_used_at: datetime | None
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+class BusinessApiKeyGroups(Struct, rename="camel", frozen=True):
+    sandbox: list[ApiKeyRecord]
+    live: list[ApiKeyRecord]
+
+
+class ApiKeyContext(Struct, rename="camel", frozen=True):
+    """What a secret key stands for."""
+
+    business_id: str
+    business_name: str
+    environment: Environment
+    kyc_status: KycStatus
+
+
+@dataclass(frozen=True)
+class ApiKeys:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    @retried
+    async def generate(self, business_id: str, command: GenerateApiKey) -> GeneratedApiKey:
+        """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
+        async with self.store.begin() as tx:
+            business = await tx.businesses.lock(business_id)
+            if business is None:
+                raise Refusal(ErrorCode.FORBIDDEN)
+            business.ensure_may_use(command.environment)
+            if await tx.api_keys.count_active(business_id, command.environment) >= ACTIVE_KEYS_MAX:
+                raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
+            now = self.clock.now()
+            key, secret = ApiKey.generate(
+                id=self.entropy.id("key", now),
+                business_id=business_id,
+                environment=command.environment,
+                name=command.name,
+                secret_hex=self.entropy.hex(SECRET_BYTES),
+                public_hex=self.entropy.hex(PUBLIC_BYTES),
+                now=now,
+            )
+            await tx.api_keys.add(key)
+        return GeneratedApiKey(
+            id=key.id,
+            name=key.name,
+            public_key=key.public_key,
+            secret_key=secret,
+            environment=key.environment,
+            created_at=key.created_at,
+            secret_key_note=SECRET_KEY_NOTE,
+        )
+
+    async def groups(self, business_id: str) -> BusinessApiKeyGroups:
+        """All active keys and the most recently revoked ones, per environment."""
+        async with self.store.begin() as tx:
+            sandbox = await tx.api_keys.listed(business_id, Environment.SANDBOX, REVOKED_KEYS_LISTED)
+            live = await tx.api_keys.listed(business_id, Environment.LIVE, REVOKED_KEYS_LISTED)
+        return BusinessApiKeyGroups([_record(key) for key in sandbox], [_record(key) for key in live])
+
+    @retried
+    async def revoke(self, business_id: str, key_id: str) -> None:
+        """Permanent, and works whatever the business's standing; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
+        async with self.store.begin() as tx:
+            key = await tx.api_keys.get(business_id, key_id)
+            if key is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            await tx.api_keys.save(key.revoke(self.clock.now()))
+
+
+def context_of(holder: KeyHolder) -> ApiKeyContext:
+    return ApiKeyContext(holder.business.id, holder.business.name, holder.key.environment, holder.business.kyc_status)
+
+
+def _record(key: ApiKey) -> ApiKeyRecord:
+    return ApiKeyRecord(
+        id=key.id,
+        name=key.name,
+        public_key=key.public_key,
+        secret_key_display=key.secret_display,
+        status=key.status,
+        last_used_at=key.last_used_at,
+        created_at=key.created_at,
+        revoked_at=key.revoked_at,
+    )

@@ -1,0 +1,275 @@
+"""The hosted checkout: what a payer sees and the one charge.
+
+`process` is claim, call, record: the claim is committed before the provider is called, the call happens outside any
+transaction, and the result is recorded only while the claim's token still holds. A process may die between any two
+of these; whoever comes next finds the claim and asks the provider before starting anew.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from payagg.application.charges import Charges, no_crash
+from payagg.application.offers import Choice, Offers
+from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.settlement import Settlement
+from payagg.application.views import (
+    CheckoutGateways,
+    PayerReason,
+    ProcessedPayment,
+    ProcessPayment,
+    PublicPaymentDetail,
+)
+from payagg.domain.charge import (
+    ASK_AFTER,
+    LEASE,
+    Attempt,
+    AttemptState,
+    FaultKind,
+    HandOff,
+    ProviderFault,
+    next_ask,
+)
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import Payment
+from payagg.domain.simulator import scenario_of
+
+# How often a caller looks whether the claimant has finished: each look locks the payment's row for a moment.
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+# A caller waits for at most one live claimant, one takeover and one call of its own.
+WAIT = LEASE * 3
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The right to call the provider once; `is_takeover` = the claim was another's, so ask before starting anew."""
+
+    payment: Payment
+    attempt: Attempt
+    choice: Choice
+    business_name: str
+    is_takeover: bool
+
+
+@dataclass(frozen=True)
+class Checkout:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    offers: Offers
+    charges: Charges
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+    running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
+
+    async def detail(self, reference: str) -> PublicPaymentDetail:
+        payment = await self._payment(reference)
+        async with self.store.begin() as tx:
+            business = await tx.businesses.get(payment.business_id)
+        now = self.clock.now()
+        seen = payment.as_of(now)
+        return PublicPaymentDetail(
+            reference=seen.reference,
+            amount=seen.amount,
+            currency=seen.currency,
+            status=seen.status,
+            environment=seen.environment,
+            business_name=business.name if business else "",
+            gateway=seen.gateway,
+            expires_at=seen.expires_at,
+            expired=now >= seen.expires_at,
+            failure_reason=PayerReason.of(seen.failure_reason),
+        )
+
+    async def options(self, reference: str) -> CheckoutGateways:
+        return CheckoutGateways(await self.offers.listed(await self._payment(reference)))
+
+    async def process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
+        """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.
+
+        Raises VALIDATION_ERROR, PAYMENT_NOT_FOUND, PAYMENT_ALREADY_PROCESSED, PAYMENT_EXPIRED,
+        GATEWAY_NOT_AVAILABLE, GATEWAY_ENVIRONMENT_NOT_CONFIGURED.
+        """
+        if command.gateway_slug is not None:
+            await self.offers.ensure_known(command.gateway_slug)
+            _scenario(command.gateway_slug, command)
+        # A payer who closes the browser must not stop a charge half-way: the work goes on without its caller.
+        task = asyncio.create_task(self._process(reference, command))
+        self.running.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: "asyncio.Task[ProcessedPayment]") -> None:
+        self.running.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, even when the caller who should have read it is gone
+
+    async def _process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
+        give_up = self.clock.now() + WAIT
+        pause = FIRST_PAUSE_SECONDS
+        while self.clock.now() < give_up:
+            claimed = await self._claim(reference, command)
+            if isinstance(claimed, ProcessedPayment):
+                return claimed
+            if claimed is None:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+            elif claimed.is_takeover:
+                await self._resolve(claimed, command)
+            else:
+                done = await self._start(claimed)
+                if done is not None:
+                    return done
+        raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "The provider did not answer in time; try again.")
+
+    @retried
+    async def _claim(self, reference: str, command: ProcessPayment) -> "Claimed | ProcessedPayment | None":
+        """A hand-off that exists, a claim, or None while another caller's claim is alive."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(reference)
+            if payment is None:
+                raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+            now = self.clock.now()
+            payment.ensure_processable(now)
+            attempts = await tx.payments.attempts(reference)
+            given = next((a for a in attempts if a.hand_off is not None), None)
+            if given is not None and given.hand_off is not None:
+                return _processed(payment, given, given.hand_off)
+            last = attempts[-1] if attempts else None
+            if last is not None and last.is_held(now):
+                return None
+            slug = command.gateway_slug or payment.gateway
+            if slug is None:
+                raise invalid("gatewaySlug", "Choose a gateway.")
+            scenario = _scenario(slug, command)
+            business = await tx.businesses.get(payment.business_id)
+            name = business.name if business else ""
+            if last is not None and last.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN):
+                choice = await self.offers.assigned(tx, last.gateway, payment.environment)
+                if choice is not None and await self.offers.admit(tx, last.gateway, payment.environment):
+                    token = self.entropy.hex(16)
+                    taken = replace(last, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
+                    await tx.payments.save_attempt(taken, last.token)
+                    return Claimed(payment, taken, choice, name, is_takeover=True)
+            choice = await self.offers.choose(tx, payment, slug)
+            if last is not None:
+                await self._close(tx, last)
+            attempt = self._next_attempt(payment, attempts, slug, choice, scenario, now)
+            await tx.payments.add_attempt(attempt)
+            return Claimed(payment, attempt, choice, name, is_takeover=False)
+
+    def _next_attempt(
+        self, payment: Payment, attempts: list[Attempt], slug: str, choice: Choice, scenario: str | None, now: datetime
+    ) -> Attempt:
+        claim = Attempt.claim(
+            payment,
+            len(attempts) + 1,
+            gateway=slug,
+            gateway_id=choice.gateway_id,
+            scenario=scenario,
+            token=self.entropy.hex(16),
+            now=now,
+        )
+        # Should this process die now, the reconciler asks the provider although nobody comes back to process.
+        return replace(claim, next_ask_at=claim.lease_until + ASK_AFTER[0])
+
+    async def _close(self, tx: Transaction, attempt: Attempt) -> None:
+        """Ends an attempt whose hand-off nobody was given, so that the next one may start."""
+        if attempt.state is not AttemptState.REFUSED:
+            await tx.payments.save_attempt(
+                replace(attempt, state=AttemptState.REFUSED, next_ask_at=None), attempt.token
+            )
+
+    async def _resolve(self, claimed: Claimed, command: ProcessPayment) -> None:
+        """Asks about an attempt whose answer never came, then frees the way: settled, or closed for the next one."""
+        attempt = claimed.attempt
+        try:
+            report = await self.charges.fetch(claimed.payment, attempt, claimed.choice, "process")
+        except ProviderFault:
+            # Nobody was ever sent to that charge, so another gateway may be tried; the same one must answer first.
+            other = command.gateway_slug not in (None, attempt.gateway)
+            await self._finish(claimed, AttemptState.REFUSED if other else AttemptState.UNKNOWN)
+            if other:
+                return
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug") from None
+        await self.settlement.report(report, attempt.gateway, claimed.payment.environment, "process", asked=attempt)
+        await self._finish(claimed, AttemptState.REFUSED)
+
+    async def _start(self, claimed: Claimed) -> ProcessedPayment | None:
+        """Calls the provider and records what came; None when an earlier call turns out to have arrived."""
+        self.crash_point("P2")
+        try:
+            hand_off = await self.charges.start(claimed.payment, claimed.attempt, claimed.choice, claimed.business_name)
+        except ProviderFault as fault:
+            await self._finish(claimed, AttemptState.REFUSED if fault.kind.is_certain else AttemptState.UNKNOWN)
+            if fault.kind is FaultKind.DUPLICATE:
+                return None
+            if fault.kind is FaultKind.BAD_CREDENTIALS:
+                raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug") from None
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug") from None
+        self.crash_point("P4")
+        processed = await self._record(claimed, hand_off)
+        self.crash_point("P5")
+        return processed
+
+    @retried
+    async def _record(self, claimed: Claimed, hand_off: HandOff) -> ProcessedPayment | None:
+        """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(claimed.payment.reference)
+            assert payment is not None
+            now = self.clock.now()
+            payment.ensure_processable(now)
+            handed = replace(
+                claimed.attempt,
+                state=AttemptState.HANDED_OFF,
+                hand_off=hand_off,
+                handed_off_at=now,
+                next_ask_at=next_ask(now, now, self.entropy.chance()),
+            )
+            if not await tx.payments.save_attempt(handed, claimed.attempt.token):
+                stored = {a.number: a for a in await tx.payments.attempts(payment.reference)}[handed.number]
+                # A repeat of this very block after an unclear commit finds its own work done.
+                if stored.hand_off is None:
+                    return None
+                return _processed(payment, stored, stored.hand_off)
+            moved, transition = payment.hand_over(handed.gateway, now, actor="payer")
+            await self.settlement.write(tx, moved, transition)
+            return _processed(moved, handed, hand_off)
+
+    @retried
+    async def _finish(self, claimed: Claimed, state: AttemptState) -> None:
+        """Frees a claim without a hand-off; one that ended UNKNOWN stays on the reconciler's list."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            ended = replace(
+                claimed.attempt,
+                state=state,
+                next_ask_at=next_ask(now, now, self.entropy.chance()) if state is AttemptState.UNKNOWN else None,
+            )
+            await tx.payments.save_attempt(ended, claimed.attempt.token)
+
+    async def _payment(self, reference: str) -> Payment:
+        payment = await self.store.find_payment(reference)
+        if payment is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        return payment
+
+
+def _scenario(slug: str, command: ProcessPayment) -> str | None:
+    """The simulator's outcome word for the submitted test card; the number itself goes no further."""
+    return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None
+
+
+def _processed(payment: Payment, attempt: Attempt, hand_off: HandOff) -> ProcessedPayment:
+    return ProcessedPayment(
+        reference=payment.reference,
+        status=payment.status,
+        gateway=attempt.gateway,
+        handoff=hand_off.kind,
+        checkout_url=hand_off.checkout_url,
+    )

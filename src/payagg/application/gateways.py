@@ -1,0 +1,262 @@
+"""Gateways as administrators manage them, and their public logos.
+
+Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import UNSET
+
+from payagg.application.gateway_views import (
+    AdminGatewayDetail,
+    AdminGatewayMerchant,
+    AdminGatewaySummary,
+    CreateGateway,
+    GatewayOverride,
+    UpdateCredentials,
+    UpdateGateway,
+    UploadedLogo,
+)
+from payagg.application.offers import logo_url
+from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
+from payagg.application.retry import retried
+from payagg.application.views import Message
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import Gateway, GatewayStatus
+from payagg.domain.values import SLUG_PATTERN
+
+LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
+MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
+
+
+@dataclass(frozen=True)
+class Logo:
+    content: bytes
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Gateways:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    vault: Vault
+    logos: LogoStore
+    images: Images
+    providers: Mapping[str, Provider]
+    reserved_slugs: frozenset[str]
+    drain_window: timedelta
+
+    async def listed(self) -> list[AdminGatewaySummary]:
+        """Every gateway, disabled and draining ones too, by display order."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            gateways = await tx.gateways.all()
+            active, off = await tx.gateways.active_businesses(), await tx.gateways.opt_outs()
+        return [AdminGatewaySummary.of(gateway.as_of(now), active - off.get(gateway.id, 0)) for gateway in gateways]
+
+    @retried
+    async def create(self, command: CreateGateway) -> AdminGatewaySummary:
+        """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved."""
+        # A pattern's `$` lets a trailing newline through; a whole match does not.
+        if not re.fullmatch(SLUG_PATTERN, command.slug):
+            raise invalid("slug", "Must be lower-case letters and digits, in groups joined by single hyphens.")
+        now = self.clock.now()
+        gateway = _new(
+            self.entropy.id("gw", now), command.slug, command.name, now, command.description, command.display_order or 0
+        )
+        async with self.store.begin() as tx:
+            if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):
+                raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS, field="slug")
+            return await _summary(tx, gateway)
+
+    async def detail(self, gateway_id: str) -> AdminGatewayDetail:
+        """Raises NOT_FOUND, as every use case here that names a gateway does."""
+        async with self.store.begin() as tx:
+            gateway = _found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
+            summary = await _summary(tx, gateway)
+            overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateways.overrides(gateway_id)]
+        fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
+        return AdminGatewayDetail(**fields, overrides=overrides)
+
+    @retried
+    async def update(self, gateway_id: str, command: UpdateGateway) -> AdminGatewaySummary:
+        """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            given = {"name": command.name, "display_order": command.display_order}
+            changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+            if command.description is not UNSET:
+                changes["description"] = command.description
+            if gateway.is_built_in:
+                for name in ("name", "description"):
+                    if name in changes:
+                        raise invalid(name, "Only the display order of the built-in gateway may change.")
+            if changes:
+                gateway = replace(gateway, **changes, updated_at=self.clock.now())
+                await tx.gateways.save(gateway)
+            return await _summary(tx, gateway)
+
+    async def delete(self, gateway_id: str) -> Message:
+        """A soft delete that keeps neither credentials nor logo; raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
+        logo_path = await self._delete(gateway_id)
+        if logo_path is not None:
+            await self._discard(logo_path)
+        return Message("The gateway is deleted.")
+
+    @retried
+    async def enable(self, gateway_id: str) -> AdminGatewaySummary:
+        """ACTIVE for every active business at once, ending a drain; opt-outs stay. Raises GATEWAY_ALREADY_ENABLED."""
+        async with self.store.begin() as tx:
+            gateway = (await self._locked(tx, gateway_id)).enable(self.clock.now())
+            await tx.gateways.save(gateway)
+            return await _summary(tx, gateway)
+
+    @retried
+    async def disable(self, gateway_id: str) -> AdminGatewaySummary:
+        """DRAINING for the drain window; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
+        async with self.store.begin() as tx:
+            gateway = (await self._locked(tx, gateway_id)).disable(self.clock.now(), self.drain_window)
+            await tx.gateways.save(gateway)
+            return await _summary(tx, gateway)
+
+    async def merchants(
+        self, gateway_id: str, search: str | None, page: int, per_page: int
+    ) -> tuple[list[AdminGatewayMerchant], int]:
+        """A page of active businesses by name, configured or not, and their number."""
+        async with self.store.begin() as tx:
+            gateway = _found(await tx.gateways.get(gateway_id))
+            found, total = await tx.gateways.merchants(gateway_id, search, (page - 1) * per_page, per_page)
+        return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
+
+    @retried
+    async def set_credentials(self, gateway_id: str, command: UpdateCredentials) -> None:
+        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises."""
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            provider = self.providers.get(gateway.slug)
+            if provider is not None:
+                provider.check_credentials(command.credentials)
+            sealed = self.vault.seal(json.dumps(command.credentials).encode(), gateway.id)
+            await tx.gateways.save(replace(gateway, credentials=sealed, updated_at=self.clock.now()))
+
+    async def upload_logo(self, gateway_id: str, content: bytes) -> UploadedLogo:
+        """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
+
+        The row points at the new file only once that file is there, and the old one goes only after the row has
+        moved on: a crash in between leaves a stray file, never a broken link.
+        """
+        kind = await self.images.kind(content)
+        async with self.store.begin() as tx:
+            _found(await tx.gateways.get(gateway_id))
+        path = f"{gateway_id}/{self.entropy.hex(16)}.{kind}"
+        await self.logos.put(path, content)
+        try:
+            gateway, previous = await self._switch_logo(gateway_id, path)
+        except Refusal:
+            await self._discard(path)
+            raise
+        if previous is not None and previous != path:
+            await self._discard(previous)
+        return UploadedLogo(logo_url=logo_url(gateway) or "")
+
+    async def logo(self, gateway_id: str) -> Logo:
+        """The logo as it was sent; raises NOT_FOUND."""
+        for _ in range(LOGO_READS):
+            async with self.store.begin() as tx:
+                path = _found(await tx.gateways.get(gateway_id)).logo_path
+            if path is None:
+                break
+            content = await self.logos.get(path)
+            if content is not None:
+                return Logo(content, MEDIA_TYPES[path.rpartition(".")[2]])
+        raise Refusal(ErrorCode.NOT_FOUND)
+
+    @retried
+    async def end_drains(self) -> int:
+        """Makes durable what every reader sees already: drains that have ended. How many there were."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            drained = await tx.gateways.draining(now)
+            for gateway in drained:
+                await tx.gateways.save(gateway.as_of(now))
+            return len(drained)
+
+    @retried
+    async def seed(self, builtin_slug: str, provider_slugs: Iterable[str]) -> None:
+        """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
+        deleted stays deleted."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
+                built_in = _new(f"gw_{builtin_slug}", builtin_slug, "Built-in gateway", now)
+                await tx.gateways.add(replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
+            for order, slug in enumerate(provider_slugs, start=1):
+                name = slug.replace("_", " ").replace("-", " ").title()
+                await tx.gateways.add(_new(f"gw_{slug}", slug, name, now, display_order=order))
+
+    @retried
+    async def _delete(self, gateway_id: str) -> str | None:
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            deleted = gateway.delete(self.clock.now())
+            await tx.gateways.save(replace(deleted, credentials=None, logo_path=None))
+            return gateway.logo_path
+
+    @retried
+    async def _switch_logo(self, gateway_id: str, path: str) -> tuple[Gateway, str | None]:
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            switched = replace(gateway, logo_path=path, updated_at=self.clock.now())
+            await tx.gateways.save(switched)
+            return switched, gateway.logo_path
+
+    async def _discard(self, path: str) -> None:
+        # The row no longer names the file; one that cannot be removed now is only a stray.
+        with suppress(Unavailable):
+            await self.logos.delete(path)
+
+    async def _locked(self, tx: Transaction, gateway_id: str) -> Gateway:
+        """The locked gateway, a drain that has ended made durable first: the database checks each move by itself."""
+        stored = _found(await tx.gateways.lock(gateway_id))
+        gateway = stored.as_of(self.clock.now())
+        if gateway is not stored:
+            await tx.gateways.save(gateway)
+        return gateway
+
+
+def _new(
+    id: str, slug: str, name: str, now: datetime, description: str | None = None, display_order: int = 0
+) -> Gateway:
+    return Gateway(
+        id=id,
+        slug=slug,
+        name=name,
+        description=description,
+        logo_path=None,
+        display_order=display_order,
+        is_built_in=False,
+        status=GatewayStatus.DISABLED,
+        drain_started_at=None,
+        drain_ends_at=None,
+        credentials=None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _found(gateway: Gateway | None) -> Gateway:
+    if gateway is None:
+        raise Refusal(ErrorCode.NOT_FOUND)
+    return gateway
+
+
+async def _summary(tx: Transaction, gateway: Gateway) -> AdminGatewaySummary:
+    off = (await tx.gateways.opt_outs(gateway.id)).get(gateway.id, 0)
+    return AdminGatewaySummary.of(gateway, await tx.gateways.active_businesses() - off)

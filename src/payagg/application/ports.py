@@ -1,0 +1,453 @@
+"""What the use cases need from the world. Every Protocol is here; adapters fit them without inheriting."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from payagg.domain.api_key import ApiKey
+from payagg.domain.business import Business, Role
+from payagg.domain.charge import Anomaly, Attempt, Charge, HandOff, Health, ProviderReport
+from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.payment import Payment, Transition
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
+
+
+class Unavailable(Exception):
+    """The database cannot be reached or lost the connection: nothing is known to be wrong with the request."""
+
+
+class Conflict(Exception):
+    """The transaction was rolled back through no fault of the request (serialisation, deadlock, a connection lost
+    before COMMIT): doing all of it again is right."""
+
+
+class ReferenceTaken(Exception):
+    """A drawn reference already exists; draw another. Expect about two a day at 100,000 payments a day."""
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The present instant in UTC, the same clock for every process (the database's)."""
+
+
+class Entropy(Protocol):
+    """All chance comes from here, from the operating system's generator."""
+
+    def reference(self, now: datetime) -> str:
+        """A fresh payment reference for the UTC day of `now`."""
+
+    def id(self, prefix: str, now: datetime) -> str:
+        """`<prefix>_` + 12 hex digits of the instant in ms + 20 random ones: unique, and ordered by time."""
+
+    def hex(self, size: int) -> str:
+        """`size` random bytes as hex."""
+
+    def bytes(self, size: int) -> bytes: ...
+
+    def chance(self) -> float:
+        """A number in [0, 1)."""
+
+
+class Vault(Protocol):
+    """Encryption at rest (AES-GCM). `context` is bound to the ciphertext: it opens only where it was sealed."""
+
+    def seal(self, plain: bytes, context: str) -> bytes: ...
+
+    def open(self, sealed: bytes, context: str) -> bytes: ...
+
+
+class Provider(Protocol):
+    """One processor's protocol. Raises ProviderFault alone; every call is bounded in time and bytes."""
+
+    @property
+    def slug(self) -> str: ...
+
+    def check_credentials(self, credentials: Mapping[str, str]) -> None:
+        """Raises Refusal(VALIDATION_ERROR, field='credentials.<name>') for a key under the wrong environment."""
+
+    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool: ...
+
+    def is_switched_on(self, credentials: Mapping[str, str], environment: Environment) -> bool: ...
+
+    async def start_charge(self, charge: Charge) -> HandOff: ...
+
+    async def fetch_charge(self, charge: Charge) -> ProviderReport: ...
+
+    def is_authentic(
+        self, body: bytes, headers: Mapping[str, str], credentials: Mapping[str, str], environment: Environment
+    ) -> bool:
+        """Whether the signature over the raw bytes is right; `headers` has lower-case names. Constant time."""
+
+    def read_event(self, body: bytes) -> ProviderReport | None:
+        """The report in an authentic body, None for events that are not ours; raises ProviderFault(MALFORMED)."""
+
+
+class Images(Protocol):
+    async def kind(self, content: bytes) -> str:
+        """`png` or `jpg`, told from the content and proved by decoding it; raises VALIDATION_ERROR on `file`."""
+
+
+class LogoStore(Protocol):
+    """Files by path. Each call raises Unavailable when the store cannot be reached."""
+
+    async def put(self, path: str, content: bytes) -> None: ...
+
+    async def get(self, path: str) -> bytes | None: ...
+
+    async def delete(self, path: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came of one HTTP try to a merchant. `status_code` None = no answer; `error` says why, without secrets."""
+
+    status_code: int | None
+    error: str | None
+    duration_ms: int
+    retry_after: timedelta | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.status_code is not None and 200 <= self.status_code < 300
+
+
+# Deliveries that end without a try.
+SWITCHED_OFF = Sent(None, "the endpoint is switched off", 0)
+UNSIGNED = Sent(None, "no active endpoint has a secret to sign with", 0)
+
+
+class Sender(Protocol):
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does."""
+
+
+# --- storage -----------------------------------------------------------------------------------------------------
+
+
+class Businesses(Protocol):
+    async def get(self, business_id: str) -> Business | None: ...
+
+    async def lock(self, business_id: str) -> Business | None:
+        """The business, its row locked: limits of five are counted under it."""
+
+    async def role(self, business_id: str, subject: str) -> Role | None: ...
+
+    async def add(self, business: Business) -> None: ...
+
+    async def save(self, business: Business) -> None: ...
+
+    async def set_member(self, business_id: str, subject: str, role: Role) -> None: ...
+
+
+class ApiKeys(Protocol):
+    async def get(self, business_id: str, key_id: str) -> ApiKey | None:
+        """Locked for update."""
+
+    async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
+        """Active keys, newest first, then the most recently revoked ones, at most `revoked_max`."""
+
+    async def count_active(self, business_id: str, environment: Environment) -> int: ...
+
+    async def add(self, key: ApiKey) -> None: ...
+
+    async def save(self, key: ApiKey) -> None: ...
+
+
+@dataclass(frozen=True)
+class GatewayMerchant:
+    """One row of an administrator's list of a gateway's merchants."""
+
+    business: Business
+    settings: BusinessGateway | None
+
+
+class Gateways(Protocol):
+    """Reads return gateways as stored; callers apply `as_of(now)`. DELETED ones are never returned."""
+
+    async def all(self) -> list[Gateway]:
+        """By display order, then slug."""
+
+    async def get(self, gateway_id: str) -> Gateway | None: ...
+
+    async def lock(self, gateway_id: str) -> Gateway | None: ...
+
+    async def by_slug(self, slug: str) -> Gateway | None: ...
+
+    async def add(self, gateway: Gateway) -> bool:
+        """False when the slug is taken."""
+
+    async def save(self, gateway: Gateway) -> None: ...
+
+    async def draining(self, now: datetime) -> list[Gateway]:
+        """Locked rows (skipping locked ones) whose drain has ended by `now`."""
+
+    async def active_businesses(self) -> int: ...
+
+    async def opt_outs(self, gateway_id: str | None = None) -> dict[str, int]:
+        """Per gateway id: how many active businesses turned it off."""
+
+    async def overrides(self, gateway_id: str) -> list[GatewayMerchant]:
+        """Businesses that turned it off, by name."""
+
+    async def merchants(
+        self, gateway_id: str, search: str | None, offset: int, limit: int
+    ) -> tuple[list[GatewayMerchant], int]:
+        """A page of active businesses (literal, case-insensitive substring of the name) and the total."""
+
+    async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
+        """By gateway id."""
+
+    async def save_settings(self, settings: BusinessGateway) -> None:
+        """Insert or replace. When it is the default, every other default of the business is cleared first."""
+
+
+class Payments(Protocol):
+    async def get(self, reference: str) -> Payment | None: ...
+
+    async def lock(self, reference: str) -> Payment | None: ...
+
+    async def by_idempotency_key(self, business_id: str, environment: Environment, key: str) -> Payment | None: ...
+
+    async def save(self, payment: Payment, transition: Transition) -> None:
+        """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
+
+    async def lapsed(self, now: datetime, limit: int) -> list[Payment]:
+        """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
+
+    async def attempts(self, reference: str) -> list[Attempt]:
+        """By number. Call under `lock` before deciding on them."""
+
+    async def add_attempt(self, attempt: Attempt) -> None: ...
+
+    async def save_attempt(self, attempt: Attempt, token: str) -> bool:
+        """Whether it was written: only while the stored token is still `token`."""
+
+    async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
+        """Attempts (of one gateway's slug, where given) whose `next_ask_at` has come, oldest first, moved to
+        now + hold so that other workers skip them."""
+
+    async def oldest_ask(self, now: datetime) -> datetime | None:
+        """The earliest `next_ask_at` that has passed by `now`."""
+
+    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+        """Whether the caller may ask the provider now: one conditional update of `last_ask_at`."""
+
+    async def transitions(self, reference: str) -> list[Transition]: ...
+
+    async def add_call(self, call: "ProviderCall") -> None: ...
+
+    async def calls(self, reference: str) -> list["ProviderCall"]: ...
+
+    async def add_anomaly(self, anomaly: Anomaly) -> None: ...
+
+    async def anomalies(self, reference: str | None = None) -> list[Anomaly]:
+        """Newest first, at most 1,000."""
+
+
+@dataclass(frozen=True)
+class ProviderCall:
+    """One call to a provider, for `explain`: `result` is an Outcome, a HandOffKind or a FaultKind."""
+
+    id: str
+    reference: str
+    attempt: int
+    gateway: str
+    operation: str
+    result: str
+    word: str | None
+    duration_ms: int
+    actor: str
+    at: datetime
+
+
+class HealthBook(Protocol):
+    async def all(self) -> list[Health]: ...
+
+    async def lock(self, gateway: str, environment: Environment) -> Health:
+        """The row, locked, made when absent."""
+
+    async def save(self, health: Health) -> None: ...
+
+
+@dataclass(frozen=True)
+class InboundEvent:
+    """A provider's event exactly as it came. `next_attempt_at` None = handled."""
+
+    id: str
+    provider: str
+    environment: Environment
+    digest: bytes
+    body: bytes
+    received_at: datetime
+    attempts: int = 0
+    next_attempt_at: datetime | None = None
+    handled_at: datetime | None = None
+    result: str | None = None
+
+
+class Inbox(Protocol):
+    async def add(self, event: InboundEvent) -> bool:
+        """False when (provider, environment, digest) is already there."""
+
+    async def lock(self, event_id: str) -> InboundEvent | None:
+        """Locked; None when another worker holds it or it is handled."""
+
+    async def due(self, now: datetime, limit: int) -> list[str]: ...
+
+    async def save(self, event: InboundEvent) -> None: ...
+
+
+class Webhooks(Protocol):
+    """Endpoints, events and deliveries. A delivery row is written with the status change that caused it."""
+
+    async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
+        """Of both environments, oldest first."""
+
+    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
+        """Active endpoints of that environment."""
+
+    async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+        """Locked for update."""
+
+    async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+        """Not locked: for reads, which must not wait for the queue's counters."""
+
+    async def add_endpoint(self, endpoint: WebhookEndpoint) -> None: ...
+
+    async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
+        """Everything but the counters and `failing_since`, which the queue moves; activation and a new address
+        clear the latter."""
+
+    async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
+
+    async def deliveries(self, endpoint_id: str, offset: int, limit: int) -> tuple[list[Delivery], int]:
+        """A page, newest first, and the total from counters."""
+
+    async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
+        """Locked for update. Lock its endpoint first, as the queue does."""
+
+    async def redeliver(self, delivery: Delivery, now: datetime) -> None:
+        """PENDING again and due now, under the same ids; counters follow."""
+
+    async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
+        """Past events in the order of their ids, strictly after the cursor. None is shown while a transaction that
+        may still commit an earlier one is open, so a cursor never passes an event by."""
+
+    async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]: ...
+
+
+class Transaction(Protocol):
+    """One database transaction, seen as the tables' repositories."""
+
+    @property
+    def businesses(self) -> Businesses: ...
+
+    @property
+    def api_keys(self) -> ApiKeys: ...
+
+    @property
+    def gateways(self) -> Gateways: ...
+
+    @property
+    def payments(self) -> Payments: ...
+
+    @property
+    def webhooks(self) -> Webhooks: ...
+
+    @property
+    def inbox(self) -> Inbox: ...
+
+    @property
+    def health(self) -> HealthBook: ...
+
+
+@dataclass(frozen=True)
+class KeyHolder:
+    """A presented key and the business behind it."""
+
+    key: ApiKey
+    business: Business
+
+
+class Queue(Protocol):
+    """The outbox's sending side; each call is its own short transaction."""
+
+    async def claim(self, now: datetime, limit: int, per_lane: int, lease: timedelta) -> list["Claimed"]:
+        """Due deliveries, at most `per_lane` in flight per lane (one where the endpoint is failing), leased and counted
+        as a try."""
+
+    async def finish(self, results: Sequence["Finished"]) -> None:
+        """Records tries whose token still matches; moves counters, `failing_since` and deactivation."""
+
+    async def release(self, claimed: Sequence["Claimed"]) -> None:
+        """Hands back what a stopping worker had not started; the try is not counted."""
+
+    async def oldest_due(self, now: datetime) -> datetime | None: ...
+
+    async def deactivated(self) -> int:
+        """How many endpoints are switched off."""
+
+    async def purge(self, before: datetime, limit: int) -> int:
+        """Deletes ended deliveries and events older than `before`, in a bounded batch."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A leased delivery with what sending needs. `secrets` are the sealed signing secrets, newest first, with the
+    endpoint id each was sealed for."""
+
+    delivery: Delivery
+    body: bytes
+    url: str
+    secrets: tuple[tuple[str, bytes], ...]
+    is_lapsed: bool = False  # another worker's lease ran out before it recorded its try
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off."""
+
+    claimed: Claimed
+    sent: Sent
+    at: datetime
+    retry_at: datetime | None
+    deactivate: bool = False
+
+
+class Store(Protocol):
+    """`begin` is the general way; the other calls are single statements that each are a whole transaction, so an
+    adapter may let callers that wait at the same moment share one round trip and one commit."""
+
+    def begin(self) -> AbstractAsyncContextManager[Transaction]:
+        """Leaving the block commits, raising rolls back."""
+
+    @property
+    def queue(self) -> Queue: ...
+
+    async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
+        """Read at the moment of the call: a revocation that was answered before is seen."""
+
+    async def touch_key(self, key_id: str, now: datetime) -> None:
+        """Writes `last_used_at`, unless another process did within the minute."""
+
+    async def find_payment(self, reference: str) -> Payment | None: ...
+
+    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
+        """The stored payment and whether it is new; the original when its idempotency key is taken.
+
+        Durable when it returns. Raises ReferenceTaken.
+        """
+
+    async def is_current(self) -> bool:
+        """Whether the schema is the one this code was written for; raises Unavailable when it cannot be asked."""
+
+    async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
+        """Adds what this process counted (name, then labels) to the totals of all processes."""
+
+    async def tallies(self) -> dict[tuple[str, ...], int]: ...
+
+    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
+        """Counts one more in the fixed window that holds `now`, over all processes; the count so far."""

@@ -1,0 +1,30 @@
+"""Doing a rolled-back transaction again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from payagg.application.ports import Conflict, Unavailable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+TRIES = 4
+
+
+def retried(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Repeats `work` when its transaction was rolled back by a Conflict; after TRIES it is Unavailable.
+
+    Only for work that is one transaction and nothing else: a provider call must never be repeated blindly.
+    """
+
+    @wraps(work)
+    async def repeated(*args: P.args, **kwargs: P.kwargs) -> R:
+        for number in range(TRIES):
+            try:
+                return await work(*args, **kwargs)
+            except Conflict:
+                await asyncio.sleep(0.01 * 4**number)
+        raise Unavailable("the transaction kept conflicting")
+
+    return repeated

@@ -1,0 +1,34 @@
+"""What happened, counted. Adding one costs a dictionary entry; now and then a process adds its counts to the total."""
+
+import asyncio
+from collections import Counter
+from typing import Final
+
+from payagg.application.ports import Conflict, Store, Unavailable
+
+FLUSH_SECONDS = 10.0
+counts: Final[Counter[tuple[str, ...]]] = Counter()
+
+
+def count(name: str, *labels: str, by: int = 1) -> None:
+    """Adds `by` under `name` and its labels, which must come from closed sets: each mix is kept for ever."""
+    counts[name, *labels] += by
+
+
+async def flush(store: Store) -> None:
+    """Adds what this process counted since the last time to the totals; kept here while the database is away."""
+    taken = dict(counts)
+    if not taken:
+        return
+    counts.clear()
+    try:
+        await store.add_tallies(taken)
+    except (Unavailable, Conflict):
+        counts.update(taken)
+
+
+async def keep_flushing(store: Store) -> None:
+    """Flushes for ever."""
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        await flush(store)

@@ -1,0 +1,94 @@
+"""Verification: what the assigned provider says of a payment's charge, asked once however many callers wait."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from payagg.application.charges import Charges, no_crash
+from payagg.application.offers import Offers
+from payagg.application.ports import Clock, Store
+from payagg.application.settlement import Settled, Settlement
+from payagg.application.views import VerifiedPayment
+from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, AttemptState, ProviderFault
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import Payment
+
+
+@dataclass(frozen=True)
+class Verification:
+    store: Store
+    clock: Clock
+    offers: Offers
+    charges: Charges
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+    verifying: dict[str, "asyncio.Task[Payment]"] = field(default_factory=dict)
+
+    async def verify(self, reference: str) -> VerifiedPayment:
+        """The status after asking the assigned provider, at most once in VERIFY_EVERY per reference.
+
+        An unreachable provider answers with the stored status. Raises GATEWAY_NOT_AVAILABLE without credentials,
+        PAYMENT_AMOUNT_MISMATCH when the provider's facts differ from the payment.
+        """
+        task = self.verifying.get(reference)
+        if task is None:
+            task = asyncio.create_task(self._verify(reference))
+            self.verifying[reference] = task
+            task.add_done_callback(lambda _: self.verifying.pop(reference, None))
+        return _verified(await asyncio.shield(task))
+
+    async def _verify(self, reference: str) -> Payment:
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            payment = await tx.payments.get(reference)
+            if payment is None:
+                raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+            attempts = await tx.payments.attempts(reference)
+            attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
+            if attempt is None or payment.as_of(now).is_final:
+                return payment.as_of(now)
+            choice = await self.offers.assigned(tx, attempt.gateway, payment.environment)
+            if choice is None:
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+            if not await self.offers.admit(tx, attempt.gateway, payment.environment):
+                return payment  # paused after faults: as good as unreachable, and found out at once
+            every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
+            if not await tx.payments.begin_ask(reference, attempt.number, now, every):
+                # Asked a moment ago, perhaps by another process: its finding stands until the next call.
+                if any(a.kind is AnomalyKind.MISMATCH for a in await tx.payments.anomalies(reference)):
+                    raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
+                return payment
+        try:
+            report = await self.charges.fetch(payment, attempt, choice, "verify")
+        except ProviderFault:
+            return payment
+        self.crash_point("V1")
+        settled = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
+        self.crash_point("V2")
+        if settled is Settled.MISMATCH:
+            raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
+        return await self._now(reference)
+
+    async def _now(self, reference: str) -> Payment:
+        payment = await self.store.find_payment(reference)
+        assert payment is not None
+        return payment.as_of(self.clock.now())
+
+
+def _verified(payment: Payment) -> VerifiedPayment:
+    redirect = None
+    if payment.callback_url is not None:
+        parts = urlsplit(payment.callback_url)
+        own = urlencode({"reference": payment.reference, "status": payment.status.value})
+        redirect = urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
+    return VerifiedPayment(
+        reference=payment.reference,
+        status=payment.status,
+        amount=payment.amount,
+        currency=payment.currency,
+        callback_url=payment.callback_url,
+        redirect_url=redirect,
+    )

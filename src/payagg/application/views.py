@@ -1,0 +1,192 @@
+"""What callers send and see of payments. Limits stand in the types, so decoding and OpenAPI share them."""
+
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from payagg.domain.charge import HandOffKind
+from payagg.domain.gateway import UnavailableReason
+from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, OUTCOMES, Payment, Status
+from payagg.domain.values import EMAIL_MAX, MAX_AMOUNT, MIN_AMOUNT, SLUG_PATTERN, URL_MAX, Environment
+
+Kobo = Annotated[int, Meta(ge=MIN_AMOUNT, le=MAX_AMOUNT, description="Integer kobo.", examples=[150000])]
+Reference = Annotated[
+    str, Meta(min_length=19, max_length=19, pattern="^[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}$", examples=["PAY-20250131-7K2M9X"])
+]
+Email = Annotated[str, Meta(max_length=EMAIL_MAX, description="Email address.", examples=["ada@example.com"])]
+Name = Annotated[str, Meta(max_length=200, examples=["Ada Obi"])]
+Phone = Annotated[str, Meta(max_length=32, examples=["+2348012345678"])]
+CallbackUrl = Annotated[
+    str, Meta(max_length=URL_MAX, description="http or https URL.", examples=["https://shop.example/thanks"])
+]
+HttpsUrl = Annotated[str, Meta(max_length=URL_MAX, description="https URL.", examples=["https://shop.example/hooks"])]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=IDEMPOTENCY_KEY_MAX, examples=["order-1001"])]
+Slug = Annotated[str, Meta(min_length=2, max_length=50, pattern=SLUG_PATTERN)]
+# Any letter case, spelt out: readers of OpenAPI know no inline flag.
+OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
+# Of any payment option: a provider's slug may hold underscores, an administrator's gateway only hyphens.
+GatewaySlug = Annotated[
+    str, Meta(min_length=2, max_length=50, pattern="^[a-z0-9]+(?:[-_][a-z0-9]+)*$", examples=["sandbox"])
+]
+
+
+class InitiatePayment(Struct, rename="camel", kw_only=True, frozen=True):
+    """The body of initiate; unknown fields are ignored, null means absent."""
+
+    amount: Kobo
+    currency: Literal["NGN"] | None = None
+    customer_email: Email | None = None
+    customer_name: Name | None = None
+    customer_phone: Phone | None = None
+    gateway: Annotated[str, Meta(max_length=50)] | None = None
+    callback_url: CallbackUrl | None = None
+    webhook_url: HttpsUrl | None = None
+    metadata: dict[str, Any] | None = None
+    idempotency_key: IdempotencyKey | None = None
+
+
+class TestPayment(Struct, rename="camel", kw_only=True, frozen=True):
+    """The body of a dashboard test payment."""
+
+    amount: Kobo
+    customer_email: Email | None = None
+    customer_name: Name | None = None
+    callback_url: CallbackUrl | None = None
+    metadata: dict[str, Any] | None = None
+    idempotency_key: IdempotencyKey | None = None
+
+
+class SimulatePayment(Struct, rename="camel", kw_only=True, frozen=True):
+    """`outcome` in any letter case: SUCCESS, FAILED or REVERSED."""
+
+    outcome: Annotated[str, Meta(max_length=8, pattern=OUTCOME_PATTERN, examples=["SUCCESS"])]
+
+
+class ProcessPayment(Struct, rename="camel", kw_only=True, frozen=True):
+    """What a payer may choose; everything else about the payment is fixed. `cardNumber` is only for the simulator."""
+
+    gateway_slug: GatewaySlug | None = None
+    card_number: Annotated[str, Meta(max_length=32, examples=["4242 4242 4242 4242"])] | None = None
+
+
+class InitiatedPayment(Struct, rename="camel", frozen=True):
+    reference: Reference
+    checkout_url: str
+    amount: Kobo
+    currency: str
+    environment: Environment
+    status: Status
+    expires_at: datetime
+
+
+class PaymentDetail(Struct, rename="camel", frozen=True):
+    """The merchant's view of a payment; also `data` of every event."""
+
+    reference: Reference
+    amount: Kobo
+    currency: str
+    status: Status
+    environment: Environment
+    gateway: str | None
+    customer_email: str | None
+    customer_name: str | None
+    customer_phone: str | None
+    callback_url: str | None
+    metadata: dict[str, Any] | None
+    failure_reason: str | None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime
+    settled_at: datetime | None
+
+    @classmethod
+    def of(cls, payment: Payment) -> "PaymentDetail":
+        return cls(
+            reference=payment.reference,
+            amount=payment.amount,
+            currency=payment.currency,
+            status=payment.status,
+            environment=payment.environment,
+            gateway=payment.gateway,
+            customer_email=payment.customer_email,
+            customer_name=payment.customer_name,
+            customer_phone=payment.customer_phone,
+            callback_url=payment.callback_url,
+            metadata=dict(payment.metadata) if payment.metadata is not None else None,
+            failure_reason=payment.failure_reason,
+            created_at=payment.created_at,
+            updated_at=payment.updated_at,
+            expires_at=payment.expires_at,
+            settled_at=payment.settled_at,
+        )
+
+
+class PayerReason(Enum):
+    """The failure reasons a payer may read: our own words only, never a processor's."""
+
+    EXPIRED = "EXPIRED"
+    DECLINED = "DECLINED"
+    INSUFFICIENT_FUNDS = "INSUFFICIENT_FUNDS"
+    EXPIRED_CARD = "EXPIRED_CARD"
+    CANCELLED = "CANCELLED"
+    TIMED_OUT = "TIMED_OUT"
+
+    @classmethod
+    def of(cls, reason: str | None) -> "PayerReason | None":
+        return cls.__members__.get(reason or "")
+
+
+class PublicPaymentDetail(Struct, rename="camel", frozen=True):
+    """What a payer may see."""
+
+    reference: Reference
+    amount: Kobo
+    currency: str
+    status: Status
+    environment: Environment
+    business_name: str
+    gateway: str | None
+    expires_at: datetime
+    expired: bool
+    failure_reason: PayerReason | None = None
+
+
+class CheckoutGateway(Struct, rename="camel", frozen=True):
+    slug: str
+    name: str
+    description: str | None
+    logo_url: str | None
+    is_default: bool
+    available: bool
+    unavailable_reason: UnavailableReason | None
+
+
+class CheckoutGateways(Struct, rename="camel", frozen=True):
+    gateways: list[CheckoutGateway]
+
+
+class ProcessedPayment(Struct, rename="camel", frozen=True):
+    """Where to send the payer: a provider's page, encoded SDK launch parameters, or back to the hosted page."""
+
+    reference: Reference
+    status: Status
+    gateway: str
+    handoff: HandOffKind
+    checkout_url: str
+
+
+class VerifiedPayment(Struct, rename="camel", frozen=True):
+    reference: Reference
+    status: Status
+    amount: Kobo
+    currency: str
+    callback_url: str | None
+    redirect_url: str | None
+
+
+class Message(Struct, frozen=True):
+    """Words for a person, where there is nothing else to tell."""
+
+    message: str

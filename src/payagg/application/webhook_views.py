@@ -1,0 +1,124 @@
+"""What merchants send and see of webhooks."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from payagg.application.settlement import EventBody
+from payagg.domain.values import URL_MAX, Environment
+from payagg.domain.webhook import DESCRIPTION_MAX, Delivery, DeliveryStatus, EventType, WebhookEndpoint
+
+EndpointUrl = Annotated[
+    str, Meta(max_length=URL_MAX, description="URI; HTTPS for LIVE.", examples=["https://shop.example/hooks"])
+]
+Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX, examples=["Order service"])]
+EventNames = Annotated[
+    list[
+        Annotated[
+            str,
+            Meta(
+                max_length=50,
+                examples=["payment.success"],
+                extra_json_schema={"enum": [kind.value for kind in EventType]},
+            ),
+        ]
+    ],
+    Meta(max_length=50, description="Event types to receive; empty means all."),
+]
+EventId = Annotated[str, Meta(pattern="^evt_[0-9a-f]{32}$", min_length=36, max_length=36)]
+
+
+class CreateWebhook(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    url: EndpointUrl
+    environment: Environment
+    description: Description | None = None
+    events: EventNames | None = None
+
+
+class ChangeWebhook(Struct, rename="camel", kw_only=True, frozen=True):
+    """What is absent stays; `description: null` clears it, any other null means absent."""
+
+    url: EndpointUrl | None = None
+    description: Description | UnsetType | None = UNSET
+    events: EventNames | None = None
+    is_active: bool | None = None
+
+
+class DeliverySummary(Struct, rename="camel", frozen=True):
+    """Deliveries that ended, since the endpoint was created."""
+
+    successful: int
+    failed: int
+
+
+class WebhookEndpointView(Struct, rename="camel", frozen=True):
+    id: str
+    url: EndpointUrl
+    description: Description | None
+    environment: Environment
+    secret_last4: str
+    is_active: bool
+    events: list[str]
+    created_at: datetime
+    delivery_summary: DeliverySummary
+
+    @classmethod
+    def of(cls, endpoint: WebhookEndpoint) -> "WebhookEndpointView":
+        return cls(
+            id=endpoint.id,
+            url=endpoint.url,
+            description=endpoint.description,
+            environment=endpoint.environment,
+            secret_last4=endpoint.secret_last4,
+            is_active=endpoint.is_active,
+            events=list(endpoint.events),
+            created_at=endpoint.created_at,
+            delivery_summary=DeliverySummary(endpoint.successful, endpoint.failed),
+        )
+
+
+class CreatedWebhook(WebhookEndpointView, rename="camel", frozen=True, kw_only=True):
+    """The one answer, with that of rotation, that shows the secret."""
+
+    signing_secret: Annotated[str, Meta(description="Shown once.", examples=["whsec_..."])]
+
+
+class TestDelivery(Struct, rename="camel", frozen=True):
+    """What came of a test; `error` says why there was no 2xx answer."""
+
+    __test__ = False  # not a test class, whatever its name says to pytest
+
+    delivered: bool
+    status_code: int | None
+    duration_ms: int
+    error: str | None
+
+
+class DeliveryView(Struct, rename="camel", frozen=True):
+    """One row of the delivery log, without the payload. `id` names the row; `eventId` is the header `webhook-id`."""
+
+    id: str
+    event_id: str
+    event_type: str
+    reference: str
+    status: DeliveryStatus
+    attempts: int
+    last_status_code: int | None
+    last_error: str | None
+    duration_ms: int | None
+    created_at: datetime
+    last_attempt_at: datetime | None
+    next_attempt_at: datetime | None
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> "DeliveryView":
+        return cls(**{name: getattr(delivery, name) for name in cls.__struct_fields__})
+
+
+class EventPage(Struct, rename="camel", frozen=True):
+    """Past events, oldest first, each exactly as it was sent. Pass `nextCursor` as `after` to go on, now or later."""
+
+    events: list[EventBody]
+    next_cursor: EventId | None
+    has_more: bool

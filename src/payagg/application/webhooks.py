@@ -1,0 +1,229 @@
+"""Merchant webhook endpoints: who is told, the secrets, the delivery log, and catching up on past events."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from payagg.application.ports import Clock, Entropy, Sender, Store, Transaction, Vault
+from payagg.application.retry import retried
+from payagg.application.settlement import EventBody
+from payagg.application.tally import count
+from payagg.application.webhook_views import (
+    ChangeWebhook,
+    CreatedWebhook,
+    CreateWebhook,
+    DeliveryView,
+    EventPage,
+    TestDelivery,
+    WebhookEndpointView,
+)
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.signing import secret_text, signed_headers
+from payagg.domain.values import Environment
+from payagg.domain.webhook import (
+    ACTIVE_ENDPOINTS_MAX,
+    SECRET_BYTES,
+    TEST_EVENT,
+    TEST_EVERY,
+    WebhookEndpoint,
+    parse_endpoint_url,
+    parse_events,
+    secret_context,
+)
+
+
+class TestBody(msgspec.Struct, rename="camel", frozen=True):
+    """The body of a test event; `sequence` is 0 because it belongs to no payment."""
+
+    __test__ = False
+
+    id: str
+    type: str
+    created_at: datetime
+    environment: Environment
+    sequence: int
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    vault: Vault
+    sender: Sender
+
+    async def listed(self, business_id: str) -> list[WebhookEndpointView]:
+        async with self.store.begin() as tx:
+            return [WebhookEndpointView.of(endpoint) for endpoint in await tx.webhooks.endpoints(business_id)]
+
+    @retried
+    async def create(self, business_id: str, command: CreateWebhook) -> CreatedWebhook:
+        """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED."""
+        url = parse_endpoint_url(command.url, command.environment)
+        events = parse_events(command.events or [])
+        now = self.clock.now()
+        endpoint_id = self.entropy.id("whe", now)
+        key = self.entropy.bytes(SECRET_BYTES)
+        shown = secret_text(key)
+        endpoint = WebhookEndpoint(
+            id=endpoint_id,
+            business_id=business_id,
+            environment=command.environment,
+            url=url,
+            description=command.description,
+            events=events,
+            is_active=True,
+            secret=self.vault.seal(key, secret_context(endpoint_id)),
+            secret_last4=shown[-4:],
+            previous_secret=None,
+            previous_secret_expires_at=None,
+            failing_since=None,
+            last_test_at=None,
+            successful=0,
+            failed=0,
+            created_at=now,
+            updated_at=now,
+        )
+        async with self.store.begin() as tx:
+            await _lock_business(tx, business_id)
+            await _ensure_room(tx, business_id)
+            await tx.webhooks.add_endpoint(endpoint)
+        return _created(endpoint, shown)
+
+    @retried
+    async def change(self, business_id: str, endpoint_id: str, command: ChangeWebhook) -> WebhookEndpointView:
+        """The endpoint as changed; activation counts against the five."""
+        async with self.store.begin() as tx:
+            await _lock_business(tx, business_id)
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            if command.url is not None:
+                endpoint = replace(endpoint, url=parse_endpoint_url(command.url, endpoint.environment))
+            if command.events is not None:
+                endpoint = replace(endpoint, events=parse_events(command.events))
+            if not isinstance(command.description, msgspec.UnsetType):
+                endpoint = replace(endpoint, description=command.description)
+            if command.is_active is not None:
+                if command.is_active and not endpoint.is_active:
+                    await _ensure_room(tx, business_id)
+                endpoint = replace(endpoint, is_active=command.is_active)
+            endpoint = replace(endpoint, updated_at=self.clock.now())
+            await tx.webhooks.save_endpoint(endpoint)
+            return WebhookEndpointView.of(endpoint)
+
+    async def deactivate(self, business_id: str, endpoint_id: str) -> WebhookEndpointView:
+        return await self.change(business_id, endpoint_id, ChangeWebhook(is_active=False))
+
+    @retried
+    async def rotate_secret(self, business_id: str, endpoint_id: str) -> CreatedWebhook:
+        """A new secret, shown once; the old one signs beside it for 24 hours."""
+        key = self.entropy.bytes(SECRET_BYTES)
+        shown = secret_text(key)
+        async with self.store.begin() as tx:
+            await _lock_business(tx, business_id)
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            sealed = self.vault.seal(key, secret_context(endpoint_id))
+            endpoint = endpoint.rotated(sealed, shown[-4:], self.clock.now())
+            await tx.webhooks.save_endpoint(endpoint)
+        return _created(endpoint, shown)
+
+    async def test(self, business_id: str, endpoint_id: str) -> TestDelivery:
+        """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the last."""
+        endpoint = await self._begin_test(business_id, endpoint_id)
+        now = self.clock.now()
+        body = TestBody(
+            id=self.entropy.id("evt", now),
+            type=TEST_EVENT,
+            created_at=now,
+            environment=endpoint.environment,
+            sequence=0,
+            data={"message": "This is a test. No payment is behind it."},
+        )
+        sent_bytes = msgspec.json.encode(body)
+        keys = [self.vault.open(sealed, secret_context(endpoint.id)) for sealed in endpoint.signing_secrets(now)]
+        headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
+        sent = await self.sender.send(endpoint.url, headers, sent_bytes)
+        count("test_deliveries", "delivered" if sent.is_accepted else "failed")
+        return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
+
+    @retried
+    async def _begin_test(self, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+        async with self.store.begin() as tx:
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            now = self.clock.now()
+            if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
+                wait = endpoint.last_test_at + TEST_EVERY - now
+                raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-int(wait.total_seconds() * 1000) // 1000)))
+            endpoint = replace(endpoint, last_test_at=now)
+            await tx.webhooks.save_endpoint(endpoint)
+            return endpoint
+
+    async def deliveries(
+        self, business_id: str, endpoint_id: str, page: int, per_page: int
+    ) -> tuple[list[DeliveryView], int]:
+        """A page of the log, newest first, and the total."""
+        async with self.store.begin() as tx:
+            if await tx.webhooks.find_endpoint(business_id, endpoint_id) is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page)
+        return [DeliveryView.of(row) for row in rows], total
+
+    @retried
+    async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str) -> DeliveryView:
+        """The delivery, due again at once under the same ids; one that is under way is left as it is."""
+        async with self.store.begin() as tx:
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            delivery = await tx.webhooks.delivery(endpoint_id, delivery_id)
+            if delivery is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            if not endpoint.is_active:
+                raise invalid("endpointId", "Activate the endpoint first.")
+            await tx.webhooks.redeliver(delivery, self.clock.now())
+            again = await tx.webhooks.delivery(endpoint_id, delivery_id)
+        return DeliveryView.of(again or delivery)
+
+    async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
+        """Past events in the order they were recorded, strictly after the cursor."""
+        if environment not in Environment.__members__:
+            raise invalid("environment", "Must be SANDBOX or LIVE.")
+        if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
+            raise invalid("after", "Must be an event id, for example the last answer's nextCursor.")
+        async with self.store.begin() as tx:
+            found = await tx.webhooks.events(business_id, Environment(environment), after, limit + 1)
+        shown = found[:limit]
+        return EventPage(
+            # The stored bytes, untouched: what a merchant verifies or compares is what was sent.
+            events=cast(list[EventBody], [msgspec.Raw(event.body) for event in shown]),
+            next_cursor=shown[-1].id if shown else after,
+            has_more=len(found) > limit,
+        )
+
+
+async def _lock_business(tx: Transaction, business_id: str) -> None:
+    """Serialises changes within the business; its standing may have changed since the caller was let in."""
+    business = await tx.businesses.lock(business_id)
+    if business is None:
+        raise Refusal(ErrorCode.FORBIDDEN)
+    business.ensure_active()
+
+
+async def _ensure_room(tx: Transaction, business_id: str) -> None:
+    active = sum(endpoint.is_active for endpoint in await tx.webhooks.endpoints(business_id))
+    if active >= ACTIVE_ENDPOINTS_MAX:
+        raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
+
+
+async def _locked(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+    endpoint = await tx.webhooks.endpoint(business_id, endpoint_id)
+    if endpoint is None:
+        raise Refusal(ErrorCode.NOT_FOUND)
+    return endpoint
+
+
+def _created(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:
+    view = WebhookEndpointView.of(endpoint)
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
+    return CreatedWebhook(**fields, signing_secret=signing_secret)
