@@ -1,0 +1,68 @@
+"""Businesses, their members and their API keys in memory."""
+
+from dataclasses import dataclass
+
+from payagg.adapters.memory.state import BrokenRule, State
+from payagg.domain.api_key import ApiKey, ApiKeyStatus
+from payagg.domain.business import Business, Role
+from payagg.domain.values import Environment
+
+
+@dataclass(frozen=True)
+class BusinessRows:
+    state: State
+
+    async def get(self, business_id: str) -> Business | None:
+        return self.state.businesses.get(business_id)
+
+    async def lock(self, business_id: str) -> Business | None:
+        return self.state.businesses.get(business_id)
+
+    async def role(self, business_id: str, subject: str) -> Role | None:
+        return self.state.members.get((business_id, subject))
+
+    async def add(self, business: Business) -> None:
+        if business.id in self.state.businesses:
+            raise BrokenRule(f"business {business.id} exists")
+        self.state.businesses[business.id] = business
+
+    async def save(self, business: Business) -> None:
+        self.state.businesses[business.id] = business
+
+    async def set_member(self, business_id: str, subject: str, role: Role) -> None:
+        if business_id not in self.state.businesses:
+            raise BrokenRule(f"business {business_id} does not exist")
+        self.state.members[business_id, subject] = role
+
+
+@dataclass(frozen=True)
+class ApiKeyRows:
+    state: State
+
+    async def get(self, business_id: str, key_id: str) -> ApiKey | None:
+        key = self.state.api_keys.get(key_id)
+        return key if key is not None and key.business_id == business_id else None
+
+    async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
+        keys = self._of(business_id, environment)
+        active = [key for key in keys if key.status is ApiKeyStatus.ACTIVE]
+        revoked = [key for key in keys if key.revoked_at is not None]
+        active.sort(key=lambda key: (key.created_at, key.id), reverse=True)
+        revoked.sort(key=lambda key: (key.revoked_at, key.id), reverse=True)
+        return active + revoked[:revoked_max]
+
+    async def count_active(self, business_id: str, environment: Environment) -> int:
+        return sum(key.status is ApiKeyStatus.ACTIVE for key in self._of(business_id, environment))
+
+    async def add(self, key: ApiKey) -> None:
+        for other in self.state.api_keys.values():
+            if key.id == other.id or key.public_key == other.public_key or key.secret_hash == other.secret_hash:
+                raise BrokenRule(f"key {key.id} exists")
+        self.state.api_keys[key.id] = key
+
+    async def save(self, key: ApiKey) -> None:
+        self.state.api_keys[key.id] = key
+
+    def _of(self, business_id: str, environment: Environment) -> list[ApiKey]:
+        keys = self.state.api_keys.values()
+        return [key for key in keys if key.business_id == business_id and key.environment is environment]

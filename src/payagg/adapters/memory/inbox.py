@@ -1,0 +1,50 @@
+"""Inbound events and provider health in memory."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from payagg.adapters.memory.state import State
+from payagg.application.ports import InboundEvent
+from payagg.domain.charge import Health
+from payagg.domain.values import Environment
+
+
+@dataclass(frozen=True)
+class InboxRows:
+    state: State
+
+    async def add(self, event: InboundEvent) -> bool:
+        once = (event.provider, event.environment, event.digest)
+        if any((e.provider, e.environment, e.digest) == once for e in self.state.inbox.values()):
+            return False
+        self.state.inbox[event.id] = event
+        return True
+
+    async def lock(self, event_id: str) -> InboundEvent | None:
+        event = self.state.inbox.get(event_id)
+        return event if event is not None and event.next_attempt_at is not None else None
+
+    async def due(self, now: datetime, limit: int) -> list[str]:
+        due = [
+            (e.next_attempt_at, e.id)
+            for e in self.state.inbox.values()
+            if e.next_attempt_at and e.next_attempt_at <= now
+        ]
+        return [event_id for _, event_id in sorted(due)[:limit]]
+
+    async def save(self, event: InboundEvent) -> None:
+        self.state.inbox[event.id] = event
+
+
+@dataclass(frozen=True)
+class HealthRows:
+    state: State
+
+    async def all(self) -> list[Health]:
+        return list(self.state.health.values())
+
+    async def lock(self, gateway: str, environment: Environment) -> Health:
+        return self.state.health.setdefault((gateway, environment), Health(gateway, environment))
+
+    async def save(self, health: Health) -> None:
+        self.state.health[health.gateway, health.environment] = health

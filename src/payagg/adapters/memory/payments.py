@@ -1,0 +1,129 @@
+"""Payments with their attempts, transitions, provider calls and anomalies in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from payagg.adapters.memory.state import BrokenRule, State
+from payagg.application.ports import Conflict, ProviderCall
+from payagg.domain.charge import Anomaly, Attempt, AttemptState
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import PAYMENT, Payment, Transition
+from payagg.domain.values import Environment
+
+R = TypeVar("R")
+ANOMALIES_MAX = 1000
+IMMUTABLE = (
+    "reference",
+    "business_id",
+    "environment",
+    "amount",
+    "currency",
+    "idempotency_key",
+    "created_at",
+    "expires_at",
+)
+ALONE = (AttemptState.CLAIMED, AttemptState.HANDED_OFF)  # at most one attempt of a payment is in each of these
+
+
+@dataclass(frozen=True)
+class PaymentRows:
+    state: State
+
+    async def get(self, reference: str) -> Payment | None:
+        return self.state.payments.get(reference)
+
+    async def lock(self, reference: str) -> Payment | None:
+        return self.state.payments.get(reference)
+
+    async def by_idempotency_key(self, business_id: str, environment: Environment, key: str) -> Payment | None:
+        reference = self.state.idempotency_keys.get((business_id, environment, key))
+        return self.state.payments[reference] if reference is not None else None
+
+    async def save(self, payment: Payment, transition: Transition) -> None:
+        stored = self.state.payments[payment.reference]
+        if (stored.status, stored.sequence) != (transition.from_status, transition.sequence - 1):
+            raise Conflict
+        if (transition.from_status.value, transition.to_status.value) not in PAYMENT.pairs():
+            raise BrokenRule(f"{transition.from_status} does not lead to {transition.to_status}")
+        if any(getattr(stored, name) != getattr(payment, name) for name in IMMUTABLE):
+            raise BrokenRule(f"an immutable fact of {payment.reference} would change")
+        if payment.environment is Environment.LIVE and payment.gateway == SANDBOX_SLUG:
+            raise BrokenRule("the simulator never serves LIVE")
+        self.state.payments[payment.reference] = payment
+        self.state.transitions[payment.reference, transition.sequence] = transition
+
+    async def lapsed(self, now: datetime, limit: int) -> list[Payment]:
+        lapsed = [payment for payment in self.state.payments.values() if payment.is_lapsed(now)]
+        return sorted(lapsed, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
+
+    async def attempts(self, reference: str) -> list[Attempt]:
+        return _numbered(self.state.attempts, reference)
+
+    async def add_attempt(self, attempt: Attempt) -> None:
+        if (attempt.reference, attempt.number) in self.state.attempts:
+            raise BrokenRule(f"attempt {attempt.number} of {attempt.reference} exists")
+        self._write(attempt)
+
+    async def save_attempt(self, attempt: Attempt, token: str) -> bool:
+        stored = self.state.attempts.get((attempt.reference, attempt.number))
+        if stored is None or stored.token != token:
+            return False
+        self._write(attempt)
+        return True
+
+    async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
+        due = [attempt for _, attempt in self._asked_by(now) if gateway in (None, attempt.gateway)]
+        held = [replace(attempt, next_ask_at=now + hold) for attempt in due[:limit]]
+        for attempt in held:
+            self._write(attempt)
+        return held
+
+    async def oldest_ask(self, now: datetime) -> datetime | None:
+        return next((at for at, _ in self._asked_by(now)), None)
+
+    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+        attempt = self.state.attempts.get((reference, number))
+        if attempt is None or (attempt.last_ask_at is not None and attempt.last_ask_at > now - every):
+            return False
+        self._write(replace(attempt, last_ask_at=now))
+        return True
+
+    async def transitions(self, reference: str) -> list[Transition]:
+        return _numbered(self.state.transitions, reference)
+
+    async def add_call(self, call: ProviderCall) -> None:
+        self.state.calls[call.id] = call
+
+    async def calls(self, reference: str) -> list[ProviderCall]:
+        found = [call for call in self.state.calls.values() if call.reference == reference]
+        return sorted(found, key=lambda call: (call.at, call.id))
+
+    async def add_anomaly(self, anomaly: Anomaly) -> None:
+        self.state.anomalies[anomaly.id] = anomaly
+
+    async def anomalies(self, reference: str | None = None) -> list[Anomaly]:
+        found = [a for a in self.state.anomalies.values() if reference is None or a.reference == reference]
+        return sorted(found, key=lambda anomaly: (anomaly.at, anomaly.id), reverse=True)[:ANOMALIES_MAX]
+
+    def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
+        """Attempts that should have been asked about by `now`, the earliest first."""
+        due = [(a.next_ask_at, a) for a in self.state.attempts.values() if a.next_ask_at and a.next_ask_at <= now]
+        return sorted(due, key=lambda pair: (pair[0], pair[1].reference))
+
+    def _write(self, attempt: Attempt) -> None:
+        if (attempt.state is AttemptState.HANDED_OFF) != (attempt.hand_off is not None):
+            raise BrokenRule("a hand-off belongs to HANDED_OFF alone")
+        siblings = _numbered(self.state.attempts, attempt.reference)
+        if attempt.state in ALONE and any(a.state is attempt.state and a.number != attempt.number for a in siblings):
+            raise BrokenRule(f"{attempt.reference} already has an attempt that is {attempt.state.value}")
+        self.state.attempts[attempt.reference, attempt.number] = attempt
+
+
+def _numbered(rows: Mapping[tuple[str, int], R], reference: str) -> list[R]:
+    """A payment's rows in order: they are numbered from 1 without gaps."""
+    found: list[R] = []
+    while (row := rows.get((reference, len(found) + 1))) is not None:
+        found.append(row)
+    return found

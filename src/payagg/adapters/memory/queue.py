@@ -1,0 +1,147 @@
+"""The outbox's sending side in memory."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import TYPE_CHECKING
+
+from payagg.application.ports import SWITCHED_OFF, UNSIGNED, Claimed, Finished, Sent
+from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
+
+if TYPE_CHECKING:
+    from payagg.adapters.memory.store import MemoryStore
+
+
+class DeliveryQueue:
+    def __init__(self, store: "MemoryStore") -> None:
+        self._store = store
+        self._tokens = count(1)
+
+    async def claim(self, now: datetime, limit: int, per_lane: int, lease: timedelta) -> list[Claimed]:
+        state = self._store.state
+        claimed: list[Claimed] = []
+        async with self._store.begin():
+            pending = [d for d in state.deliveries.values() if d.status is DeliveryStatus.PENDING]
+            in_flight = Counter(d.lane for d in pending if _is_leased(d, now))
+            due = [d for d in pending if d.next_attempt_at is not None and d.next_attempt_at <= now]
+            for delivery in sorted(due, key=lambda d: (d.next_attempt_at, d.id)):
+                if _is_leased(delivery, now):
+                    continue
+                endpoint = state.endpoints.get(delivery.endpoint_id or "")
+                secrets = self._secrets(delivery, endpoint, now)
+                if endpoint is not None and not endpoint.is_active:
+                    self._end(delivery, SWITCHED_OFF)
+                elif not secrets:
+                    self._end(delivery, UNSIGNED)
+                elif len(claimed) < limit and in_flight[delivery.lane] < (1 if _is_failing(endpoint) else per_lane):
+                    in_flight[delivery.lane] += 1
+                    leased = replace(
+                        delivery,
+                        attempts=delivery.attempts + 1,
+                        lease_until=now + lease,
+                        token=str(next(self._tokens)),
+                        last_attempt_at=now,
+                    )
+                    state.deliveries[delivery.id] = leased
+                    body = state.events[delivery.reference, delivery.sequence].body
+                    url = endpoint.url if endpoint is not None else delivery.url or ""
+                    claimed.append(Claimed(leased, body, url, secrets, delivery.token is not None))
+        return claimed
+
+    async def finish(self, results: Sequence[Finished]) -> None:
+        async with self._store.begin():
+            for result in results:
+                delivery = self._store.state.deliveries.get(result.claimed.delivery.id)
+                if delivery is None or delivery.token is None or delivery.token != result.claimed.delivery.token:
+                    continue
+                self._end(delivery, result.sent, result.retry_at, result.at)
+                endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
+                if endpoint is not None:
+                    self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
+
+    async def release(self, claimed: Sequence[Claimed]) -> None:
+        async with self._store.begin():
+            for one in claimed:
+                delivery = self._store.state.deliveries.get(one.delivery.id)
+                if delivery is not None and delivery.token == one.delivery.token:
+                    freed = replace(delivery, attempts=delivery.attempts - 1, lease_until=None, token=None)
+                    self._store.state.deliveries[delivery.id] = freed
+
+    async def oldest_due(self, now: datetime) -> datetime | None:
+        pending = [d for d in self._store.state.deliveries.values() if d.status is DeliveryStatus.PENDING]
+        due = [d.next_attempt_at for d in pending if d.next_attempt_at and not _is_leased(d, now)]
+        return min((at for at in due if at <= now), default=None)
+
+    async def deactivated(self) -> int:
+        return sum(not endpoint.is_active for endpoint in self._store.state.endpoints.values())
+
+    async def purge(self, before: datetime, limit: int) -> int:
+        state = self._store.state
+        async with self._store.begin():
+            ended = [d for d in state.deliveries.values() if d.status is not DeliveryStatus.PENDING]
+            old = [d for d in ended if d.created_at < before][:limit]
+            for delivery in old:
+                del state.deliveries[delivery.id]
+                if delivery.endpoint_id is not None:
+                    state.purged[delivery.endpoint_id] = state.purged.get(delivery.endpoint_id, 0) + 1
+            open_events = {d.event_id for d in state.deliveries.values() if d.status is DeliveryStatus.PENDING}
+            gone = [k for k, e in state.events.items() if e.created_at < before and e.id not in open_events][:limit]
+            for key in gone:
+                del state.events[key]
+        return len(old) + len(gone)
+
+    def _secrets(
+        self, delivery: Delivery, endpoint: WebhookEndpoint | None, now: datetime
+    ) -> tuple[tuple[str, bytes], ...]:
+        if delivery.endpoint_id is not None:
+            signers = [endpoint] if endpoint is not None else []
+        else:
+            every = self._store.state.endpoints.values()
+            own = [e for e in every if e.business_id == delivery.business_id and e.is_active]
+            signers = [e for e in own if e.environment is delivery.environment]
+        return tuple((signer.id, sealed) for signer in signers for sealed in signer.signing_secrets(now))
+
+    def _end(
+        self, delivery: Delivery, sent: Sent, retry_at: datetime | None = None, at: datetime | None = None
+    ) -> None:
+        status = DeliveryStatus.DELIVERED if sent.is_accepted else DeliveryStatus.FAILED
+        if retry_at is not None:
+            status = DeliveryStatus.PENDING
+        state = self._store.state
+        state.deliveries[delivery.id] = replace(
+            delivery,
+            status=status,
+            next_attempt_at=retry_at,
+            lease_until=None,
+            token=None,
+            last_status_code=sent.status_code,
+            last_error=sent.error,
+            duration_ms=sent.duration_ms if at is not None else delivery.duration_ms,
+            last_attempt_at=at or delivery.last_attempt_at,
+        )
+        endpoint = state.endpoints.get(delivery.endpoint_id or "")
+        if endpoint is not None:
+            state.endpoints[endpoint.id] = replace(
+                endpoint,
+                successful=endpoint.successful + (status is DeliveryStatus.DELIVERED),
+                failed=endpoint.failed + (status is DeliveryStatus.FAILED),
+            )
+
+
+def _is_leased(delivery: Delivery, now: datetime) -> bool:
+    return delivery.lease_until is not None and delivery.lease_until > now
+
+
+def _is_failing(endpoint: WebhookEndpoint | None) -> bool:
+    return endpoint is not None and endpoint.failing_since is not None
+
+
+def _after(endpoint: WebhookEndpoint, result: Finished) -> WebhookEndpoint:
+    """The endpoint after one try: a success ends a run of failures, a run of DEACTIVATE_AFTER switches it off."""
+    if result.sent.is_accepted:
+        return replace(endpoint, failing_since=None)
+    since = endpoint.failing_since or result.at
+    hopeless = result.deactivate or result.at - since >= DEACTIVATE_AFTER
+    return replace(endpoint, failing_since=since, is_active=endpoint.is_active and not hopeless)

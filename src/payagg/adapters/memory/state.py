@@ -1,0 +1,50 @@
+"""The tables as dicts. Rows are frozen dataclasses, so a shallow copy of the dicts is a full snapshot."""
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+
+from payagg.application.ports import InboundEvent, ProviderCall
+from payagg.domain.api_key import ApiKey
+from payagg.domain.business import Business, Role
+from payagg.domain.charge import Anomaly, Attempt, Health
+from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.payment import Payment, Transition
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
+
+
+class BrokenRule(Exception):
+    """A write the schema would refuse (a constraint or the transition trigger): a defect of the caller."""
+
+
+@dataclass
+class State:
+    """One dict per table, by primary key; every repository of one store works on the same State."""
+
+    payments: dict[str, Payment] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)  # reference, number
+    transitions: dict[tuple[str, int], Transition] = field(default_factory=dict)  # reference, sequence
+    calls: dict[str, ProviderCall] = field(default_factory=dict)
+    anomalies: dict[str, Anomaly] = field(default_factory=dict)
+    businesses: dict[str, Business] = field(default_factory=dict)
+    members: dict[tuple[str, str], Role] = field(default_factory=dict)  # business id, subject
+    api_keys: dict[str, ApiKey] = field(default_factory=dict)
+    gateways: dict[str, Gateway] = field(default_factory=dict)
+    business_gateways: dict[tuple[str, str], BusinessGateway] = field(default_factory=dict)  # business id, gateway id
+    endpoints: dict[str, WebhookEndpoint] = field(default_factory=dict)
+    purged: dict[str, int] = field(default_factory=dict)  # endpoint id: ended deliveries removed by retention
+    events: dict[tuple[str, int], Event] = field(default_factory=dict)  # reference, sequence
+    deliveries: dict[str, Delivery] = field(default_factory=dict)
+    inbox: dict[str, InboundEvent] = field(default_factory=dict)
+    health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
+    counters: dict[tuple[str, datetime], int] = field(default_factory=dict)  # bucket, start of its window
+    tallies: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
+    idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
+
+    def snapshot(self) -> "State":
+        return State(**{table.name: dict(getattr(self, table.name)) for table in fields(self)})
+
+    def restore(self, saved: "State") -> None:
+        """Puts a snapshot's tables back in place; repositories keep seeing this State."""
+        for table in fields(self):
+            setattr(self, table.name, getattr(saved, table.name))

@@ -1,0 +1,114 @@
+"""One store over one State: a transaction at a time, undone whole when its block raises."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from payagg.adapters.memory.businesses import ApiKeyRows, BusinessRows
+from payagg.adapters.memory.gateways import GatewayRows
+from payagg.adapters.memory.inbox import HealthRows, InboxRows
+from payagg.adapters.memory.payments import PaymentRows
+from payagg.adapters.memory.queue import DeliveryQueue
+from payagg.adapters.memory.state import State
+from payagg.adapters.memory.webhooks import WebhookRows
+from payagg.application.ports import KeyHolder, ReferenceTaken
+from payagg.domain.payment import Payment
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class MemoryTransaction:
+    businesses: BusinessRows
+    api_keys: ApiKeyRows
+    gateways: GatewayRows
+    payments: PaymentRows
+    webhooks: WebhookRows
+    inbox: InboxRows
+    health: HealthRows
+
+
+class MemoryStore:
+    """One lock makes every transaction serial, so a row is never held by somebody else."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.queue = DeliveryQueue(self)
+        self._lock = asyncio.Lock()
+        self._holder: asyncio.Task[object] | None = None
+        self.transaction = MemoryTransaction(
+            businesses=BusinessRows(self.state),
+            api_keys=ApiKeyRows(self.state),
+            gateways=GatewayRows(self.state),
+            payments=PaymentRows(self.state),
+            webhooks=WebhookRows(self.state),
+            inbox=InboxRows(self.state),
+            health=HealthRows(self.state),
+        )
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[MemoryTransaction]:
+        me = asyncio.current_task()
+        if me is not None and self._holder is me:
+            # A second connection inside the first is a deadlock waiting for a full pool; say so instead of hanging.
+            raise RuntimeError("a transaction inside a transaction")
+        async with self._lock:
+            self._holder = me
+            saved = self.state.snapshot()
+            try:
+                yield self.transaction
+            except BaseException:
+                self.state.restore(saved)
+                raise
+            finally:
+                self._holder = None
+
+    async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
+        key = next((key for key in self.state.api_keys.values() if key.secret_hash == secret_hash), None)
+        return KeyHolder(key, self.state.businesses[key.business_id]) if key else None
+
+    async def touch_key(self, key_id: str, now: datetime) -> None:
+        async with self.begin():
+            key = self.state.api_keys.get(key_id)
+            if key is not None and key.is_use_stale(now):
+                self.state.api_keys[key_id] = replace(key, last_used_at=now)
+
+    async def find_payment(self, reference: str) -> Payment | None:
+        async with self.begin() as tx:
+            return await tx.payments.get(reference)
+
+    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
+        async with self.begin() as tx:
+            key = payment.idempotency_key
+            if key is not None:
+                original = await tx.payments.by_idempotency_key(payment.business_id, payment.environment, key)
+                if original is not None:
+                    return original, False
+            if payment.reference in self.state.payments:
+                raise ReferenceTaken
+            self.state.payments[payment.reference] = payment
+            if key is not None:
+                self.state.idempotency_keys[payment.business_id, payment.environment, key] = payment.reference
+            return payment, True
+
+    async def is_current(self) -> bool:
+        return True  # the rows are this very code's dataclasses
+
+    async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
+        async with self.begin():
+            for key, value in counts.items():
+                self.state.tallies[key] = self.state.tallies.get(key, 0) + value
+
+    async def tallies(self) -> dict[tuple[str, ...], int]:
+        return dict(self.state.tallies)
+
+    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
+        start = now - (now - EPOCH) % window
+        async with self.begin():
+            counters = self.state.counters
+            for old in [key for key in counters if key[0] == bucket and key[1] != start]:
+                del counters[old]
+            counters[bucket, start] = counters.get((bucket, start), 0) + 1
+            return counters[bucket, start]

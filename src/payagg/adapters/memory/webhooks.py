@@ -1,0 +1,79 @@
+"""Endpoints, events and deliveries in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from payagg.adapters.memory.state import State
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
+
+
+@dataclass(frozen=True)
+class WebhookRows:
+    state: State
+
+    async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
+        own = [endpoint for endpoint in self.state.endpoints.values() if endpoint.business_id == business_id]
+        return sorted(own, key=lambda endpoint: (endpoint.created_at, endpoint.id))
+
+    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
+        own = await self.endpoints(business_id)
+        return [endpoint for endpoint in own if endpoint.is_active and endpoint.environment is environment]
+
+    async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+        return await self.find_endpoint(business_id, endpoint_id)
+
+    async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+        endpoint = self.state.endpoints.get(endpoint_id)
+        return endpoint if endpoint is not None and endpoint.business_id == business_id else None
+
+    async def add_endpoint(self, endpoint: WebhookEndpoint) -> None:
+        self.state.endpoints[endpoint.id] = endpoint
+
+    async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
+        stored = self.state.endpoints[endpoint.id]
+        restarted = endpoint.url != stored.url or (endpoint.is_active and not stored.is_active)
+        self.state.endpoints[endpoint.id] = replace(
+            endpoint,
+            successful=stored.successful,
+            failed=stored.failed,
+            failing_since=None if restarted else stored.failing_since,
+        )
+
+    async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None:
+        self.state.events[event.reference, event.sequence] = event
+        self.state.deliveries.update({delivery.id: delivery for delivery in deliveries})
+
+    async def deliveries(self, endpoint_id: str, offset: int, limit: int) -> tuple[list[Delivery], int]:
+        own = [delivery for delivery in self.state.deliveries.values() if delivery.endpoint_id == endpoint_id]
+        own.sort(key=lambda delivery: delivery.id, reverse=True)
+        return own[offset : offset + limit], len(own)
+
+    async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
+        delivery = self.state.deliveries.get(delivery_id)
+        return delivery if delivery is not None and delivery.endpoint_id == endpoint_id else None
+
+    async def redeliver(self, delivery: Delivery, now: datetime) -> None:
+        if delivery.lease_until is not None and delivery.lease_until > now:
+            return
+        endpoint = self.state.endpoints.get(delivery.endpoint_id or "")
+        if endpoint is not None:
+            self.state.endpoints[endpoint.id] = replace(
+                endpoint,
+                successful=endpoint.successful - (delivery.status is DeliveryStatus.DELIVERED),
+                failed=endpoint.failed - (delivery.status is DeliveryStatus.FAILED),
+            )
+        self.state.deliveries[delivery.id] = replace(
+            delivery, status=DeliveryStatus.PENDING, next_attempt_at=now, lease_until=None, token=None
+        )
+
+    async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
+        own = [e for e in self.state.events.values() if e.business_id == business_id and e.environment is environment]
+        own.sort(key=lambda event: event.id)
+        return [event for event in own if after is None or event.id > after][:limit]
+
+    async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]:
+        events = [event for event in self.state.events.values() if event.reference == reference]
+        deliveries = [delivery for delivery in self.state.deliveries.values() if delivery.reference == reference]
+        return sorted(events, key=lambda event: event.sequence), sorted(deliveries, key=lambda delivery: delivery.id)

@@ -1,0 +1,99 @@
+"""Bearer tokens and encryption at rest."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import jwt
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from payagg.domain.errors import ErrorCode, Refusal
+
+TOKEN_MAX = 8192  # characters
+SUBJECT_MAX = 255
+_NONCE_BYTES = 12
+_VERSION = 1
+
+
+class Tokens:
+    """Reads admin and merchant JWTs with one key and exactly one algorithm.
+
+    The PEM may be public or private; only a private one (or an HMAC key) can also issue. Headers that name a key
+    (`kid`, `jku`, `x5u`, `jwk`) are never looked at.
+    """
+
+    def __init__(self, key: str | None, algorithm: str) -> None:
+        self._algorithm = algorithm
+        self._signing: Any = None
+        self._verifying: Any = None
+        if key is None:
+            return
+        if algorithm == "HS256":
+            self._signing = self._verifying = key.encode()
+            return
+        pem = key.encode()
+        if b"PRIVATE KEY" in pem:
+            self._signing = serialization.load_pem_private_key(pem, None)
+            self._verifying = self._signing.public_key()
+        else:
+            self._verifying = serialization.load_pem_public_key(pem)
+
+    def read(self, token: str) -> dict[str, Any]:
+        """The verified claims, `exp` and a text `sub` among them; raises UNAUTHORIZED for every other token."""
+        if self._verifying is None or len(token) > TOKEN_MAX:
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                self._verifying,
+                algorithms=[self._algorithm],
+                options={"require": ["exp", "sub"]},
+            )
+        except (jwt.PyJWTError, ValueError, OverflowError, RecursionError):
+            raise Refusal(ErrorCode.UNAUTHORIZED) from None
+        subject = claims["sub"]
+        if type(claims["exp"]) is not int or not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX:
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        # The subject is stored and logged, so NUL, line breaks and lone surrogates must not get that far.
+        if not subject.isprintable():
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        return claims
+
+    def issue(self, claims: Mapping[str, Any], ttl: int, now: int) -> str:
+        """A token for `ttl` seconds from `now` (Unix seconds); raises ValueError without a key that can sign."""
+        if self._signing is None:
+            raise ValueError("this key verifies tokens and cannot sign them")
+        return jwt.encode({**claims, "iat": now, "exp": now + ttl}, self._signing, algorithm=self._algorithm)
+
+
+class AesVault:
+    """AES-GCM under named keys: the first seals, all open. A blob is version, length of kid, kid, nonce, ciphertext;
+    the context is associated data, so a blob opens only where it was sealed."""
+
+    def __init__(self, keys: tuple[tuple[str, bytes], ...]) -> None:
+        self._ciphers = {kid: AESGCM(key) for kid, key in keys}
+        self._first = keys[0][0] if keys else None
+
+    def seal(self, plain: bytes, context: str) -> bytes:
+        if self._first is None:
+            raise ValueError("no encryption key is configured")
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        kid = self._first.encode()
+        ciphertext = self._ciphers[self._first].encrypt(nonce, plain, context.encode())
+        return bytes([_VERSION, len(kid)]) + kid + nonce + ciphertext
+
+    def open(self, sealed: bytes, context: str) -> bytes:
+        """Raises ValueError for a blob that was altered, sealed elsewhere or under a key that is gone."""
+        if len(sealed) < 2 or sealed[0] != _VERSION:
+            raise ValueError("not a sealed blob")
+        rest = sealed[2:]
+        kid, rest = rest[: sealed[1]].decode("ascii", "replace"), rest[sealed[1] :]
+        cipher = self._ciphers.get(kid)
+        if cipher is None:
+            raise ValueError("sealed under an encryption key that is not configured")
+        try:
+            return cipher.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], context.encode())
+        except (InvalidTag, ValueError):
+            raise ValueError("the sealed blob does not open here") from None

@@ -1,0 +1,79 @@
+"""Time and chance from the operating system. Nothing else in the product reads a clock or draws a number."""
+
+import asyncio
+import os
+import secrets
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
+
+_CRASH_AT = os.environ.get("PAYAGG_CRASH_AT")
+
+
+def crash_point(label: str) -> None:
+    """Kills this process with -9 where PAYAGG_CRASH_AT names `label`: how tests show that a crash loses nothing."""
+    if label == _CRASH_AT:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class SystemClock:
+    """The machine's own clock, for tools that have no database."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class DatabaseClock:
+    """The database's clock, carried by this process's monotonic one between synchronisations.
+
+    Every process then agrees on when a payment expires, and a machine whose clock is set back un-expires nothing.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[datetime]]) -> None:
+        self._ask = ask
+        self._origin = datetime.now(UTC)
+        self._mark = time.monotonic()
+
+    def now(self) -> datetime:
+        return self._origin + timedelta(seconds=time.monotonic() - self._mark)
+
+    async def synchronise(self) -> None:
+        """Takes over the database's time; half the round trip is the best guess of the answer's age."""
+        before = time.monotonic()
+        told = await self._ask()
+        after = time.monotonic()
+        self._origin, self._mark = told, (before + after) / 2
+
+    async def keep(self, every: float = 30.0) -> None:
+        """Synchronises for ever; a database that is down leaves the last synchronisation in force."""
+        while True:
+            await asyncio.sleep(every)
+            try:
+                await self.synchronise()
+            except Exception:  # noqa: BLE001, S112 - the monotonic clock goes on alone
+                continue
+
+
+class SystemEntropy:
+    """Chance from the operating system's generator."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def reference(self, now: datetime) -> str:
+        return make_reference(self._prefix, now, secrets.randbelow(REFERENCE_SUFFIXES))
+
+    def id(self, prefix: str, now: datetime) -> str:
+        return f"{prefix}_{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
+
+    def hex(self, size: int) -> str:
+        return secrets.token_hex(size)
+
+    def bytes(self, size: int) -> bytes:
+        return secrets.token_bytes(size)
+
+    def chance(self) -> float:
+        return secrets.randbelow(2**32) / 2**32
