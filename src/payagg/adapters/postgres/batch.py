@@ -1,0 +1,76 @@
+"""Callers that wait at the same moment share one piece of work."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Batch(Generic[Q, A]):
+    """Runs `work` on the questions that have gathered, at most `lanes` runs at once and `size` questions in each.
+
+    A lone caller never waits for company: a run starts at once while a lane is free. A run takes only questions that
+    were asked before it began, so an answer is never older than its question. `work` returns an answer or an
+    exception for each question, in order; an exception it raises goes to all of them. A caller that gives up
+    leaves the others' run alone.
+    """
+
+    def __init__(self, work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]], *, size: int, lanes: int) -> None:
+        self._work = work
+        self._size = size
+        self._lanes = lanes
+        self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
+        self._busy = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def ask(self, question: Q) -> A:
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, answer))
+        if self._busy < self._lanes:
+            # The task begins after the callers of this very moment have asked, so that they share it.
+            self._busy += 1
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await answer
+
+    async def close(self) -> None:
+        """Returns when every run has ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self) -> None:
+        try:
+            while taken := self._take():
+                await self._answer(taken)
+        finally:
+            # Here and not in a callback: a question asked between the two would find no lane and wait for ever.
+            self._busy -= 1
+
+    async def _answer(self, taken: list[tuple[Q, asyncio.Future[A]]]) -> None:
+        try:
+            answers: Sequence[A | Exception] = await self._work([question for question, _ in taken])
+        except Exception as error:  # noqa: BLE001 - each caller gets it
+            answers = [error] * len(taken)
+        except asyncio.CancelledError:
+            for _, waiter in taken:
+                waiter.cancel()
+            raise
+        for (_, waiter), answer in zip(taken, answers, strict=True):
+            if waiter.done():
+                continue
+            if isinstance(answer, Exception):
+                waiter.set_exception(answer)
+            else:
+                waiter.set_result(answer)
+
+    def _take(self) -> list[tuple[Q, asyncio.Future[A]]]:
+        taken: list[tuple[Q, asyncio.Future[A]]] = []
+        while self._waiting and len(taken) < self._size:
+            question, waiter = self._waiting.popleft()
+            if not waiter.done():
+                taken.append((question, waiter))
+        return taken

@@ -1,0 +1,151 @@
+"""How connections are made: libpq reads the URL itself, so several hosts and unix sockets work as it documents."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from select import POLLIN, poll
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Engine, NullPool, create_engine, event
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from payagg.adapters.postgres.errors import meaning, translated
+from payagg.application.ports import Unavailable
+
+DriverConnection = psycopg.AsyncConnection[Any]
+Connect = Callable[[], Awaitable[DriverConnection]]
+
+# In milliseconds. A request is answered long before; these stop what has gone wrong from holding rows.
+TIMEOUTS = {
+    "statement_timeout": 15_000,
+    "lock_timeout": 10_000,
+    "idle_in_transaction_session_timeout": 20_000,
+}
+# For statements that find rows by key: one plan made once, by index even while a new table is small.
+BY_INDEX = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is told 503
+CONNECT_WAIT = 5  # seconds for each host of the URL
+
+
+def conninfo(database_url: str) -> dict[str, Any]:
+    """libpq's parameters for a `postgresql://` URL, with our defaults where it is silent; raises Unavailable."""
+    scheme, separator, rest = database_url.partition("://")
+    if scheme.split("+")[0] not in ("postgresql", "postgres") or not separator:
+        raise Unavailable("the database URL must start with postgresql://")
+    try:
+        given = conninfo_to_dict(f"postgresql://{rest}")
+    except psycopg.ProgrammingError:
+        # The driver's message repeats the URL, password included.
+        raise Unavailable("the database URL cannot be read") from None
+    return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, "tcp_user_timeout": 15_000, **given}
+
+
+@contextmanager
+def sync_engine(database_url: str) -> Iterator[Engine]:
+    """One connection without timeouts, for migrations and operators; PgBouncer may stand between."""
+    parameters = conninfo(database_url) | {"prepare_threshold": None}
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(**parameters), poolclass=NullPool)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def connector(database_url: str, *, pgbouncer: bool, settings: Mapping[str, str] | None = None) -> Connect:
+    """How this process connects: in UTC, with TIMEOUTS and further `settings`.
+
+    Behind PgBouncer in transaction mode no statement stays prepared, and the timeouts belong to the database role:
+    a setting made on one connection would land on another client's.
+    """
+    parameters = conninfo(database_url)
+    if pgbouncer:
+        parameters["prepare_threshold"] = None
+    else:
+        wanted = {**TIMEOUTS, "timezone": "UTC", **(settings or {})}
+        ours = " ".join(f"-c {name}={value}" for name, value in wanted.items())
+        # The operator's own options come last and win.
+        parameters["options"] = f"{ours} {parameters.get('options') or ''}".strip()
+
+    async def connect() -> DriverConnection:
+        connection = await psycopg.AsyncConnection.connect(**parameters)
+        if pgbouncer:
+            # The one setting that PgBouncer carries along with its client.
+            await connection.execute("SET TIME ZONE 'UTC'")
+            await connection.commit()
+        return connection
+
+    return connect
+
+
+def async_engine(connect: Connect, pool_size: int) -> AsyncEngine:
+    """A pool of `pool_size` connections for transactions."""
+    engine = create_async_engine(
+        "postgresql+psycopg://",
+        async_creator=connect,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=POOL_WAIT,
+        pool_recycle=1800,
+        hide_parameters=True,
+    )
+    event.listen(engine.sync_engine, "checkout", _ensure_open)
+    return engine
+
+
+def _ensure_open(connection: Any, record: Any, proxy: Any) -> None:
+    """Makes the pool start anew when the server has closed an idle connection, as it does when it restarts."""
+    if _was_closed(connection.driver_connection):
+        raise InvalidatePoolError
+
+
+class Lines:
+    """At most `most` autocommitting connections for single statements: a pool without a transaction's overhead."""
+
+    def __init__(self, connect: Connect, most: int) -> None:
+        self._connect = connect
+        self._idle: list[DriverConnection] = []
+        self._free = asyncio.Semaphore(most)
+
+    async def run(self, statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
+        """The rows of one statement, which is a transaction of its own; raises what `meaning` says of an error."""
+        async with self._free:
+            connection = await self._open()
+            try:
+                cursor = await connection.execute(statement, parameters)
+                return await cursor.fetchall()
+            except psycopg.Error as error:
+                raise meaning(error) from None
+            finally:
+                # Anything else is a connection that was lost, or a caller that gave up in the middle.
+                if connection.info.transaction_status is TransactionStatus.IDLE:
+                    self._idle.append(connection)
+                else:
+                    await connection.close()
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _open(self) -> DriverConnection:
+        while self._idle:
+            # The one used last is the likeliest to be warm: its statements are prepared.
+            connection = self._idle.pop()
+            if not _was_closed(connection):
+                return connection
+            await connection.close()
+        with translated():
+            connection = await self._connect()
+        await connection.set_autocommit(True)
+        return connection
+
+
+def _was_closed(connection: DriverConnection) -> bool:
+    """Whether the server has hung up: between statements it says nothing but its farewell, so a look at the socket
+    tells without a round trip."""
+    socket = poll()
+    socket.register(connection.fileno(), POLLIN)
+    return bool(socket.poll(0))

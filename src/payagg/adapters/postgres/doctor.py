@@ -1,0 +1,112 @@
+"""The money rules, each as one query that finds what breaks it. Reads only, in one snapshot, bounded."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from payagg.adapters.postgres.connections import sync_engine
+from payagg.adapters.postgres.errors import translated
+from payagg.domain.payment import PAYMENT
+
+SHOWN = 20  # references listed per broken rule
+ANOMALIES_SHOWN = 100
+STATEMENT_SECONDS = 600
+WORDS = {
+    "final": sorted(status.value for status in PAYMENT.final),
+    "moves": sorted({f"{now.value} {then.value}" for (now, _), then in PAYMENT.moves.items() if now is not then}),
+}
+
+# Every query selects the references that break the rule.
+RULES = {
+    "a final payment has exactly one final transition, to its own status": """
+        SELECT p.reference FROM payments p
+        LEFT JOIN transitions t ON t.reference = p.reference AND t.to_status = ANY (:final)
+        WHERE p.status = ANY (:final) GROUP BY p.reference, p.status
+        HAVING count(t.sequence) <> 1 OR min(t.to_status) <> p.status""",
+    "an open payment has no final transition": """
+        SELECT p.reference FROM payments p JOIN transitions t USING (reference)
+        WHERE p.status <> ALL (:final) AND t.to_status = ANY (:final)""",
+    "transitions are numbered 1, 2, ... without a gap, up to the payment's sequence": """
+        SELECT p.reference FROM payments p LEFT JOIN transitions t USING (reference)
+        GROUP BY p.reference, p.sequence
+        HAVING count(t.sequence) <> p.sequence OR coalesce(max(t.sequence), 0) <> p.sequence
+            OR coalesce(min(t.sequence), 1) <> 1""",
+    "each transition is a move of the payment machine and starts where the last one ended": """
+        SELECT reference FROM (
+            SELECT reference, from_status, to_status,
+                lag(to_status, 1, 'INITIATED') OVER (PARTITION BY reference ORDER BY sequence) AS stood
+            FROM transitions) steps
+        WHERE from_status <> stood OR from_status || ' ' || to_status <> ALL (:moves)""",
+    "each transition has exactly one event, of the matching type": """
+        SELECT coalesce(t.reference, e.reference) FROM transitions t
+        FULL JOIN events e ON e.reference = t.reference AND e.sequence = t.sequence
+        WHERE (e.id IS NULL AND t.at > now() - interval '29 days') OR t.reference IS NULL
+            OR e.type <> 'payment.' || lower(t.to_status)""",
+    "an event says the amount and currency of its payment": """
+        SELECT e.reference FROM events e JOIN payments p USING (reference)
+        CROSS JOIN LATERAL (SELECT convert_from(e.body, 'UTF8')::jsonb -> 'data' AS said) body
+        WHERE (said ->> 'amount')::bigint <> p.amount OR said ->> 'currency' <> p.currency
+            OR said ->> 'reference' <> p.reference OR said ->> 'environment' <> p.environment""",
+    "a payment has at most one hand-off": """
+        SELECT reference FROM attempts WHERE state = 'HANDED_OFF' GROUP BY reference HAVING count(*) > 1""",
+    "a PENDING payment has a hand-off": """
+        SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
+            SELECT FROM attempts a WHERE a.reference = p.reference AND a.state = 'HANDED_OFF')""",
+    "no LIVE payment ever met the simulator": """
+        SELECT p.reference FROM payments p WHERE p.environment = 'LIVE' AND (p.gateway = 'sandbox'
+            OR EXISTS (SELECT FROM attempts a WHERE a.reference = p.reference AND a.gateway = 'sandbox')
+            OR EXISTS (SELECT FROM transitions t WHERE t.reference = p.reference AND t.reason = 'SIMULATED'))""",
+    "an attempt, an event and a delivery belong to a payment of their environment": """
+        SELECT a.reference FROM attempts a LEFT JOIN payments p USING (reference) WHERE p.reference IS NULL
+        UNION ALL SELECT e.reference FROM events e LEFT JOIN payments p USING (reference)
+            WHERE p.reference IS NULL OR p.environment <> e.environment OR p.business_id <> e.business_id
+        UNION ALL SELECT d.reference FROM deliveries d LEFT JOIN payments p USING (reference)
+            WHERE p.reference IS NULL OR p.environment <> d.environment OR p.business_id <> d.business_id""",
+    "a delivery carries an event that exists": """
+        SELECT d.reference FROM deliveries d
+        LEFT JOIN events e ON e.reference = d.reference AND e.id = d.event_id WHERE e.id IS NULL""",
+    "an event goes to one endpoint at most once": """
+        SELECT reference FROM deliveries GROUP BY reference, event_id, endpoint_id, url HAVING count(*) > 1""",
+    "an idempotency key names one payment, which carries it": """
+        SELECT p.reference FROM payments p LEFT JOIN idempotency_keys k
+            ON k.business_id = p.business_id AND k.environment = p.environment AND k.key = p.idempotency_key
+        WHERE p.idempotency_key IS NOT NULL AND k.reference IS DISTINCT FROM p.reference""",
+    "a payment is settled when its final transition says": """
+        SELECT p.reference FROM payments p JOIN transitions t USING (reference)
+        WHERE t.to_status = ANY (:final) AND p.settled_at IS DISTINCT FROM t.at""",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    rule: str
+    breaches: list[str]
+
+    @property
+    def is_kept(self) -> bool:
+        return not self.breaches
+
+
+@dataclass(frozen=True)
+class Findings:
+    rules: list[Finding]
+    anomalies: list[str]
+
+
+def examine(database_url: str) -> Findings:
+    """Every rule against one snapshot of the database; raises Unavailable."""
+    with translated(), sync_engine(database_url) as engine, engine.connect() as plain:
+        connection = plain.execution_options(isolation_level="REPEATABLE READ")
+        connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))
+        connection.execute(text("SET TRANSACTION READ ONLY"))
+        rules = [
+            Finding(rule, [str(row[0]) for row in connection.execute(text(f"{query} LIMIT {SHOWN}"), WORDS)])
+            for rule, query in RULES.items()
+        ]
+        listed = connection.execute(
+            text("SELECT at, kind, reference, source FROM anomalies ORDER BY at DESC LIMIT :most"),
+            {"most": ANOMALIES_SHOWN},
+        )
+        return Findings(
+            rules, [f"{at:%Y-%m-%d %H:%M:%S}Z {kind} {ref or '-'} from {source}" for at, kind, ref, source in listed]
+        )

@@ -1,0 +1,75 @@
+"""What the database's errors mean for the use cases. No message here repeats a row: rows hold personal data."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import ErrorCode, Refusal
+
+# Serialisation failure and deadlock.
+REPEATABLE = {"40001", "40P01"}
+UNIQUE = "23505"
+UNSTORABLE = "The input holds a value that cannot be stored."
+# The server ended this connection: shutdown, crash, or a transaction that sat idle.
+ENDED = {"57P01", "57P02", "57P05", "25P03", "25P04"}
+
+
+class RuleBroken(Exception):
+    """The schema refused what the use case let through: a fault of ours. Names the rule, never the row."""
+
+
+class ConnectionLost(Exception):
+    """The connection ended under a statement."""
+
+
+class Taken(Conflict):
+    """A unique rule was met by another transaction first: doing all of it again re-reads and decides anew."""
+
+
+def meaning(error: Exception) -> Exception:
+    """The exception to raise for one of the driver's or SQLAlchemy's."""
+    if isinstance(error, PoolTimeout):
+        return Unavailable("no database connection came free in time")
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if not isinstance(cause, psycopg.Error):
+        return Unavailable("the database client failed") if isinstance(error, SQLAlchemyError) else error
+    state = cause.sqlstate
+    if (
+        state in ENDED
+        or (state or "").startswith("08")
+        or (state is None and isinstance(cause, psycopg.OperationalError))
+    ):
+        return ConnectionLost(state or "no answer")
+    if state == UNIQUE:
+        return Taken(f"{cause.diag.table_name}: {cause.diag.constraint_name}")
+    if state in REPEATABLE:
+        return Conflict(state)
+    if state is not None and state.startswith("22"):
+        return Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
+    if state is not None and state.startswith("23"):
+        return RuleBroken(f"{cause.diag.table_name}: {cause.diag.constraint_name or cause.diag.column_name or state}")
+    if isinstance(cause, psycopg.DataError):
+        # The driver refused a value before sending it, for example a text with a zero byte.
+        return Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
+    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == "25006":
+        # Timeouts, too many connections, a full disk, a standby that takes no writes.
+        return Unavailable(f"the database answered {state or 'nothing'}")
+    return RuntimeError(f"the database refused a statement: {state} {cause.diag.message_primary}")
+
+
+@contextmanager
+def translated(lost: type[Exception] = Unavailable) -> Iterator[None]:
+    """Raises what an error means; `lost` is what a lost connection means here.
+
+    Inside a transaction it is a Conflict, for the server has rolled back. While connecting it is Unavailable, and so
+    it is at COMMIT, whose outcome nobody knows then: that must not be repeated blindly.
+    """
+    try:
+        yield
+    except (SQLAlchemyError, psycopg.Error) as error:
+        means = meaning(error)
+        raise (lost("the database connection was lost") if isinstance(means, ConnectionLost) else means) from None

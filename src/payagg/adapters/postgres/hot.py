@@ -1,0 +1,172 @@
+"""The three statements that every request meets. Callers of one moment share a statement, and for payments a commit.
+
+They go to the driver directly, each a transaction of its own: at these rates the toolkit's own work would be most of
+the cost. Everything else goes through the repositories.
+"""
+
+from collections.abc import Sequence
+from typing import Any, LiteralString, NamedTuple
+
+import msgspec
+
+from payagg.adapters.postgres.batch import Batch
+from payagg.adapters.postgres.businesses import API_KEY, BUSINESS
+from payagg.adapters.postgres.connections import Lines
+from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
+from payagg.adapters.postgres.payments import PAYMENT
+from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import Payment
+
+BATCH_MAX = 64
+LANES = 2  # one run's answer is read while the next one's commit is on its way
+
+_TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint"}
+_GIVEN = ", ".join(
+    f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in PAYMENT.names
+)
+_NAMES = ", ".join(PAYMENT.names)
+_PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
+
+# RETURNING says who won. Rows go in by key, so that two processes never wait for each other in a circle. A reference
+# that exists breaks the whole statement: no idempotency key may stay behind without its payment.
+ADD = f"""
+WITH given AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%s::json) AS row ({_GIVEN})
+), keyed AS (
+    INSERT INTO idempotency_keys (business_id, environment, key, reference)
+    SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
+    ORDER BY business_id, environment, idempotency_key
+    ON CONFLICT DO NOTHING RETURNING reference
+)
+INSERT INTO payments ({_NAMES})
+SELECT {_NAMES.replace("fingerprint", "decode(fingerprint, 'hex')")} FROM given
+WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
+ORDER BY reference
+RETURNING reference
+"""  # noqa: S608 - our own column names
+ORIGINALS = f"""
+SELECT {_PAYMENT} FROM unnest(%s::text[], %s::text[], %s::text[]) AS asked (business_id, environment, key)
+JOIN idempotency_keys USING (business_id, environment, key) JOIN payments p USING (reference)
+"""  # noqa: S608
+PAYMENTS = f"SELECT {_PAYMENT} FROM payments p WHERE p.reference = ANY(%s)"  # noqa: S608
+KEYS = f"""
+SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
+FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY(%s)
+"""  # noqa: S608
+
+# What tells our own payment from another that drew the same reference.
+OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint", "created_at")
+
+
+class _Row(NamedTuple):
+    payment: Payment
+    encoded: bytes
+
+
+class Hot:
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, lanes=LANES)
+        self._payments: Batch[str, Payment | None] = Batch(self._payments_of, size=BATCH_MAX, lanes=LANES)
+        self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, lanes=LANES)
+
+    async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
+        return await self._keys.ask(secret_hash)
+
+    async def find_payment(self, reference: str) -> Payment | None:
+        return await self._payments.ask(reference)
+
+    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
+        return await self._add.ask(_Row(payment, _encoded(payment)))
+
+    async def close(self) -> None:
+        for batch in (self._add, self._payments, self._keys):
+            await batch.close()
+        await self._lines.close()
+
+    async def _payments_of(self, references: list[str]) -> list[Payment | None]:
+        rows = await self._read(PAYMENTS, (list(set(references)),))
+        found = {payment.reference: payment for payment in map(PAYMENT.load, rows)}
+        return [found.get(reference) for reference in references]
+
+    async def _keys_of(self, hashes: list[bytes]) -> list[KeyHolder | None]:
+        width = len(API_KEY.names)
+        found = {}
+        for row in await self._read(KEYS, (list(set(hashes)),)):
+            key = API_KEY.load(row[:width])
+            found[key.secret_hash] = KeyHolder(key, BUSINESS.load(row[width:]))
+        return [found.get(secret_hash) for secret_hash in hashes]
+
+    async def _added(self, given: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
+        """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
+        try:
+            rows = await self._lines.run(ADD, ((b"[" + b",".join(row.encoded for row in given) + b"]").decode(),))
+        except (Conflict, Refusal, RuleBroken) as error:
+            if len(given) > 1:
+                # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
+                half = len(given) // 2
+                return [*await self._added(given[:half], repeat), *await self._added(given[half:], repeat)]
+            if isinstance(error, Taken):
+                return [await self._taken(given[0].payment, repeat)]
+            if isinstance(error, Conflict) and not repeat:
+                return await self._added(given, repeat=True)
+            return [error]
+        except ConnectionLost:
+            return _unavailable(given) if repeat else await self._added(given, repeat=True)
+        except Unavailable:
+            return _unavailable(given)
+        added = {reference for (reference,) in rows}
+        replayed = await self._replayed([row.payment for row in given if row.payment.reference not in added], repeat)
+        return [
+            (row.payment, True) if row.payment.reference in added else replayed[row.payment.reference] for row in given
+        ]
+
+    async def _replayed(self, losers: list[Payment], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
+        """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited."""
+        if not losers:
+            return {}
+        asked = [(payment.business_id, payment.environment.value, payment.idempotency_key) for payment in losers]
+        try:
+            rows = await self._read(ORIGINALS, tuple(map(list, zip(*asked, strict=True))))
+        except Unavailable as error:
+            return dict.fromkeys((payment.reference for payment in losers), error)
+        held = {(p.business_id, p.environment.value, p.idempotency_key): p for p in map(PAYMENT.load, rows)}
+        return {
+            payment.reference: (held[key], repeat and held[key].reference == payment.reference)
+            for payment, key in zip(losers, asked, strict=True)
+        }
+
+    async def _taken(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
+        """The reference exists: ours from a try whose answer was lost, or another's."""
+        if repeat:
+            try:
+                stored = (await self._payments_of([payment.reference]))[0]
+            except Unavailable as error:
+                return error
+            if stored is not None and all(getattr(stored, name) == getattr(payment, name) for name in OWN):
+                return stored, True
+        return ReferenceTaken(payment.reference)
+
+    async def _read(self, statement: LiteralString, parameters: tuple[Any, ...]) -> list[Any]:
+        """The rows; a read that lost its connection is made once more, on another."""
+        for _ in range(2):
+            try:
+                return await self._lines.run(statement, parameters)
+            except (ConnectionLost, Conflict):
+                continue
+        raise Unavailable("the database connection was lost")
+
+
+def _encoded(payment: Payment) -> bytes:
+    """The payment as a JSON object with the columns' names; raises VALIDATION_ERROR for text that is not Unicode."""
+    values = {name: getattr(payment, name) for name in PAYMENT.names}
+    values["fingerprint"] = payment.fingerprint.hex() if payment.fingerprint is not None else None
+    try:
+        return msgspec.json.encode(values)
+    except (UnicodeEncodeError, OverflowError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
+
+
+def _unavailable(given: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:
+    return [Unavailable("the database did not answer") for _ in given]

@@ -1,0 +1,176 @@
+"""The outbox's statements.
+
+Claims walk the lanes through the index `deliveries_due` (a loose index scan), so what a claim costs depends on the
+lanes with pending deliveries, never on how many rows wait in them. A test keeps the plan.
+"""
+
+# ruff: noqa: S608 - only our own constants and column names are put into the texts
+
+from sqlalchemy import text
+
+from payagg.adapters.postgres.webhooks import DELIVERY, ENDPOINT
+
+LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
+ENDED_PER_LANE = 200  # deliveries of a switched-off endpoint ended by one claim
+LANES_MAX = 100_000  # looked at for the age of the oldest
+
+# Candidates are chosen from the snapshot, at most `per_lane` less those in flight, and locked afterwards: two workers
+# that choose the same rows share them instead of going on to the next ones, so a lane is never in flight twice over.
+# An endpoint that is failing gets one try at a time: many dead merchants together must not hold every worker's slots.
+# The window is wider than `per_lane` because rows in flight stand at its front, and late commits may come before them.
+CLAIM = text(f"""
+WITH RECURSIVE lanes(lane, n) AS (
+    (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
+           l.n + 1
+    FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
+), candidates AS (
+    SELECT w.reference, w.id, l.n, l.lane, s.is_on
+    FROM lanes l
+    CROSS JOIN LATERAL (
+        SELECT coalesce(e.is_active, true) AS is_on, CASE WHEN e.failing_since IS NULL THEN :per_lane ELSE 1 END AS most
+        FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
+    ) s
+    CROSS JOIN LATERAL (
+        SELECT r.*, row_number() OVER (PARTITION BY r.is_leased ORDER BY r.next_attempt_at, r.id) AS place,
+               count(*) FILTER (WHERE r.is_leased) OVER () AS in_flight
+        FROM (
+            SELECT d.reference, d.id, d.next_attempt_at, coalesce(d.lease_until > :now, false) AS is_leased
+            FROM deliveries d
+            WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
+            ORDER BY d.next_attempt_at, d.id
+            LIMIT CASE WHEN s.is_on THEN 4 * :per_lane ELSE {ENDED_PER_LANE} END
+        ) r
+    ) w
+    WHERE NOT w.is_leased AND w.place <= CASE WHEN s.is_on THEN s.most - w.in_flight ELSE {ENDED_PER_LANE} END
+    ORDER BY l.n, w.place
+    LIMIT :limit
+), locked AS (
+    SELECT d.reference, d.id, c.is_on, d.token IS NOT NULL AS is_lapsed
+    FROM candidates c
+    JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
+    WHERE d.status = 'PENDING' AND d.next_attempt_at <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    FOR UPDATE OF d SKIP LOCKED
+), taken AS (
+    UPDATE deliveries d
+    SET attempts = d.attempts + CASE WHEN k.is_on THEN 1 ELSE 0 END,
+        last_attempt_at = CASE WHEN k.is_on THEN :now ELSE d.last_attempt_at END,
+        lease_until = :until,
+        token = gen_random_uuid()::text
+    FROM locked k
+    WHERE d.reference = k.reference AND d.id = k.id
+    RETURNING {", ".join(f"d.{name}" for name in DELIVERY.names)}, k.is_on, k.is_lapsed
+), walked AS (
+    SELECT count(*) AS chosen, max(lane) AS last_chosen,
+           (SELECT max(l.lane) FROM lanes l) AS last_seen,
+           (SELECT count(*) FROM lanes l WHERE l.lane IS NOT NULL) AS seen
+    FROM candidates
+)
+SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
+            WHEN w.seen >= {LANES_PER_CLAIM} THEN w.last_seen END AS walked_to,
+       t.*, v.body
+FROM walked w
+LEFT JOIN taken t ON true
+LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
+""")
+
+SIGNERS = text(f"""
+SELECT {", ".join(f"e.{name}" for name in ENDPOINT.names)}
+FROM webhook_endpoints e
+WHERE e.id = ANY(:ids) OR (e.business_id = ANY(:businesses) AND e.is_active)
+ORDER BY e.created_at, e.id
+""")
+
+# Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
+FINISH = text("""
+WITH results AS (
+    SELECT * FROM unnest(
+        CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[]), CAST(:statuses AS text[]),
+        CAST(:retries AS timestamptz[]), CAST(:codes AS int[]), CAST(:errors AS text[]), CAST(:durations AS int[]),
+        CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[])
+    ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried)
+), endpoints AS (
+    SELECT e.id FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
+), written AS (
+    UPDATE deliveries d
+    SET status = r.status, next_attempt_at = r.retry_at, lease_until = NULL, token = NULL,
+        last_status_code = r.code, last_error = r.error,
+        duration_ms = CASE WHEN r.tried THEN r.duration_ms ELSE d.duration_ms END
+    FROM results r
+    WHERE (SELECT count(*) FROM endpoints) >= 0 AND d.reference = r.reference AND d.id = r.id AND d.token = r.token
+    RETURNING d.endpoint_id, r.status, r.at, r.gone, r.tried
+), totals AS (
+    SELECT endpoint_id, count(*) FILTER (WHERE status = 'DELIVERED') AS successful,
+           count(*) FILTER (WHERE status = 'FAILED') AS failed, bool_or(status = 'DELIVERED') AS has_success,
+           bool_or(gone) AS is_gone, min(at) FILTER (WHERE tried) AS first_at, max(at) FILTER (WHERE tried) AS last_at
+    FROM written WHERE endpoint_id IS NOT NULL GROUP BY endpoint_id
+)
+UPDATE webhook_endpoints e
+SET successful = e.successful + t.successful, failed = e.failed + t.failed,
+    failing_since = CASE WHEN t.has_success THEN NULL ELSE coalesce(e.failing_since, t.first_at) END,
+    is_active = e.is_active AND NOT t.is_gone
+        AND (t.has_success OR coalesce(t.last_at - coalesce(e.failing_since, t.first_at) < :hopeless, true))
+FROM totals t WHERE e.id = t.endpoint_id
+""")
+
+RELEASE = text("""
+UPDATE deliveries d SET attempts = d.attempts - 1, lease_until = NULL, token = NULL
+FROM unnest(CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[])) AS r(reference, id, token)
+WHERE d.reference = r.reference AND d.id = r.id AND d.token = r.token
+""")
+
+OLDEST = text(f"""
+WITH RECURSIVE lanes(lane, n) AS (
+    (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' ORDER BY d.lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
+           l.n + 1
+    FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_MAX}
+)
+SELECT min(w.next_attempt_at) FROM lanes l CROSS JOIN LATERAL (
+    SELECT d.next_attempt_at FROM deliveries d
+    WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
+      AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    ORDER BY d.next_attempt_at LIMIT 1
+) w
+""")
+
+# Both walk owners and, per owner, the oldest ids: no index beyond those that reading needs.
+PURGE_DELIVERIES = text("""
+WITH old AS (
+    (SELECT o.reference, o.id
+     FROM webhook_endpoints e
+     CROSS JOIN LATERAL (
+         SELECT d.reference, d.id FROM deliveries d
+         WHERE d.endpoint_id = e.id AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT :limit
+     ) o
+     LIMIT :limit)
+    UNION ALL
+    (SELECT d.reference, d.id FROM deliveries d
+     WHERE d.endpoint_id IS NULL AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT :limit)
+), gone AS (
+    DELETE FROM deliveries d USING old WHERE d.reference = old.reference AND d.id = old.id RETURNING d.endpoint_id
+), purged AS (
+    UPDATE webhook_endpoints e SET purged = e.purged + g.n
+    FROM (SELECT endpoint_id, count(*) AS n FROM gone GROUP BY endpoint_id) g WHERE e.id = g.endpoint_id
+)
+SELECT count(*) FROM gone
+""")
+DEACTIVATED = text("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active")
+PURGE_EVENTS = text("""
+WITH old AS (
+    SELECT o.reference, o.sequence
+    FROM businesses b CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
+    CROSS JOIN LATERAL (
+        SELECT v.reference, v.sequence FROM events v
+        WHERE v.business_id = b.id AND v.environment = environments.environment AND v.id < :before
+          AND NOT EXISTS (SELECT FROM deliveries d WHERE d.reference = v.reference AND d.event_id = v.id)
+        ORDER BY v.id LIMIT :limit
+    ) o
+    LIMIT :limit
+), gone AS (
+    DELETE FROM events v USING old WHERE v.reference = old.reference AND v.sequence = old.sequence RETURNING 1
+)
+SELECT count(*) FROM gone
+""")

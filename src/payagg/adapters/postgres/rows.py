@@ -1,0 +1,36 @@
+"""Rows and dataclasses share their names, so storing is taking fields and loading is calling the class."""
+
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Column, Table
+
+T = TypeVar("T")
+
+
+class Shape(Generic[T]):
+    """How `cls` lies in `table`: the columns in the order of its fields, `words` turning words into enumerations."""
+
+    def __init__(self, cls: type[T], table: Table, **words: type[Enum]) -> None:
+        self._cls = cls
+        self.names = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+        self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
+        self._words = tuple(
+            (self.names.index(name), {word.value: word for word in kind}) for name, kind in words.items()
+        )
+
+    def load(self, row: Any) -> T:
+        """The object of a row whose values stand in the order of `names`."""
+        values = list(row)
+        for position, words in self._words:
+            values[position] = words[values[position]]
+        return self._cls(*values)
+
+    def values(self, item: T) -> dict[str, Any]:
+        """Column values; an enumeration becomes its word."""
+        return {name: stored(getattr(item, name)) for name in self.names}
+
+
+def stored(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,188 @@
+"""The store on Postgres: transactions for the use cases, and the calls that are a transaction each."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from psycopg.pq import TransactionStatus
+from sqlalchemy import delete, func, or_, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from payagg.adapters.postgres.businesses import ApiKeyRows, BusinessRows
+from payagg.adapters.postgres.connections import BY_INDEX, Lines, async_engine, connector
+from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.gateways import GatewayRows
+from payagg.adapters.postgres.hot import Hot
+from payagg.adapters.postgres.inbox import HealthRows, InboxRows
+from payagg.adapters.postgres.migrations import heads
+from payagg.adapters.postgres.payments import PaymentRows
+from payagg.adapters.postgres.queue import DeliveryQueue
+from payagg.adapters.postgres.tables import api_keys, rate_counters
+from payagg.adapters.postgres.tallies import add_tallies, all_tallies
+from payagg.adapters.postgres.webhooks import WebhookRows
+from payagg.application.ports import Conflict, KeyHolder
+from payagg.application.retry import retried
+from payagg.domain.api_key import LAST_USED_GRAIN, ApiKeyStatus
+from payagg.domain.payment import Payment
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SWEEP_MAX = 5_000  # dead counters removed at once
+
+
+class PostgresTransaction:
+    """The repositories over one connection, each made when first used."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    @cached_property
+    def businesses(self) -> BusinessRows:
+        return BusinessRows(self._connection)
+
+    @cached_property
+    def api_keys(self) -> ApiKeyRows:
+        return ApiKeyRows(self._connection)
+
+    @cached_property
+    def gateways(self) -> GatewayRows:
+        return GatewayRows(self._connection)
+
+    @cached_property
+    def payments(self) -> PaymentRows:
+        return PaymentRows(self._connection)
+
+    @cached_property
+    def webhooks(self) -> WebhookRows:
+        return WebhookRows(self._connection)
+
+    @cached_property
+    def inbox(self) -> InboxRows:
+        return InboxRows(self._connection)
+
+    @cached_property
+    def health(self) -> HealthRows:
+        return HealthRows(self._connection)
+
+
+class PostgresStore:
+    """At most `pool_size` connections, and never fewer than two.
+
+    Every call raises Unavailable when the database is down or too busy.
+    """
+
+    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool) -> None:
+        lines = max(1, pool_size // 3)  # they are used for a moment each, transactions for several round trips
+        self._engine = async_engine(connector(database_url, pgbouncer=pgbouncer), max(1, pool_size - lines))
+        self._hot = Hot(Lines(connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX), lines))
+        self._queue = DeliveryQueue(self)
+        self._swept = EPOCH
+
+    @property
+    def queue(self) -> DeliveryQueue:
+        return self._queue
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[PostgresTransaction]:
+        async with self.connection() as connection:
+            yield PostgresTransaction(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection]:
+        """One READ COMMITTED transaction: leaving the block commits, raising rolls back.
+
+        Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
+        """
+        with translated():
+            async with self._engine.connect() as connection:
+                with translated(lost=Conflict):
+                    yield connection
+                await _ensure_unbroken(connection)
+                await connection.commit()
+
+    async def close(self) -> None:
+        """Waits for the statements in flight, then closes every connection."""
+        await self._hot.close()
+        await self._engine.dispose()
+
+    @retried
+    async def ping(self) -> None:
+        """Raises Unavailable unless the database answers."""
+        async with self.connection() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    @retried
+    async def now(self) -> datetime:
+        async with self.connection() as connection:
+            now: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
+            return now
+
+    @retried
+    async def is_current(self) -> bool:
+        async with self.connection() as connection:
+            if (await connection.execute(text("SELECT to_regclass('alembic_version')"))).scalar() is None:
+                return False
+            rows = await connection.execute(text("SELECT version_num FROM alembic_version"))
+            return set(rows.scalars()) == heads()
+
+    async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
+        return await self._hot.find_key(secret_hash)
+
+    async def find_payment(self, reference: str) -> Payment | None:
+        return await self._hot.find_payment(reference)
+
+    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
+        return await self._hot.add_payment(payment)
+
+    @retried
+    async def touch_key(self, key_id: str, now: datetime) -> None:
+        stale = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at <= now - LAST_USED_GRAIN)
+        async with self.connection() as connection:
+            await connection.execute(
+                update(api_keys)
+                .where(api_keys.c.id == key_id, api_keys.c.status == ApiKeyStatus.ACTIVE.value, stale)
+                .values(last_used_at=now)
+            )
+
+    async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
+        async with self.connection() as connection:
+            await add_tallies(connection, counts)
+
+    async def tallies(self) -> dict[tuple[str, ...], int]:
+        async with self.connection() as connection:
+            return await all_tallies(connection)
+
+    @retried
+    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
+        start = EPOCH + (now - EPOCH) // window * window
+        async with self.connection() as connection:
+            if now - self._swept >= window:
+                self._swept = now
+                await _sweep(connection, start - window)
+            first = insert(rate_counters).values(bucket=bucket, window_start=start, count=1)
+            counted = first.on_conflict_do_update(
+                index_elements=["bucket", "window_start"], set_={"count": rate_counters.c.count + 1}
+            ).returning(rate_counters.c.count)
+            count: int = (await connection.execute(counted)).scalar_one()
+            return count
+
+
+async def _sweep(connection: AsyncConnection, before: datetime) -> None:
+    """Removes counters whose window is long over, skipping what another process is removing."""
+    key = tuple_(rate_counters.c.bucket, rate_counters.c.window_start)
+    dead = (
+        select(rate_counters.c.bucket, rate_counters.c.window_start)
+        .where(rate_counters.c.window_start < before)
+        .limit(SWEEP_MAX)
+        .with_for_update(skip_locked=True)
+    )
+    await connection.execute(delete(rate_counters).where(key.in_(dead)))
+
+
+async def _ensure_unbroken(connection: AsyncConnection) -> None:
+    """Postgres answers COMMIT of a failed transaction with a silent ROLLBACK; raises Conflict instead."""
+    raw = await connection.get_raw_connection()
+    driver = raw.driver_connection
+    if driver is not None and driver.info.transaction_status is TransactionStatus.INERROR:
+        raise Conflict("a statement of this transaction had failed")

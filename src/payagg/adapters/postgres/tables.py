@@ -1,0 +1,349 @@
+"""Every table, as SQLAlchemy Core sees it. The schema itself is made by the migrations; a test compares the two.
+
+Shape rules: whatever belongs to one payment is found by `reference` alone, and every unique rule of those tables
+contains `reference` (idempotency keys are a table of their own), so the schema can be distributed by reference.
+Columns and dataclass fields share their names. Enumerations are stored as their words.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    Interval,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData()
+
+
+def _at(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, DateTime(timezone=True), nullable=nullable)
+
+
+def _word(name: str, *words: str) -> list[Any]:
+    listed = ", ".join(f"'{word}'" for word in words)
+    return [Column(name, Text, nullable=False), CheckConstraint(f"{name} IN ({listed})", name=f"{name}_known")]
+
+
+businesses = Table(
+    "businesses",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    *_word("status", "ACTIVE", "RESTRICTED", "SUSPENDED"),
+    *_word("kyc_status", "NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED"),
+    _at("created_at"),
+    _at("updated_at"),
+)
+
+members = Table(
+    "members",
+    metadata,
+    Column("business_id", Text, ForeignKey("businesses.id"), nullable=False),
+    Column("subject", Text, nullable=False),
+    *_word("role", "OWNER", "ADMIN", "MEMBER"),
+    PrimaryKeyConstraint("business_id", "subject"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("business_id", Text, ForeignKey("businesses.id"), nullable=False),
+    *_word("environment", "SANDBOX", "LIVE"),
+    Column("name", Text, nullable=False),
+    Column("public_key", Text, nullable=False, unique=True),
+    Column("secret_hash", LargeBinary, nullable=False, unique=True),
+    Column("secret_last4", Text, nullable=False),
+    *_word("status", "ACTIVE", "REVOKED"),
+    _at("last_used_at", nullable=True),
+    _at("created_at"),
+    _at("revoked_at", nullable=True),
+    Index("api_keys_of_business", "business_id", "environment", "status"),
+)
+
+gateways = Table(
+    "gateways",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("slug", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("logo_path", Text),
+    Column("display_order", Integer, nullable=False),
+    Column("is_built_in", Boolean, nullable=False),
+    *_word("status", "ACTIVE", "DRAINING", "DISABLED", "DELETED"),
+    _at("drain_started_at", nullable=True),
+    _at("drain_ends_at", nullable=True),
+    Column("credentials", LargeBinary),
+    _at("created_at"),
+    _at("updated_at"),
+    CheckConstraint("(status = 'DRAINING') = (drain_ends_at IS NOT NULL)", name="drain_has_an_end"),
+    CheckConstraint("NOT is_built_in OR status = 'ACTIVE'", name="built_in_stays_active"),
+    # A slug is free again once its gateway is deleted.
+    Index("gateways_slug", "slug", unique=True, postgresql_where=text("status <> 'DELETED'")),
+)
+
+business_gateways = Table(
+    "business_gateways",
+    metadata,
+    Column("business_id", Text, ForeignKey("businesses.id"), nullable=False),
+    Column("gateway_id", Text, ForeignKey("gateways.id"), nullable=False),
+    Column("is_enabled", Boolean, nullable=False),
+    Column("display_name", Text),
+    Column("display_order", Integer),
+    Column("is_default", Boolean, nullable=False),
+    _at("created_at"),
+    _at("updated_at"),
+    PrimaryKeyConstraint("business_id", "gateway_id"),
+    CheckConstraint("is_enabled OR NOT is_default", name="default_is_enabled"),
+    Index("one_default_per_business", "business_id", unique=True, postgresql_where=text("is_default")),
+    Index("business_gateways_of_gateway", "gateway_id"),
+)
+
+webhook_endpoints = Table(
+    "webhook_endpoints",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("business_id", Text, ForeignKey("businesses.id"), nullable=False),
+    *_word("environment", "SANDBOX", "LIVE"),
+    Column("url", Text, nullable=False),
+    Column("description", Text),
+    Column("events", ARRAY(Text, as_tuple=True), nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("secret", LargeBinary, nullable=False),
+    Column("secret_last4", Text, nullable=False),
+    Column("previous_secret", LargeBinary),
+    _at("previous_secret_expires_at", nullable=True),
+    _at("failing_since", nullable=True),
+    _at("last_test_at", nullable=True),
+    Column("successful", BigInteger, nullable=False, server_default="0"),
+    Column("failed", BigInteger, nullable=False, server_default="0"),
+    Column("purged", BigInteger, nullable=False, server_default="0"),  # ended deliveries removed by retention
+    _at("created_at"),
+    _at("updated_at"),
+    Index("webhook_endpoints_of_business", "business_id", "environment"),
+)
+
+payments = Table(
+    "payments",
+    metadata,
+    Column("reference", Text, primary_key=True),
+    Column("business_id", Text, nullable=False),
+    *_word("environment", "SANDBOX", "LIVE"),
+    Column("amount", BigInteger, nullable=False),
+    Column("currency", Text, nullable=False),
+    *_word("status", "INITIATED", "PENDING", "SUCCESS", "FAILED", "REVERSED"),
+    Column("gateway", Text),
+    Column("customer_email", Text),
+    Column("customer_name", Text),
+    Column("customer_phone", Text),
+    Column("callback_url", Text),
+    Column("webhook_url", Text),
+    Column("metadata", JSONB),
+    Column("idempotency_key", Text),
+    Column("fingerprint", LargeBinary),
+    Column("failure_reason", Text),
+    Column("sequence", SmallInteger, nullable=False),
+    _at("created_at"),
+    _at("updated_at"),
+    _at("expires_at"),
+    _at("settled_at", nullable=True),
+    CheckConstraint("amount BETWEEN 100 AND 9007199254740991", name="amount_in_bounds"),
+    CheckConstraint("currency = 'NGN'", name="currency_is_ngn"),
+    CheckConstraint("NOT (environment = 'LIVE' AND gateway = 'sandbox')", name="live_never_simulated"),
+    CheckConstraint(
+        "(status IN ('SUCCESS', 'FAILED', 'REVERSED')) = (settled_at IS NOT NULL)", name="final_is_settled"
+    ),
+    CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
+    Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("business_id", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("reference", Text, nullable=False),
+    PrimaryKeyConstraint("business_id", "environment", "key"),
+)
+
+transitions = Table(
+    "transitions",
+    metadata,
+    Column("reference", Text, nullable=False),
+    Column("sequence", SmallInteger, nullable=False),
+    Column("from_status", Text, nullable=False),
+    Column("to_status", Text, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("reason", Text),
+    _at("at"),
+    PrimaryKeyConstraint("reference", "sequence"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("reference", Text, nullable=False),
+    Column("number", SmallInteger, nullable=False),
+    Column("gateway_id", Text),
+    Column("gateway", Text, nullable=False),
+    Column("provider_reference", Text, nullable=False),
+    Column("token", Text, nullable=False),
+    *_word("state", "CLAIMED", "HANDED_OFF", "REFUSED", "UNKNOWN"),
+    _at("lease_until"),
+    Column("scenario", Text),
+    Column("hand_off_kind", Text),
+    Column("hand_off_url", Text),
+    _at("created_at"),
+    _at("handed_off_at", nullable=True),
+    Column("asks", SmallInteger, nullable=False),
+    _at("next_ask_at", nullable=True),
+    _at("last_ask_at", nullable=True),
+    PrimaryKeyConstraint("reference", "number"),
+    CheckConstraint("(state = 'HANDED_OFF') = (hand_off_url IS NOT NULL)", name="hand_off_is_whole"),
+    # The rule that nobody pays twice: two processes may both believe they won, the index believes only one.
+    Index("one_hand_off_per_payment", "reference", unique=True, postgresql_where=text("state = 'HANDED_OFF'")),
+    Index("one_claim_per_payment", "reference", unique=True, postgresql_where=text("state = 'CLAIMED'")),
+    Index("attempts_to_ask", "next_ask_at", "reference", postgresql_where=text("next_ask_at IS NOT NULL")),
+)
+
+provider_calls = Table(
+    "provider_calls",
+    metadata,
+    Column("reference", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("attempt", SmallInteger, nullable=False),
+    Column("gateway", Text, nullable=False),
+    Column("operation", Text, nullable=False),  # start_charge or fetch_charge
+    Column("result", Text, nullable=False),  # an Outcome, a HandOffKind or a FaultKind
+    Column("word", Text),
+    Column("duration_ms", Integer, nullable=False),
+    Column("actor", Text, nullable=False),
+    _at("at"),
+    PrimaryKeyConstraint("reference", "id"),
+)
+
+anomalies = Table(
+    "anomalies",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("reference", Text),
+    Column("kind", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("details", JSONB, nullable=False),
+    _at("at"),
+    Index("anomalies_of_payment", "reference"),
+)
+
+provider_health = Table(
+    "provider_health",
+    metadata,
+    Column("gateway", Text, nullable=False),
+    *_word("environment", "SANDBOX", "LIVE"),
+    Column("faults", Integer, nullable=False),
+    _at("open_until", nullable=True),
+    Column("open_for", Interval, nullable=False),
+    PrimaryKeyConstraint("gateway", "environment"),
+)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("provider", Text, nullable=False),
+    *_word("environment", "SANDBOX", "LIVE"),
+    Column("digest", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    _at("received_at"),
+    Column("attempts", SmallInteger, nullable=False, server_default="0"),
+    _at("next_attempt_at", nullable=True),  # NULL = handled
+    _at("handled_at", nullable=True),
+    Column("result", Text),
+    UniqueConstraint("provider", "environment", "digest", name="inbox_once"),
+    Index("inbox_due", "next_attempt_at", postgresql_where=text("next_attempt_at IS NOT NULL")),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("reference", Text, nullable=False),
+    Column("sequence", SmallInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("business_id", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    _at("created_at"),
+    PrimaryKeyConstraint("reference", "sequence"),
+    Index("events_of_business", "business_id", "environment", "id"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("reference", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("event_id", Text, nullable=False),
+    Column("event_type", Text, nullable=False),
+    Column("sequence", SmallInteger, nullable=False),
+    Column("business_id", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("endpoint_id", Text),  # NULL = the payment's own webhookUrl
+    Column("url", Text),  # only for the payment's own webhookUrl; an endpoint's address is read when sending
+    Column("lane", Text, nullable=False),  # what shares a fate: one endpoint, or one business's webhookUrl host
+    *_word("status", "PENDING", "DELIVERED", "FAILED"),
+    Column("attempts", SmallInteger, nullable=False),
+    _at("next_attempt_at", nullable=True),
+    _at("lease_until", nullable=True),
+    Column("token", Text),
+    Column("last_status_code", SmallInteger),
+    Column("last_error", Text),
+    Column("duration_ms", Integer),
+    _at("last_attempt_at", nullable=True),
+    _at("created_at"),
+    PrimaryKeyConstraint("reference", "id"),
+    CheckConstraint("(status = 'PENDING') = (next_attempt_at IS NOT NULL)", name="pending_is_scheduled"),
+    Index("deliveries_due", "lane", "next_attempt_at", "id", postgresql_where=text("status = 'PENDING'")),
+    Index("deliveries_of_endpoint", "endpoint_id", "id"),
+    # A delivery row is updated at each try; room on the page keeps those updates off the indexes.
+    postgresql_with={"fillfactor": "80"},
+)
+
+# Lost on a crash and not replicated, which suits a counter that lives for a minute.
+rate_counters = Table(
+    "rate_counters",
+    metadata,
+    Column("bucket", Text, nullable=False),
+    _at("window_start"),
+    Column("count", Integer, nullable=False),
+    PrimaryKeyConstraint("bucket", "window_start"),
+    prefixes=["UNLOGGED"],
+)
+
+# What all processes counted, for the metrics; a counter that starts anew after a crash is what Prometheus expects.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("key", Text, primary_key=True),  # JSON: the name and its labels
+    Column("value", BigInteger, nullable=False),
+    prefixes=["UNLOGGED"],
+)

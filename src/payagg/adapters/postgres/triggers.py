@@ -1,0 +1,81 @@
+"""The state machines as database triggers: the last guard when a program, or a person at a prompt, is wrong.
+
+Each rule is a trigger's WHEN clause, so a row that obeys costs no function call. A bulk load by the owner may skip
+them with `SET session_replication_role = replica`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from payagg.domain.machine import Machine
+
+# 23514 is check_violation: to a caller a broken trigger rule and a broken CHECK are the same thing.
+REFUSE = """
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = '23514', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
+END $$
+"""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """A machine as plain words, so that a migration can hold it as it was on the day it was written."""
+
+    initial: str
+    pairs: tuple[tuple[str, str], ...]
+    final: tuple[str, ...]
+
+    @classmethod
+    def of(cls, machine: Machine[Any, Any]) -> "Moves":
+        return cls(machine.initial.value, tuple(machine.pairs()), tuple(sorted(s.value for s in machine.final)))
+
+
+def transition_trigger(moves: Moves, table: str, column: str) -> str:
+    """Refuses every change of `column` that is not one of the machine's pairs; staying put is no change."""
+    pairs = ", ".join(f"('{a}', '{b}')" for a, b in moves.pairs)
+    return _trigger(
+        f"{table}_{column}_moves",
+        f"UPDATE OF {column} ON {table}",
+        f"OLD.{column} <> NEW.{column} AND (OLD.{column}, NEW.{column}) NOT IN ({pairs})",
+        f"{table}.{column} cannot make that move",
+    )
+
+
+def initial_trigger(moves: Moves, table: str, column: str, unless: str = "false") -> str:
+    """Refuses a new row in any state but the first, except where the SQL condition `unless` holds."""
+    return _trigger(
+        f"{table}_{column}_starts",
+        f"INSERT ON {table}",
+        f"NEW.{column} <> '{moves.initial}' AND NOT ({unless})",
+        f"{table}.{column} starts as {moves.initial}",
+    )
+
+
+def final_trigger(moves: Moves, table: str, column: str) -> str:
+    """Refuses every change of a row in a final state."""
+    states = ", ".join(f"'{state}'" for state in moves.final)
+    return _trigger(
+        f"{table}_final",
+        f"UPDATE ON {table}",
+        f"OLD.{column} IN ({states}) AND OLD.* IS DISTINCT FROM NEW.*",
+        f"{table} in a final state cannot change",
+    )
+
+
+def fixed_trigger(table: str, columns: Sequence[str]) -> str:
+    """Refuses every change of `columns`."""
+    old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+    return _trigger(
+        f"{table}_fixed",
+        f"UPDATE ON {table}",
+        f"({old}) IS DISTINCT FROM ({new})",
+        f"{table}: {', '.join(columns)} cannot change",
+    )
+
+
+def _trigger(name: str, event: str, when: str, message: str) -> str:
+    return (
+        f"CREATE TRIGGER {name} BEFORE {event} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION refuse_change('{message}')"
+    )
