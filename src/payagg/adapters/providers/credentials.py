@@ -1,0 +1,45 @@
+"""What the two adapters share about credentials: names per environment, switches, base addresses."""
+
+import re
+from collections.abc import Mapping
+
+from payagg.adapters.providers.transport import Transport
+from payagg.domain.errors import invalid
+from payagg.domain.values import Environment
+
+PREFIX = {Environment.SANDBOX: "sandbox", Environment.LIVE: "live"}
+_HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
+
+
+def value(credentials: Mapping[str, str], environment: Environment, name: str) -> str:
+    """The credential `sandbox<name>` or `live<name>`, stripped; empty when absent."""
+    return credentials.get(PREFIX[environment] + name, "").strip()
+
+
+def is_switched_on(credentials: Mapping[str, str], environment: Environment) -> bool:
+    return value(credentials, environment, "Enabled").lower() != "false"
+
+
+def check(
+    credentials: Mapping[str, str],
+    transport: Transport,
+    keys: tuple[str, ...],
+    foreign: Mapping[Environment, tuple[str, ...]],
+) -> None:
+    """Raises VALIDATION_ERROR on `credentials.<name>` for a key (one of `keys`) that carries the other environment's
+    mark or cannot stand in a header, a base address that may not be called, or a switch that is no boolean."""
+    for environment, prefix in PREFIX.items():
+        for name in keys:
+            text = credentials.get(prefix + name)
+            if text is None:
+                continue
+            if not _HEADER_SAFE.fullmatch(text.strip()):
+                raise invalid(f"credentials.{prefix}{name}", "Must be printable characters without spaces.")
+            if any(mark in text for mark in foreign[environment]):
+                raise invalid(f"credentials.{prefix}{name}", f"This key is not of the {environment.value} environment.")
+        base_url = credentials.get(f"{prefix}BaseUrl")
+        if base_url is not None and not transport.is_allowed(base_url.strip()):
+            raise invalid(f"credentials.{prefix}BaseUrl", "Must be an https URL without a query.")
+        switch = credentials.get(f"{prefix}Enabled")
+        if switch is not None and switch.strip().lower() not in ("true", "false"):
+            raise invalid(f"credentials.{prefix}Enabled", 'Must be "true" or "false".')

@@ -1,0 +1,34 @@
+"""Payer data for providers that insist on what merchants may leave out: safe stand-ins that belong to nobody."""
+
+import re
+
+# Reserved by RFC 2606: no mailbox is ever there, and every provider's pattern takes it.
+ALIAS_DOMAIN = "example.com"
+ALIAS_PHONE = "+2348000000000"  # the toll-free range: nobody's own number
+ALIAS_NAME = ("Guest", "Payer")
+_NAME_MAX = 100
+
+
+def alias(reference: str) -> str:
+    return f"payer.{reference.replace('-', '').replace('.', 'n').lower()}@{ALIAS_DOMAIN}"
+
+
+def email_of(email: str | None, reference: str) -> str:
+    return email or alias(reference)
+
+
+def names_of(name: str | None) -> tuple[str, str]:
+    """First and last name, neither of them blank; a single word serves as both."""
+    words = (name or "").split()
+    if not words:
+        return ALIAS_NAME
+    return words[0][:_NAME_MAX], (" ".join(words[1:]) or words[0])[:_NAME_MAX]
+
+
+def phone_of(phone: str | None) -> str:
+    """The number in international form, Nigeria assumed where it has no country."""
+    digits = re.sub(r"[^0-9]", "", phone or "")
+    if digits.startswith("0") and not digits.startswith("00"):
+        digits = "234" + digits[1:]
+    digits = digits.removeprefix("00")
+    return f"+{digits}" if 8 <= len(digits) <= 15 else ALIAS_PHONE

@@ -1,0 +1,108 @@
+"""Calls to Paystack: initialize a transaction, verify one by our reference."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from payagg.adapters.providers import credentials as named
+from payagg.adapters.providers.payer import email_of
+from payagg.adapters.providers.provider_a.words import BASE_URL, Transaction, report_of
+from payagg.adapters.providers.references import ours
+from payagg.adapters.providers.transport import Transport, decoded
+from payagg.domain.charge import Charge, FaultKind, HandOff, HandOffKind, Outcome, ProviderFault, ProviderReport
+
+
+class _Envelope(msgspec.Struct):
+    """`status` says whether the API call worked, never whether anybody paid; old errors carry nothing else."""
+
+    status: Any = None
+    message: Any = None
+    code: Any = None
+    data: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Page(msgspec.Struct):
+    authorization_url: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class PaystackClient:
+    transport: Transport
+
+    async def start(self, charge: Charge) -> HandOff:
+        """The page where the payer pays. Raises ProviderFault; DUPLICATE when the reference exists there already."""
+        body = {
+            "email": email_of(charge.customer_email, charge.reference),
+            "amount": charge.amount,
+            "currency": charge.currency,
+            "reference": charge.reference,
+            "callback_url": charge.checkout_url,
+            "metadata": {"cancel_action": charge.checkout_url},
+        }
+        status, envelope = await self._send(charge, "POST", "/transaction/initialize", body)
+        if not _worked(status, envelope):
+            raise _fault(status, envelope)
+        page = decoded(envelope.data, _Page)
+        # The payer's browser is sent there, so the address is held to the rules of any address we call ourselves.
+        if page.reference != charge.reference or not self.transport.is_page(page.authorization_url):
+            raise ProviderFault(FaultKind.MALFORMED, "not the page of this charge")
+        return HandOff(HandOffKind.REDIRECT, page.authorization_url)
+
+    async def fetch(self, charge: Charge) -> ProviderReport:
+        """What became of the charge; UNPAID when Paystack knows no such reference."""
+        path = f"/transaction/verify/{quote(charge.reference, safe='')}"
+        status, envelope = await self._send(charge, "GET", path)
+        if not _worked(status, envelope):
+            if _is_unknown_reference(status, envelope):
+                return ProviderReport(charge.reference, Outcome.UNPAID, "not found")
+            raise _fault(status, envelope)
+        transaction = decoded(envelope.data, Transaction)
+        reference = ours(transaction.reference)
+        if reference is None:
+            raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
+        return report_of(transaction, reference)
+
+    async def _send(
+        self, charge: Charge, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> tuple[int, _Envelope]:
+        base_url = named.value(charge.credentials, charge.environment, "BaseUrl") or BASE_URL
+        if not self.transport.is_allowed(base_url):
+            raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
+        secret = named.value(charge.credentials, charge.environment, "SecretKey")
+        answer = await self.transport.exchange(
+            method,
+            base_url.rstrip("/") + path,
+            {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"},
+            msgspec.json.encode(body) if body is not None else None,
+        )
+        return answer.status, decoded(msgspec.Raw(answer.body), _Envelope)
+
+
+def _worked(status: int, envelope: _Envelope) -> bool:
+    return status in (200, 201) and envelope.status is True
+
+
+def _text(value: object) -> str:
+    return value.lower() if isinstance(value, str) else ""
+
+
+def _is_unknown_reference(status: int, envelope: _Envelope) -> bool:
+    """404 by the specification, 400 as integrators see it; the words count, as a wrong address is a 404 as well."""
+    said = _text(envelope.message)
+    known = _text(envelope.code) == "transaction_not_found" or ("not found" in said and "reference" in said)
+    return status in (400, 404) and known
+
+
+def _fault(status: int, envelope: _Envelope) -> ProviderFault:
+    """By HTTP status, then code, then message: older errors carry the last alone."""
+    code, said = _text(envelope.code), _text(envelope.message)
+    if code == "duplicate_reference" or "duplicate transaction reference" in said:
+        return ProviderFault(FaultKind.DUPLICATE)
+    if status in (401, 403) or "invalid key" in said:
+        return ProviderFault(FaultKind.BAD_CREDENTIALS)
+    if 400 <= status < 500:
+        return ProviderFault(FaultKind.REJECTED, f"status {status}")
+    return ProviderFault(FaultKind.MALFORMED, f"status {status} without a usable answer")

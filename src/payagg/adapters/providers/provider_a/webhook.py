@@ -1,0 +1,79 @@
+"""Paystack's events: the signature over the raw bytes first, then a narrow reading."""
+
+import hmac
+from typing import Any
+
+import msgspec
+
+from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.provider_a.words import ABSENT, DOMAINS, UNIT, Transaction, report_of
+from payagg.adapters.providers.references import ours, word
+from payagg.adapters.providers.transport import decoded
+from payagg.domain.charge import Outcome, ProviderReport
+
+DIGEST = "sha512"  # lower-case hex of HMAC-SHA512
+
+# Events about one of our charges; the account's others (transfers, subscriptions ...) are acknowledged and ignored.
+CHARGES = frozenset({"charge.success", "charge.failed"})
+REFUNDED = "refund.processed"
+DISPUTE_RESOLVED = "charge.dispute.resolve"
+
+
+class _Event(msgspec.Struct):
+    event: str
+    data: msgspec.Raw
+
+
+class _Refund(msgspec.Struct):
+    """`amount` is a number in some events and a string in others."""
+
+    transaction_reference: Any = None
+    amount: msgspec.Raw = ABSENT
+    currency: Any = None
+    domain: Any = None
+    status: Any = None
+
+
+class _Dispute(msgspec.Struct):
+    transaction: Transaction = msgspec.field(default_factory=Transaction)
+
+
+def is_signed(body: bytes, signature: str, secret: str) -> bool:
+    """Whether `signature` is the hex HMAC of the raw bytes; upper case is accepted, an empty secret never."""
+    given = signature.strip().lower().encode("utf-8", "replace")
+    expected = hmac.new(secret.encode(), body, DIGEST).hexdigest().encode()
+    return hmac.compare_digest(given, expected) and bool(secret)
+
+
+def read_event(body: bytes) -> ProviderReport | None:
+    """The report in a signed event, None for one that is not about a charge of ours; raises MALFORMED."""
+    event = decoded(body, _Event)
+    if event.event in CHARGES:
+        return _charge(decoded(event.data, Transaction))
+    if event.event == REFUNDED:
+        return _refund(decoded(event.data, _Refund))
+    if event.event == DISPUTE_RESOLVED:
+        report = _charge(decoded(event.data, _Dispute).transaction)
+        return report if report is not None and report.outcome is Outcome.REVERSED else None
+    return None
+
+
+def _charge(transaction: Transaction) -> ProviderReport | None:
+    reference = ours(transaction.reference)
+    return report_of(transaction, reference) if reference is not None else None
+
+
+def _refund(refund: _Refund) -> ProviderReport | None:
+    """REVERSED with the refunded amount: only a refund of the whole amount can match the payment's."""
+    reference = ours(refund.transaction_reference)
+    if reference is None:
+        return None
+    amount = kobo_of(refund.amount, UNIT)
+    return ProviderReport(
+        provider_reference=reference,
+        outcome=Outcome.REVERSED,
+        word=word(refund.status) or REFUNDED,
+        amounts=frozenset() if amount is None else frozenset({amount}),
+        currency=word(refund.currency),
+        environment=DOMAINS.get(refund.domain) if isinstance(refund.domain, str) else None,
+    )

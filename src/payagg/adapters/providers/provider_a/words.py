@@ -1,0 +1,64 @@
+"""Paystack's words as data, and the one reading of a transaction that verify and webhooks share."""
+
+from typing import Any
+
+import msgspec
+
+from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.reasons import reason_of
+from payagg.adapters.providers.references import word
+from payagg.domain.charge import Outcome, ProviderReport
+from payagg.domain.values import Environment
+
+BASE_URL = "https://api.paystack.co"
+UNIT = 1  # Paystack speaks kobo
+DOMAINS = {"test": Environment.SANDBOX, "live": Environment.LIVE}
+# Any other word leaves the payment in flight. `abandoned` only says that nobody has paid yet.
+OUTCOMES = {
+    "success": Outcome.SUCCEEDED,
+    "failed": Outcome.FAILED,
+    "reversed": Outcome.REVERSED,
+    "abandoned": Outcome.UNPAID,
+}
+ABSENT = msgspec.Raw(b"")
+
+
+class Transaction(msgspec.Struct):
+    """What we read of `data`; types drift in practice, so whatever is not money or identity may be anything."""
+
+    status: Any = None
+    reference: Any = None
+    domain: Any = None
+    currency: Any = None
+    amount: msgspec.Raw = ABSENT
+    requested_amount: msgspec.Raw = ABSENT
+    gateway_response: Any = None
+    message: Any = None
+
+
+def report_of(transaction: Transaction, reference: str) -> ProviderReport:
+    """The report in a transaction. Money that does not say in which environment it moved proves nothing: PENDING."""
+    said, domain = transaction.status, transaction.domain
+    outcome = OUTCOMES.get(said, Outcome.PENDING) if isinstance(said, str) else Outcome.PENDING
+    environment = DOMAINS.get(domain) if isinstance(domain, str) else None
+    if environment is None and outcome in (Outcome.SUCCEEDED, Outcome.REVERSED):
+        outcome = Outcome.PENDING
+    return ProviderReport(
+        provider_reference=reference,
+        outcome=outcome,
+        word=word(transaction.status),
+        amounts=_amounts(transaction),
+        currency=word(transaction.currency),
+        environment=environment,
+        reason=reason_of(transaction.gateway_response, transaction.message) if outcome is Outcome.FAILED else None,
+    )
+
+
+def _amounts(transaction: Transaction) -> frozenset[int]:
+    """`amount` is the requested amount plus fees where the payer bears them, so the requested one is compared;
+    but never when less than it was paid."""
+    paid = kobo_of(transaction.amount, UNIT)
+    requested = kobo_of(transaction.requested_amount, UNIT)
+    if paid is None:
+        return frozenset()
+    return frozenset({requested if requested is not None and paid >= requested else paid})

@@ -1,0 +1,94 @@
+"""Calls to Payaza: ask about a charge by our reference. Starting one needs no call."""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from payagg.adapters.providers import credentials as named
+from payagg.adapters.providers.provider_b.words import ABSENT, BASE_URL, OUTCOMES, received
+from payagg.adapters.providers.reasons import reason_of
+from payagg.adapters.providers.references import ours, word
+from payagg.adapters.providers.transport import Transport, decoded
+from payagg.domain.charge import Charge, FaultKind, Outcome, ProviderFault, ProviderReport
+
+QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
+
+
+class _Envelope(msgspec.Struct):
+    """Two envelopes in one: `message, success, data` and, for errors, `response_code, response_message`.
+    `success` says that data was found, never that anybody paid."""
+
+    success: Any = None
+    message: Any = None
+    response_code: Any = None
+    response_message: Any = None
+    data: msgspec.Raw = ABSENT
+
+
+class _Transaction(msgspec.Struct):
+    """`amount_received` is filled in before anything is received, so it counts only beside a paid status."""
+
+    merchant_transaction_reference: Any = None
+    transaction_status: Any = None
+    amount_received: msgspec.Raw = ABSENT
+    transaction_fee: msgspec.Raw = ABSENT
+    currency: Any = None
+    status_reason: Any = None
+
+
+@dataclass(frozen=True)
+class PayazaClient:
+    transport: Transport
+
+    async def fetch(self, charge: Charge) -> ProviderReport:
+        """What became of the charge; UNPAID when Payaza knows no such reference: the popup was never opened."""
+        status, envelope = await self._send(charge, f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}")
+        if not (status == 200 and envelope.success is True):
+            if _is_unknown_reference(envelope):
+                return ProviderReport(charge.reference, Outcome.UNPAID, "not found")
+            raise _fault(status, envelope)
+        transaction = decoded(envelope.data, _Transaction)
+        reference = ours(transaction.merchant_transaction_reference)
+        if reference is None:
+            raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
+        said = transaction.transaction_status
+        outcome = OUTCOMES.get(said, Outcome.PENDING) if isinstance(said, str) else Outcome.PENDING
+        return ProviderReport(
+            provider_reference=reference,
+            outcome=outcome,
+            word=word(said),
+            amounts=received(transaction.amount_received, transaction.transaction_fee),
+            currency=word(transaction.currency),
+            reason=reason_of(transaction.status_reason) if outcome is Outcome.FAILED else None,
+        )
+
+    async def _send(self, charge: Charge, path: str) -> tuple[int, _Envelope]:
+        base_url = named.value(charge.credentials, charge.environment, "BaseUrl") or BASE_URL
+        if not self.transport.is_allowed(base_url):
+            raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
+        key = named.value(charge.credentials, charge.environment, "PublicKey")
+        token = base64.b64encode(key.encode()).decode()
+        answer = await self.transport.exchange("GET", base_url.rstrip("/") + path, {"Authorization": f"Payaza {token}"})
+        return answer.status, decoded(answer.body, _Envelope)
+
+
+def _said(envelope: _Envelope) -> str:
+    return " ".join(text.lower() for text in (envelope.message, envelope.response_message) if isinstance(text, str))
+
+
+def _is_unknown_reference(envelope: _Envelope) -> bool:
+    """The HTTP status of this answer is not documented, so only the body's words decide."""
+    return "transaction not found" in _said(envelope)
+
+
+def _fault(status: int, envelope: _Envelope) -> ProviderFault:
+    if status in (401, 403) or "authentication failed" in _said(envelope):
+        return ProviderFault(FaultKind.BAD_CREDENTIALS)
+    if isinstance(envelope.response_code, int) and envelope.response_code >= 500:
+        return ProviderFault(FaultKind.SERVER_ERROR, "an error inside a good status")
+    if 400 <= status < 500:
+        return ProviderFault(FaultKind.REJECTED, f"status {status}")
+    return ProviderFault(FaultKind.MALFORMED, f"status {status} without a usable answer")

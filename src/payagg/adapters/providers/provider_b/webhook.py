@@ -1,0 +1,77 @@
+"""Payaza's events: the signature over the raw bytes first, then a narrow reading. A body has no event name or id."""
+
+import base64
+import hmac
+from typing import Any
+
+import msgspec
+
+from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.provider_b.words import ABSENT, OUTCOMES, UNIT, received
+from payagg.adapters.providers.reasons import reason_of
+from payagg.adapters.providers.references import ours, word
+from payagg.adapters.providers.transport import decoded
+from payagg.domain.charge import Outcome, ProviderReport
+
+DIGEST = "sha512"  # standard base64 of HMAC-SHA512; hex is accepted as well
+RECEIVED = "Funds Received"  # `transaction_status` beside `status: Completed`
+PAYOUT = "DEBIT"
+PAYOUT_PREFIX = "NIP_"
+
+
+class _Event(msgspec.Struct):
+    merchant_reference: Any = None
+    transaction_reference: Any = None
+    transaction_status: Any = None
+    transaction_type: Any = None
+    status: Any = None
+    amount_received: msgspec.Raw = ABSENT
+    request_amount: msgspec.Raw = ABSENT
+    transaction_fee: msgspec.Raw = ABSENT
+    amount_validation: Any = None
+    currency_code: Any = None
+    status_reason: Any = None
+
+
+def is_signed(body: bytes, signature: str, secret: str) -> bool:
+    """Whether `signature` is the base64 or hex HMAC of the raw bytes; an empty secret never signs."""
+    given = signature.strip()
+    mac = hmac.new(secret.encode(), body, DIGEST)
+    base64_matches = hmac.compare_digest(given.encode("utf-8", "replace"), base64.b64encode(mac.digest()))
+    hex_matches = hmac.compare_digest(given.lower().encode("utf-8", "replace"), mac.hexdigest().encode())
+    return (base64_matches or hex_matches) and bool(secret)
+
+
+def read_event(body: bytes) -> ProviderReport | None:
+    """The report in a signed event, None for payouts and for references that are not ours; raises MALFORMED."""
+    event = decoded(body, _Event)
+    said = event.transaction_status if isinstance(event.transaction_status, str) else ""
+    if event.transaction_type == PAYOUT or said.startswith(PAYOUT_PREFIX):
+        return None
+    # One official card sample has no merchant_reference and carries ours in the other field.
+    reference = ours(event.merchant_reference) or ours(event.transaction_reference)
+    if reference is None:
+        return None
+    outcome = OUTCOMES.get(event.status, Outcome.PENDING) if isinstance(event.status, str) else Outcome.PENDING
+    if outcome is Outcome.SUCCEEDED and said not in (RECEIVED, ""):
+        outcome = Outcome.PENDING  # two fields that disagree prove nothing; the reconciler will ask
+    return ProviderReport(
+        provider_reference=reference,
+        outcome=outcome,
+        word=word(event.status),
+        amounts=_amounts(event),
+        currency=word(event.currency_code),
+        reason=reason_of(event.status_reason) if outcome is Outcome.FAILED else None,
+    )
+
+
+def _amounts(event: _Event) -> frozenset[int]:
+    """Figures that prove the payment in full; what Payaza itself calls an underpayment proves nothing."""
+    if event.amount_validation == "UNDERPAYMENT":
+        return frozenset()
+    proven = received(event.amount_received, event.transaction_fee)
+    paid, requested = kobo_of(event.amount_received, UNIT), kobo_of(event.request_amount, UNIT)
+    # EXACT stands on failures too, so it counts for nothing without the paid status that the outcome carries.
+    if event.amount_validation == "EXACT" and requested is not None and (paid is None or paid >= requested):
+        return proven | {requested}
+    return proven

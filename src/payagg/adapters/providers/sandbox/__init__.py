@@ -1,0 +1,49 @@
+"""The simulator: a provider whose processor is the test card the payer typed."""
+
+from collections.abc import Mapping
+
+from payagg.domain.charge import Charge, FaultKind, HandOff, HandOffKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
+from payagg.domain.simulator import elapsed, outcome_of
+from payagg.domain.values import Environment
+
+
+class Simulator:
+    """Answers at once from the attempt's scenario. It has no network, no credentials and no events."""
+
+    slug = SANDBOX_SLUG
+
+    def check_credentials(self, credentials: Mapping[str, str]) -> None:
+        """There are none to check."""
+
+    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
+        return simulator_allowed(environment)
+
+    def is_switched_on(self, credentials: Mapping[str, str], environment: Environment) -> bool:
+        return simulator_allowed(environment)
+
+    async def start_charge(self, charge: Charge) -> HandOff:
+        return HandOff(HandOffKind.SIMULATOR, charge.checkout_url)
+
+    async def fetch_charge(self, charge: Charge) -> ProviderReport:
+        if charge.handed_off_at is None:
+            outcome, reason = Outcome.UNPAID, None  # nobody was sent here, so no card can have paid
+        else:
+            outcome, reason = outcome_of(charge.scenario or "", elapsed(charge.handed_off_at, charge.now))
+        return ProviderReport(
+            provider_reference=charge.reference,
+            outcome=outcome,
+            word=charge.scenario or "",
+            amounts=frozenset({charge.amount}),
+            currency=charge.currency,
+            environment=charge.environment,
+            reason=reason,
+        )
+
+    def is_authentic(
+        self, body: bytes, headers: Mapping[str, str], credentials: Mapping[str, str], environment: Environment
+    ) -> bool:
+        return False
+
+    def read_event(self, body: bytes) -> ProviderReport | None:
+        raise ProviderFault(FaultKind.MALFORMED, "the simulator sends no events")

@@ -1,0 +1,106 @@
+"""One bounded HTTP exchange with a provider: every call of every adapter goes through `exchange`."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from payagg.domain.charge import FaultKind, ProviderFault
+from payagg.domain.errors import Refusal
+from payagg.domain.values import parse_url
+
+T = TypeVar("T")
+CONNECT_SECONDS = 5.0
+CALL_SECONDS = 15.0
+BODY_MAX = 256 * 1024
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+# At debug level these write request headers, and with them a provider's secret key.
+for _name in ("httpx", "httpcore"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Transport:
+    """`allow_loopback` admits plain http to this machine, for `dev` alone; `deadline` is seconds for a whole call."""
+
+    allow_loopback: bool = False
+    deadline: float = CALL_SECONDS
+
+    def is_allowed(self, base_url: str) -> bool:
+        """Whether a provider may be called there: https anywhere, or loopback where allowed."""
+        return self.is_page(base_url) and "?" not in base_url and "#" not in base_url
+
+    def is_page(self, url: str) -> bool:
+        """Whether a payer may be sent there."""
+        try:
+            parse_url(url, "url")
+        except Refusal:
+            return False
+        parts = urlsplit(url)
+        if (parts.hostname or "") in LOOPBACK:
+            return self.allow_loopback
+        return parts.scheme == "https"
+
+    async def exchange(self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None) -> Answer:
+        """One request and its whole answer; raises ProviderFault. Never retried: only the caller knows what a
+        lost answer means. A 429 or 5xx is a fault here, every other status is the caller's to read."""
+        try:
+            async with asyncio.timeout(self.deadline):
+                answer = await self._exchange(method, url, headers, content)
+        except (TimeoutError, httpx.TimeoutException):
+            raise ProviderFault(FaultKind.TIMEOUT) from None
+        except httpx.ConnectError:
+            raise ProviderFault(FaultKind.UNREACHABLE) from None
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError):
+            raise ProviderFault(FaultKind.MALFORMED, "the connection or the answer broke off") from None
+        if answer.status == httpx.codes.TOO_MANY_REQUESTS:
+            raise ProviderFault(FaultKind.RATE_LIMITED)
+        if answer.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            raise ProviderFault(FaultKind.SERVER_ERROR, f"status {answer.status}")
+        return answer
+
+    async def _exchange(self, method: str, url: str, headers: Mapping[str, str], content: bytes | None) -> Answer:
+        # A connection of its own for each call: a request sent on a pooled one that the provider had just closed
+        # fails in a way that looks like a lost answer, and a lost answer to a charge is expensive to clear up.
+        async with (
+            httpx.AsyncClient(
+                verify=_tls(),
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx.Timeout(self.deadline, connect=min(CONNECT_SECONDS, self.deadline)),
+            ) as client,
+            client.stream(method, url, headers={**headers, "Accept-Encoding": "identity"}, content=content) as response,
+        ):
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > BODY_MAX:
+                    raise ProviderFault(FaultKind.MALFORMED, "the answer is too large")
+            return Answer(response.status_code, bytes(body))
+
+
+def decoded(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """A provider's JSON as `kind`; raises ProviderFault(MALFORMED), whose words hold nothing of the body."""
+    try:
+        return msgspec.json.decode(bytes(raw), type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        raise ProviderFault(FaultKind.MALFORMED, "the body is not what the protocol says") from None
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
