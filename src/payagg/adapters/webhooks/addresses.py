@@ -1,0 +1,46 @@
+"""Which addresses a merchant's URL may lead to: public ones, by a list stricter than the standard library's."""
+
+import ipaddress
+from ipaddress import IPv4Address, IPv6Address
+
+# `is_global` says True for these, or says so in some versions of Python: multicast, transition mechanisms that carry
+# another address inside, and reserved blocks.
+REFUSED = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",
+        "100.64.0.0/10",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "::/96",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "2002::/16",
+        "3fff::/20",
+        "5f00::/16",
+        "fc00::/7",
+        "fe80::/10",
+        "fec0::/10",
+        "ff00::/8",
+    )
+)
+
+
+def is_allowed(text: str, *, allow_loopback: bool) -> bool:
+    """Whether the address may be dialled. Anything that is no plain address, a scope included, may not."""
+    try:
+        address: IPv4Address | IPv6Address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return False
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return allow_loopback
+    return address.is_global and not any(address in network for network in REFUSED)
