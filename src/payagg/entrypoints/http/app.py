@@ -1,0 +1,98 @@
+"""The HTTP application: routes, envelopes for every error, health, description. No rule of the business."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from litestar import Litestar, Request, Response, Router, get
+from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ControllerRouterHandler
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints import checkout, metrics
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http import (
+    admin,
+    api_keys,
+    docs_page,
+    inbound,
+    merchant_gateways,
+    payments,
+    public,
+    test_payments,
+    webhooks,
+)
+from payagg.entrypoints.http.auth import services as services_of
+from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
+from payagg.entrypoints.http.limits import Limit
+from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
+from payagg.entrypoints.http.openapi import API_PATH, document
+from payagg.entrypoints.http.wire import envelope
+from payagg.entrypoints.settings import Settings
+from payagg.entrypoints.tracing import tracing_plugins
+
+DEFAULTS = Settings()
+
+
+@get("/healthz")
+async def healthz() -> Response[bytes]:
+    """The process is alive; nothing else is asked."""
+    return envelope({"status": "ok"})
+
+
+@get("/readyz")
+async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """The database is reachable and its schema is ours, so requests may be sent here; 503 otherwise."""
+    if not await services_of(request).store.is_current():
+        raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "The database schema is not current.", retry_after=RETRY_AFTER)
+    return envelope({"status": "ready"})
+
+
+def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
+    """Every handler under /api/v1; the description and the tests read the same list."""
+    modules = (payments, public, test_payments, api_keys, webhooks, merchant_gateways, admin)
+    return [*(handler for module in modules for handler in module.routes), *inbound.routes_for(settings)]
+
+
+def create_app(
+    services: Services,
+    *,
+    extra_routes: Sequence[ControllerRouterHandler] = (),
+    body_seconds: float = BODY_SECONDS,
+) -> Litestar:
+    """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`."""
+    settings = services.settings
+    limit = partial(Limit, services.store, services.clock)
+    state = {
+        "services": services,
+        "unknown_references": limit("unknown-reference", settings.unknown_reference_limit),
+        "inbound": limit("inbound", settings.webhook_rate_limit),
+    }
+    app = Litestar(
+        route_handlers=[
+            Router(API_PATH, route_handlers=api_routes(settings)),
+            *checkout.routes,
+            *metrics.routes,
+            *docs_page.routes_for(document(api_routes(settings), settings)),
+            healthz,
+            readyz,
+            *extra_routes,
+        ],
+        plugins=tracing_plugins(settings),
+        exception_handlers=EXCEPTION_HANDLERS,
+        state=State(state),
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=None,
+        debug=False,
+    )
+    edge: Any = Edge(
+        app.asgi_handler,
+        services.payments.entropy.hex,
+        base_url=settings.base_url,
+        body_seconds=body_seconds,
+    )
+    # Litestar's own middleware runs after routing and would miss its 404s and 405s.
+    app.asgi_handler = edge
+    return app

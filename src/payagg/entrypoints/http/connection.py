@@ -1,0 +1,99 @@
+"""One client's connection: a deadline for slow headers, and a stop that drops no request that is on its way."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
+LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
+
+
+class Connections(ServerState):
+    """All connections of a server, which is closing or not."""
+
+    is_closing = False
+
+
+class Corked:
+    """A transport whose writes of one turn of the loop leave together: head and body are one packet and one call."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            held, self._held = self._held, []
+            self._transport.write(b"".join(held))
+
+
+class Connection(HttpToolsProtocol):
+    """Uvicorn's own sets no deadline before the headers are whole, and closes idle connections at once when it stops,
+    though the next request may have been sent already."""
+
+    server_state: Connections
+    header_seconds = HEADER_SECONDS
+    _timer: asyncio.TimerHandle | None = None
+    _in_message = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.transport = Corked(transport, self.loop)  # type: ignore[assignment]
+        self._close_in(LINGER_SECONDS if self.server_state.is_closing else self.header_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stay()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # Part of a request's head, or of a body that its answer did not wait for; a whole request sets no timer.
+        if self._timer is None and self._in_message and self._is_idle():
+            self._close_in(self.header_seconds)
+
+    def on_message_begin(self) -> None:
+        self._in_message = True
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        self._in_message = False
+        super().on_message_complete()
+
+    def on_headers_complete(self) -> None:
+        self._stay()
+        super().on_headers_complete()
+        if self.server_state.is_closing:
+            self.cycle.keep_alive = False
+
+    def shutdown(self) -> None:
+        if self._is_idle():
+            self._close_in(LINGER_SECONDS)
+        else:
+            self.cycle.keep_alive = False
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_in(self, seconds: float) -> None:
+        self._stay()
+        self._timer = self.loop.call_later(seconds, self.transport.close)
+
+    def _stay(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

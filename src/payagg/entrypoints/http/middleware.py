@@ -1,0 +1,173 @@
+"""The outermost layer, pure ASGI: request id, access log, body limits, security headers and odd paths."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import structlog
+
+from payagg.application.tally import count
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.wire import JSON_BODY_MAX, Operation
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
+PATH_MAX = 2048
+OPTIONS_PROBE = "X-OPTIONS"
+API_PREFIX = "/api/"
+REQUEST_ID_BYTES = 12
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
+_SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+_API_HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+]
+_HSTS = (b"strict-transport-security", b"max-age=31536000; includeSubDomains")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})  # a caller may send any word
+_log = structlog.get_logger("payagg.access")
+
+
+class Body:
+    """A receive channel with a cap on bytes, a deadline for the whole body and no decompression.
+
+    The cap is the routed operation's own, so it is looked up at the first read, when the route is known.
+    """
+
+    __slots__ = ("_deadline", "_left", "_receive", "_scope", "_seconds", "is_begun", "is_done")
+
+    def __init__(self, scope: Scope, receive: Receive, seconds: float) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._seconds = seconds
+        self._deadline = 0.0
+        self._left = 0
+        self.is_begun = False
+        self.is_done = False
+
+    async def __call__(self) -> Message:
+        if self.is_done:
+            return await self._receive()
+        if not self.is_begun:
+            self._begin()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise Refusal(ErrorCode.VALIDATION_ERROR, "The body did not arrive in time.") from None
+        if message["type"] == "http.disconnect":
+            raise Refusal(ErrorCode.VALIDATION_ERROR, "The body ended early.")
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
+        self.is_done = not message.get("more_body", False)
+        return message
+
+    def _begin(self) -> None:
+        self.is_begun = True
+        handler: Any = self._scope.get("route_handler")
+        operation = handler.opt.get("operation") if handler is not None else None
+        self._left = operation.body_max if isinstance(operation, Operation) else JSON_BODY_MAX
+        self._deadline = asyncio.get_running_loop().time() + self._seconds
+        for name, value in self._scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value[:19]) > self._left:
+                raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
+            if name == b"content-encoding" and value.strip().lower() != b"identity":
+                raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body without a content encoding.")
+
+
+class Edge:
+    """Wraps the application: what it adds holds for every answer, the framework's own refusals included."""
+
+    def __init__(self, app: ASGIApp, new_id: Callable[[int], str], *, base_url: str, body_seconds: float) -> None:
+        self._app = app
+        self._new_id = new_id
+        self._body_seconds = body_seconds
+        # Our own origin and never the asker's: what browsers may read does not depend on what a request says.
+        origin = "/".join(base_url.split("/", 3)[:3])
+        self._always = [*_SECURITY_HEADERS, (b"access-control-allow-origin", origin.encode())]
+        if base_url.startswith("https://"):
+            self._always.append(_HSTS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        request_id = self._request_id(scope)
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        method: str = scope["method"]
+        is_head = method == "HEAD"
+        if is_head:
+            # Answered as GET without its body, which is what HEAD means.
+            scope = {**scope, "method": "GET"}
+        elif method == "OPTIONS":
+            # A method no route has: the router's refusal lists every method of the path, its own answer only some.
+            scope = {**scope, "method": OPTIONS_PROBE}
+        scope["path"] = _routable(scope["path"])
+        added = [*self._always, (b"x-request-id", request_id.encode())]
+        defaults = _API_HEADERS if scope["path"].startswith(API_PREFIX) else ()
+        body = Body(scope, receive, self._body_seconds)
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message["headers"], *added]
+                present = {name.lower() for name, _ in headers}
+                headers += [header for header in defaults if header[0] not in present]
+                if body.is_begun and not body.is_done:
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
+            elif is_head and message["type"] == "http.response.body":
+                message["body"] = b""
+            await send(message)
+
+        try:
+            await self._app(scope, body, answer)
+        finally:
+            self._log(scope, method, status, loop.time() - started)
+
+    def _request_id(self, scope: Scope) -> str:
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                return value.decode() if _REQUEST_ID.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
+        return self._new_id(REQUEST_ID_BYTES)
+
+    def _log(self, scope: Scope, method: str, status: int, seconds: float) -> None:
+        """One line a request. The route's template and not the path: a path may hold anything a caller typed."""
+        fields: dict[str, Any] = {
+            "method": method,
+            "route": scope.get("path_template", "unknown"),
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+        }
+        count("requests", method if method in _METHODS else "OTHER", str(fields["route"]), str(status))
+        reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
+        if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
+            fields["reference"] = reference
+        _log.info("request", **fields)
+
+
+def _routable(path: str) -> str:
+    """The path with what no stored name contains made harmless: it then matches nothing, in the usual envelope.
+
+    NUL would be refused by the database with an error; trailing and doubled slashes the router would forgive.
+    """
+    if len(path) > PATH_MAX or "//" in path or (path.endswith("/") and path != "/"):
+        return "/\ufffd"
+    return path.replace("\x00", "\ufffd") if "\x00" in path else path
+
+
+def note_reference(request: Any, reference: str) -> None:
+    """Names the payment in this request's log line where the path does not."""
+    request.scope["reference"] = reference

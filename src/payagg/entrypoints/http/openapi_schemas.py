@@ -1,0 +1,133 @@
+"""Bounds and examples for generated schemas: every string, number and list of the document states its limits."""
+
+import re
+from typing import Any
+
+_OWN_ID = re.compile(r"\^([a-z]+_)\[0-9a-f\]\{([0-9]+)\}\$")
+TEXT_MAX = 4096
+ITEMS_MAX = 1000
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**53 - 1
+ID = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 64,
+    "pattern": "^[A-Za-z0-9_-]+$",
+    "examples": ["key_0194bb1c2f00"],
+}
+DATE_TIME = {"format": "date-time", "maxLength": 40, "examples": ["2025-01-31T12:00:00Z"]}
+# What a plain `str` or `datetime` field is, by its name; a type's own bounds come first.
+FIELDS: dict[str, dict[str, Any]] = {
+    "currency": {"enum": ["NGN"]},
+    "checkoutUrl": {
+        "format": "uri",
+        "maxLength": 8192,
+        "examples": ["http://127.0.0.1:8000/checkout/PAY-20250131-7K2M9X"],
+    },
+    "redirectUrl": {"format": "uri", "maxLength": 4096, "examples": ["https://shop.example/thanks?status=SUCCESS"]},
+    "callbackUrl": {"format": "uri", "maxLength": 2048, "examples": ["https://shop.example/thanks"]},
+    "webhookUrl": {"format": "uri", "maxLength": 2048},
+    "url": {"format": "uri", "maxLength": 2048, "examples": ["https://shop.example/hooks"]},
+    "customerEmail": {"format": "email", "maxLength": 254, "examples": ["ada@example.com"]},
+    "customerName": {"maxLength": 200, "examples": ["Ada Obi"]},
+    "customerPhone": {"maxLength": 32, "examples": ["+2348012345678"]},
+    "businessName": {"maxLength": 200, "examples": ["Ada's Shop"]},
+    "gateway": {"maxLength": 50, "examples": ["sandbox"]},
+    "message": {"maxLength": 500, "examples": ["Done."]},
+}
+
+
+def bounded(node: Any) -> None:
+    """Adds, in place, what a type leaves open: lengths of strings, range and format of integers, sizes of lists."""
+    if isinstance(node, list):
+        for inner in node:
+            bounded(inner)
+        return
+    if not isinstance(node, dict):
+        return
+    for name, inner in node.get("properties", {}).items():
+        _specify(name, inner)
+    for inner in node.values():
+        bounded(inner)
+    if "enum" in node and all(isinstance(word, str) for word in node["enum"]):
+        node.setdefault("type", "string")
+    kind = node.get("type")
+    closed = "enum" in node or "const" in node or "$ref" in node
+    if kind == "string" and not closed:
+        node.setdefault("maxLength", TEXT_MAX)
+        if "format" not in node and "pattern" not in node:
+            node["pattern"] = "^[^\\u0000]*$"
+    elif kind == "integer" and not closed:
+        node.setdefault("minimum", 0)
+        node.setdefault("maximum", INT32_MAX if node.get("format") == "int32" else INT64_MAX)
+        node.setdefault("format", "int64" if node["maximum"] > INT32_MAX else "int32")
+    elif kind == "array":
+        node.setdefault("maxItems", ITEMS_MAX)
+
+
+def prefixed(node: Any, prefix: str) -> None:
+    """Narrows, in place, every reference to the deployment's own three letters."""
+    if isinstance(node, dict) and str(node.get("pattern", "")).startswith("^[A-Z]{3}-"):
+        node["pattern"] = node["pattern"].replace("[A-Z]{3}", prefix, 1)
+        node["examples"] = [prefix + example[3:] for example in node["examples"]]
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        prefixed(inner, prefix)
+
+
+def _specify(name: str, schema: Any) -> None:
+    """Gives a field's text schema what its name says about it."""
+    for inner in (schema, *schema.get("anyOf", ())):
+        if inner.get("type") != "string" or "pattern" in inner or "enum" in inner:
+            continue
+        known = FIELDS.get(name, {})
+        if name.endswith("At"):
+            known = DATE_TIME
+        elif name == "id" or name.endswith("Id"):
+            known = ID
+        for key, value in known.items():
+            inner.setdefault(key, value)
+
+
+def example_of(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    """A value that fits `schema`, from its own examples where it has some."""
+    if "$ref" in schema:
+        return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    for key in ("const", "default"):
+        if schema.get(key) is not None:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if schema.get(key):
+            return schema[key][0]
+    if "anyOf" in schema:
+        return example_of(schema["anyOf"][0], schemas)
+    match schema.get("type"):
+        case "object":
+            if schema.get("minProperties"):
+                return {"name": example_of(schema["additionalProperties"], schemas)}
+            return {name: example_of(inner, schemas) for name, inner in schema.get("properties", {}).items()}
+        case "array":
+            return [example_of(schema["items"], schemas)] if "items" in schema else []
+        case "integer" | "number":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return _text_for(schema.get("pattern", ""))
+
+
+def _text_for(pattern: str) -> str:
+    """A text that fits the patterns of our own types that carry no example."""
+    own_id = _OWN_ID.fullmatch(pattern)
+    if own_id:
+        return own_id[1] + "0" * int(own_id[2])
+    for prefix, text in (
+        ("^spk_", "spk_sand_" + "0" * 32),
+        ("^ssk_(sand|live)_[", "ssk_sand_" + "0" * 48),
+        ("^ssk_", "ssk_sand_...0000"),
+        ("^[a-z0-9]", "my-gateway"),
+    ):
+        if pattern.startswith(prefix):
+            return text
+    return "text"

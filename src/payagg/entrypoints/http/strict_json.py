@@ -1,0 +1,185 @@
+"""Strict JSON: what msgspec checks and what it would let through, refused in our own words, naming the field."""
+
+import json
+import math
+import re
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from payagg.domain.errors import ErrorCode, Refusal
+
+T = TypeVar("T")
+DEPTH_MAX = 32
+FIELD_MAX = 100  # characters of an input's name that are repeated to the caller
+KEYS_TRIED = 1000
+NOT_JSON = "The body is not valid JSON."
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """`body` as `kind`. Refuses invalid UTF-8, NUL, lone surrogates, duplicate keys, nesting past 32, non-finite
+    numbers and everything that is not exactly of the declared type."""
+    _ensure_plain_json(body)
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        value: T = decoder.decode(body)
+        return value
+    except msgspec.ValidationError as error:
+        raise _named(str(error), body, kind) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, NOT_JSON) from None
+
+
+def _ensure_plain_json(body: bytes) -> None:
+    """Refuses what msgspec would let through: NUL, equal keys (it keeps the last), huge numbers, deep nesting."""
+    try:
+        text = body.decode()
+        try:
+            value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        except _TwiceError:
+            value = json.loads(text, object_pairs_hook=_marked, parse_constant=_no_constant)
+            suspect = True
+        else:
+            suspect = _SUSPECT.search(body) is not None or body.count(b"{") + body.count(b"[") > DEPTH_MAX
+    except (ValueError, RecursionError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, NOT_JSON) from None
+    # Most bodies hold nothing of the kind, which their bytes show, and are not walked.
+    fault = _fault(value, 0) if suspect else None
+    if fault is not None:
+        path, words = fault
+        raise Refusal(ErrorCode.VALIDATION_ERROR, words, _printable(path.lstrip(".")) or None)
+
+
+# Only an escape can bring NUL or half a surrogate pair, only an exponent or very many digits an infinite number.
+_SUSPECT = re.compile(rb"\\u|[0-9][eE]|[0-9]{300}")
+
+
+class _TwiceError(Exception):
+    """A key appears twice in one object."""
+
+
+class _Twice(dict[str, Any]):
+    """An object with a repeated key."""
+
+    key: str
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _TwiceError
+    return found
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    marked = _Twice(found)
+    keys = [key for key, _ in pairs]
+    marked.key = next(key for at, key in enumerate(keys) if key in keys[:at])
+    return marked
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _fault(value: Any, depth: int) -> tuple[str, str] | None:
+    """The path and description of the first thing that cannot be kept, or None."""
+    if isinstance(value, str):
+        return None if is_storable(value) else ("", "Must not hold NUL or lone surrogates.")
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ("", "The number is too large.")
+    if not isinstance(value, dict | list):
+        return None
+    if depth >= DEPTH_MAX:
+        return "", f"At most {DEPTH_MAX} levels deep."
+    if isinstance(value, _Twice):
+        return f".{value.key}", "The key appears twice."
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(key, str) and not is_storable(key):
+            return "", "Keys must not hold NUL or lone surrogates."
+        fault = _fault(inner, depth + 1)
+        if fault is not None:
+            return (f"[{key}]" if isinstance(key, int) else f".{key}") + fault[0], fault[1]
+    return None
+
+
+def is_storable(text: str) -> bool:
+    """Whether Postgres takes it: no NUL, and it can be written as UTF-8."""
+    if "\x00" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _printable(name: str) -> str:
+    return _UNPRINTABLE.sub("?", name)[:FIELD_MAX]
+
+
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+# msgspec ends its messages with " - at `$.order[0].gatewayId`", and names missing and unknown fields in backticks.
+_AT = re.compile(r" - at `(?:key in )?\$(.*)`$", re.DOTALL)
+_FIELD = re.compile(r"(missing required|contains unknown) field `(.*)`", re.DOTALL)
+_LENGTH = re.compile(r"Expected `(str|array|object)` of length (>=|<=) ([0-9]+)")
+_BOUND = re.compile(r"Expected `int` (>=|<=) (-?[0-9]+)")
+_TYPE = re.compile(r"Expected `([a-z0-9 |]+)`")
+_TYPES = {
+    "int": "an integer",
+    "str": "a string",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+    "float": "a number",
+}
+_UNITS = {"str": "characters", "array": "items", "object": "properties"}
+
+
+def _named(message: str, body: bytes, kind: Any) -> Refusal:
+    """A msgspec message as a VALIDATION_ERROR in our words, which never repeat the input."""
+    found = _AT.search(message)
+    path = found[1].lstrip(".") if found else ""
+    words = message[: found.start()] if found else message
+    own = _FIELD.search(words)
+    if own:
+        path = f"{path}.{own[2]}" if path else own[2]
+        words = "Is required." if own[1] == "missing required" else "Is not a known field."
+    else:
+        words = _words(words)
+    outer, inside, _ = path.partition("[...]")
+    if inside:
+        path = _with_key(outer, body, kind)
+    return Refusal(ErrorCode.VALIDATION_ERROR, words, _printable(path) or None)
+
+
+def _with_key(name: str, body: bytes, kind: Any) -> str:
+    """msgspec writes [...] for a dictionary's key; found again by trying the top-level dictionary key by key."""
+    whole = json.loads(body)
+    entries = whole.get(name)
+    for key, value in list(entries.items())[:KEYS_TRIED] if isinstance(entries, dict) else ():
+        try:
+            msgspec.convert({**whole, name: {key: value}}, kind)
+        except msgspec.ValidationError as error:
+            if f"$.{name}[...]" in str(error):
+                return f"{name}.{key}"
+    return name
+
+
+def _words(message: str) -> str:
+    length = _LENGTH.match(message)
+    if length:
+        return f"Must have at {'least' if length[2] == '>=' else 'most'} {length[3]} {_UNITS[length[1]]}."
+    bound = _BOUND.match(message)
+    if bound:
+        return f"Must be at {'least' if bound[1] == '>=' else 'most'} {bound[2]}."
+    kind = _TYPE.match(message)
+    if kind and "matching" not in message:
+        return f"Must be {' or '.join(_TYPES[t] for t in kind[1].split(' | ') if t in _TYPES) or 'of another type'}."
+    return "Is not an allowed value."

@@ -1,0 +1,149 @@
+"""How a route speaks: what it declares for the description, its body and query, and the envelopes."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from litestar import Request, Response
+
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.entrypoints.http.strict_json import decode, is_storable
+
+T = TypeVar("T")
+JSON_BODY_MAX = 64 * 1024
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One endpoint's declaration, read by the OpenAPI document and by the tests. `errors` are beyond those every
+    credential and body brings by itself."""
+
+    summary: str
+    tag: str
+    returns: Any = None
+    status: int = 200
+    replay_status: int | None = None  # a second success status, for idempotent replays
+    body: Any = None
+    body_max: int = JSON_BODY_MAX
+    errors: tuple[ErrorCode, ...] = ()
+    paginated: bool = False
+    query: Mapping[str, Any] = field(default_factory=dict)
+    query_required: tuple[str, ...] = ()
+    description: str = ""
+    media_types: tuple[str, ...] = ("application/json",)  # of the success response
+    upload: str | None = None  # the part that holds the file, when the body is multipart/form-data
+    upload_max: int = 0  # bytes of that file
+
+
+def describe(summary: str, tag: str, **more: Any) -> dict[str, Operation]:
+    """For a Litestar handler's `opt`."""
+    return {"operation": Operation(summary, tag, **more)}
+
+
+class Envelope(msgspec.Struct):
+    success: bool
+    data: Any
+
+
+class PageEnvelope(msgspec.Struct):
+    success: bool
+    data: Any
+    meta: Any
+
+
+class PaginationMeta(msgspec.Struct, rename="camel"):
+    page: int
+    per_page: int
+    total: int
+
+
+def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    return _json(Envelope(True, data), status, headers)
+
+
+def done() -> Response[bytes]:
+    """Success with nothing to tell: the one envelope without `data`."""
+    return _json({"success": True}, 200, None)
+
+
+def page_envelope(data: Any, page: int, per_page: int, total: int) -> Response[bytes]:
+    return _json(PageEnvelope(True, data, PaginationMeta(page, per_page, total)), 200, None)
+
+
+def error_envelope(
+    status: int, code: str, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response[bytes]:
+    error = {"code": code, "message": message} | ({"field": field} if field is not None else {})
+    return _json({"success": False, "error": error}, status, headers)
+
+
+class JsonAnswer(Response[bytes]):
+    """An answer that is ready to be sent. Litestar's own merges headers, cookies and encoders on every request, for
+    which this service has no use."""
+
+    def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None) -> None:
+        self.content = body
+        self.status_code = status
+        self.sent_headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *((name.lower().encode(), value.encode()) for name, value in (headers or {}).items()),
+        ]
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
+        return self._send
+
+    async def _send(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.sent_headers})
+        await send({"type": "http.response.body", "body": self.content})
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str] | None) -> Response[bytes]:
+    return JsonAnswer(_encoder.encode(value), status, headers)
+
+
+async def decoded(request: Request[Any, Any, Any], kind: type[T]) -> T:
+    """The request's JSON body as `kind`, decoded strictly; raises VALIDATION_ERROR that names the field.
+
+    Litestar's own decoding is lenient ("100", 1e2 and 100.0 pass as integers, which changes money), so it is not used.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body as application/json.")
+    return decode(await request.body(), kind)
+
+
+def text_query(request: Request[Any, Any, Any], name: str, most: int) -> str | None:
+    """A query parameter of at most `most` characters, None when absent; raises VALIDATION_ERROR."""
+    values = request.query_params.getall(name, [])
+    if len(values) > 1:
+        raise invalid(name, "Must appear once.")
+    if not values:
+        return None
+    text: str = values[0]
+    if len(text) > most:
+        raise invalid(name, f"Must be at most {most} characters.")
+    if not is_storable(text) or "\ufffd" in text:
+        raise invalid(name, "Must be valid text.")
+    return text
+
+
+def integer_query(request: Request[Any, Any, Any], name: str, default: int, low: int, high: int) -> int:
+    """A decimal query parameter between `low` and `high`; raises VALIDATION_ERROR."""
+    values = request.query_params.getall(name, [])
+    if not values:
+        return default
+    if len(values) > 1 or not re.fullmatch(r"[0-9]{1,18}", values[0]) or not low <= int(values[0]) <= high:
+        raise invalid(name, f"Must be an integer from {low} to {high}.")
+    return int(values[0])
+
+
+PAGE_MAX = 10_000_000
+
+
+def page_query(request: Request[Any, Any, Any]) -> tuple[int, int]:
+    """`page` and `perPage` of a paginated list (interface, Limits)."""
+    return integer_query(request, "page", 1, 1, PAGE_MAX), integer_query(request, "perPage", 20, 1, 100)
