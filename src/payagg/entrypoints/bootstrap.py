@@ -1,0 +1,131 @@
+"""Wiring: the only file that names concrete adapters."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from payagg.adapters.images import PillowImages
+from payagg.adapters.logos import ObjectLogos
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.providers import providers_of
+from payagg.adapters.security import AesVault, Tokens
+from payagg.adapters.system import DatabaseClock, SystemEntropy, crash_point
+from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.api_keys import ApiKeys
+from payagg.application.charges import Charges
+from payagg.application.checkout import Checkout
+from payagg.application.checkout_settings import CheckoutSettings
+from payagg.application.deliveries import Dispatcher
+from payagg.application.gateways import Gateways
+from payagg.application.inbound import Inbound
+from payagg.application.offers import Offers
+from payagg.application.payments import Payments
+from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
+from payagg.application.reconcile import Reconciler
+from payagg.application.settlement import Settlement
+from payagg.application.tally import flush, keep_flushing
+from payagg.application.verification import Verification
+from payagg.application.webhooks import Webhooks
+from payagg.entrypoints.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """Every use case with its ports in place; what an entrypoint needs and nothing else."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    tokens: Tokens
+    logos: LogoStore
+    payments: Payments
+    checkout: Checkout
+    verification: Verification
+    settlement: Settlement
+    offers: Offers
+    gateways: Gateways
+    checkout_settings: CheckoutSettings
+    api_keys: ApiKeys
+    webhooks: Webhooks
+    inbound: Inbound
+    reconciler: Reconciler
+    dispatcher: Dispatcher
+
+
+def assemble(
+    settings: Settings,
+    *,
+    store: Store,
+    clock: Clock,
+    entropy: Entropy,
+    vault: Vault,
+    tokens: Tokens,
+    providers: dict[str, Provider],
+    sender: Sender,
+    logos: LogoStore,
+) -> Services:
+    """The use cases over the given ports; tests and internal tools hand in their own."""
+    settlement = Settlement(store, clock, entropy)
+    offers = Offers(store, clock, vault, providers)
+    charges = Charges(store, clock, entropy, settings.base_url)
+    return Services(
+        settings=settings,
+        store=store,
+        clock=clock,
+        tokens=tokens,
+        logos=logos,
+        payments=Payments(store, clock, entropy, settlement, offers, settings.base_url, settings.checkout_ttl),
+        checkout=Checkout(store, clock, entropy, offers, charges, settlement, crash_point),
+        verification=Verification(store, clock, offers, charges, settlement, crash_point),
+        settlement=settlement,
+        offers=offers,
+        gateways=Gateways(
+            store,
+            clock,
+            entropy,
+            vault,
+            logos,
+            PillowImages(),
+            providers,
+            settings.reserved_slugs,
+            settings.drain_window,
+        ),
+        checkout_settings=CheckoutSettings(store, clock),
+        api_keys=ApiKeys(store, clock, entropy),
+        webhooks=Webhooks(store, clock, entropy, vault, sender),
+        inbound=Inbound(store, clock, entropy, offers, settlement, crash_point),
+        reconciler=Reconciler(store, clock, entropy, offers, charges, settlement, crash_point),
+        dispatcher=Dispatcher(store, clock, entropy, vault, sender),
+    )
+
+
+@asynccontextmanager
+async def running(settings: Settings, database_url: str) -> AsyncIterator[Services]:
+    """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
+    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
+    clock = DatabaseClock(store.now)
+    sender = HttpSender(allow_loopback=settings.dev)
+    keeping: list[asyncio.Task[None]] = []
+    try:
+        await clock.synchronise()
+        keeping = [asyncio.create_task(clock.keep()), asyncio.create_task(keep_flushing(store))]
+        services = assemble(
+            settings,
+            store=store,
+            clock=clock,
+            entropy=SystemEntropy(settings.reference_prefix),
+            vault=AesVault(settings.encryption_keys),
+            tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
+            providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
+            sender=sender,
+            logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
+        )
+        await services.gateways.seed(settings.builtin_slug, (settings.provider_a_slug, settings.provider_b_slug))
+        yield services
+    finally:
+        for task in keeping:
+            task.cancel()
+        await flush(store)
+        await sender.close()
+        await store.close()

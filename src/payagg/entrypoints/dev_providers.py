@@ -1,0 +1,63 @@
+"""The fake providers beside `dev`, with the credentials that point our gateways at them."""
+
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from payagg.adapters.system import SystemEntropy
+from payagg.entrypoints.settings import Settings
+from payagg.testing.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
+
+SDK = "/js/v1/bundle.js"
+# Our inbound route per provider mode.
+ROUTES = {"test": "sandbox", "live": "live"}
+
+
+@asynccontextmanager
+async def fake_providers(
+    settings: Settings, origin: str
+) -> AsyncIterator[tuple[Settings, Mapping[str, Mapping[str, str]]]]:
+    """Both fakes on the ports after ours where those are free; yields the settings that know them and credentials by
+    gateway slug. Keys are new at each start, as the fakes remember nothing."""
+    hex = SystemEntropy(settings.reference_prefix).hex
+    a, b = settings.provider_a_slug, settings.provider_b_slug
+    secrets = {"test": hex(16), "live": hex(16)}
+    paystack = FakePaystack(header=f"x-{a}-signature", book=_book(origin, a))
+    payaza = FakePayaza(secrets=secrets, header=f"x-{b}-signature", book=_book(origin, b))
+    port = int(origin.rpartition(":")[2])
+    async with serve_fakes(paystack, payaza, ports=(_free(port + 1), _free(port + 2))) as fakes:
+        yield (
+            replace(settings, provider_b_sdk_url=f"{fakes.payaza.base_url}{SDK}"),
+            {
+                a: {
+                    "sandboxSecretKey": f"sk_test_{hex(12)}",
+                    "liveSecretKey": f"sk_live_{hex(12)}",
+                    "sandboxBaseUrl": fakes.paystack.base_url,
+                    "liveBaseUrl": fakes.paystack.base_url,
+                },
+                b: {
+                    "sandboxPublicKey": f"PZ78-PKTEST-{hex(12)}",
+                    "sandboxSigningSecret": secrets["test"],
+                    "livePublicKey": f"PZ78-PKLIVE-{hex(12)}",
+                    "liveSigningSecret": secrets["live"],
+                    "sandboxBaseUrl": fakes.payaza.base_url,
+                    "liveBaseUrl": fakes.payaza.base_url,
+                },
+            },
+        )
+
+
+def _book(origin: str, slug: str) -> Book:
+    return Book(webhook_urls={mode: f"{origin}/api/v1/webhooks/{slug}/{name}" for mode, name in ROUTES.items()})
+
+
+def _free(port: int) -> int:
+    """`port` when nobody listens there, else 0: any free one. The fakes' ports are nobody's business but ours."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            return 0
+    return port

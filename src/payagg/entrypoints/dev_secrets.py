@@ -1,0 +1,50 @@
+"""The secrets that `dev` makes for itself, once, under the state folder; `token` signs with them too."""
+
+import base64
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from payagg.adapters.system import SystemEntropy
+from payagg.entrypoints.settings import Settings
+
+FOLDER = "secrets"
+
+
+def with_dev_secrets(settings: Settings) -> Settings:
+    """The settings with the state folder's own keys, made at the first call. Files are 0600."""
+    folder = settings.state_dir / FOLDER
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    jwt_key, encryption_key = folder / "jwt.pem", folder / "encryption.key"
+    if not jwt_key.exists():
+        write_private(jwt_key, _new_jwt_key())
+    if not encryption_key.exists():
+        write_private(encryption_key, base64.b64encode(SystemEntropy(settings.reference_prefix).bytes(32)).decode())
+    key = base64.b64decode(encryption_key.read_text())
+    return replace(settings, jwt_key=jwt_key.read_text(), jwt_algorithm="EdDSA", encryption_keys=(("dev", key),))
+
+
+def dev_jwt_key(state_dir: Path) -> str | None:
+    """The signing key of `dev` on this state folder, None when it never ran."""
+    path = state_dir / FOLDER / "jwt.pem"
+    return path.read_text() if path.exists() else None
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces the file in one step, readable by its owner alone from the first byte."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(fresh, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def _new_jwt_key() -> str:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    pem = Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return pem.decode()

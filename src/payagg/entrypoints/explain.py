@@ -1,0 +1,78 @@
+"""The timeline of one payment: everything that happened to it, in order, with who and why. No personal data."""
+
+from datetime import datetime
+
+from payagg.application.ports import Store
+from payagg.domain.charge import Anomaly, Attempt
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import Payment
+
+Line = tuple[datetime, str]
+
+
+async def timeline(store: Store, reference: str) -> list[str]:
+    """Lines to print; raises PAYMENT_NOT_FOUND."""
+    payment = await store.find_payment(reference)
+    if payment is None:
+        raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+    async with store.begin() as tx:
+        transitions = await tx.payments.transitions(reference)
+        attempts = await tx.payments.attempts(reference)
+        calls = await tx.payments.calls(reference)
+        anomalies = await tx.payments.anomalies(reference)
+        events, deliveries = await tx.webhooks.of_payment(reference)
+    lines: list[Line] = [(payment.created_at, f"initiated   {_naira(payment.amount)} {payment.environment.value}")]
+    for t in transitions:
+        why = t.reason or t.trigger.value
+        move = f"{t.from_status.value} -> {t.to_status.value}"
+        lines.append((t.at, f"transition  {t.sequence}: {move} by {t.actor} ({why})"))
+    for attempt in attempts:
+        lines += _attempt(attempt)
+    for c in calls:
+        word = f" '{c.word}'" if c.word else ""
+        what = f"{c.operation} at {c.gateway}, attempt {c.attempt}: {c.result}{word}"
+        lines.append((c.at, f"provider    {what}, {c.duration_ms} ms, for {c.actor}"))
+    lines += [(e.created_at, f"event       {e.sequence}: {e.type} {e.id}") for e in events]
+    for d in deliveries:
+        to = d.endpoint_id or "the payment's webhookUrl"
+        lines.append((d.created_at, f"delivery    {d.id} of {d.event_type} to {to}"))
+        if d.last_attempt_at is not None:
+            answer = d.last_status_code or d.last_error or "no answer"
+            later = f", next {_time(d.next_attempt_at)}" if d.next_attempt_at else ""
+            lines.append(
+                (d.last_attempt_at, f"delivery    {d.id} {d.status.value} after try {d.attempts}: {answer}{later}")
+            )
+    lines += [(a.at, _anomaly(a)) for a in anomalies]
+    # Sorting by the instant alone keeps cause before effect where both have the same one.
+    return [_head(payment), *(f"{_time(at)}  {text}" for at, text in sorted(lines, key=lambda line: line[0]))]
+
+
+def _head(payment: Payment) -> str:
+    why = f" ({payment.failure_reason})" if payment.failure_reason else ""
+    facts = f"business {payment.business_id}, expires {_time(payment.expires_at)}"
+    return f"{payment.reference}  {payment.status.value}{why}  {facts}"
+
+
+def _attempt(attempt: Attempt) -> list[Line]:
+    name = f"attempt     {attempt.number} at {attempt.gateway} as {attempt.provider_reference}"
+    lines = [(attempt.created_at, f"{name}: claimed")]
+    if attempt.hand_off is not None and attempt.handed_off_at is not None:
+        lines.append((attempt.handed_off_at, f"{name}: handed off, {attempt.hand_off.kind.value}"))
+    else:
+        lines.append((attempt.created_at, f"{name}: now {attempt.state.value}"))
+    if attempt.next_ask_at is not None:
+        lines.append((attempt.created_at, f"{name}: asked {attempt.asks} times, next {_time(attempt.next_ask_at)}"))
+    return lines
+
+
+def _anomaly(anomaly: Anomaly) -> str:
+    facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
+    return f"ANOMALY     {anomaly.kind.value} from {anomaly.source}: {facts}"
+
+
+def _naira(kobo: int) -> str:
+    return f"NGN {kobo // 100:,}.{kobo % 100:02d}"
+
+
+def _time(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}Z" if at else "never"

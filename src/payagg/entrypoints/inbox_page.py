@@ -1,0 +1,120 @@
+"""The webhook inbox of `dev`: a receiver that verifies as a merchant would, and a page that shows each delivery."""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from litestar import Request, Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+ASSETS = Path(__file__).with_name("inbox_assets")
+TYPES = {"inbox.html": "text/html", "inbox.css": "text/css", "inbox.js": "text/javascript"}
+POLICY = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+}
+KEPT = 200
+TOLERANCE = 300  # seconds; older timestamps may be replays
+# What `dev` hands over once the endpoint exists: redelivers the event of that id, returns a line for the page.
+Redeliver = Callable[[str], Awaitable[str]]
+
+
+@dataclass
+class Inbox:
+    """Deliveries of this run, the newest KEPT of them. `secrets` are the endpoint's signing secrets."""
+
+    now: Callable[[], datetime]
+    secrets: list[str] = field(default_factory=list, repr=False)
+    redeliver: Redeliver | None = None
+    received: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    count: int = 0
+
+    def take(self, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+        verdict = self._verdict(dict(headers), body)
+        self.count += 1
+        self.received.append(
+            {
+                "number": self.count,
+                "eventId": dict(headers).get("webhook-id", ""),
+                "type": _type_of(body),
+                "receivedAt": self.now().isoformat(timespec="milliseconds"),
+                "verified": verdict is None,
+                "verdict": "Signature verified" if verdict is None else f"Not verified: {verdict}",
+                "headers": headers,
+                "body": body.decode(errors="replace"),
+            }
+        )
+
+    def _verdict(self, headers: dict[str, str], body: bytes) -> str | None:
+        """Why the delivery cannot be trusted, None when it can: the check of the Standard Webhooks specification."""
+        event_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+        if not event_id or not timestamp.isdecimal():
+            return "webhook-id or webhook-timestamp is missing."
+        if abs(self.now().timestamp() - int(timestamp)) > TOLERANCE:
+            return "the timestamp is too far from now."
+        given = {part.removeprefix("v1,") for part in headers.get("webhook-signature", "").split(" ")}
+        signed = f"{event_id}.{timestamp}.".encode() + body
+        for secret in self.secrets:
+            digest = hmac.digest(base64.b64decode(secret.removeprefix("whsec_")), signed, hashlib.sha256)
+            expected = base64.b64encode(digest).decode()
+            if any(hmac.compare_digest(expected, one) for one in given):
+                return None
+        return "no signature was made with this endpoint's secret."
+
+
+def inbox_routes(inbox: Inbox) -> list[HTTPRouteHandler]:
+    """The receiver, the page, its files and its two calls, under /dev/inbox."""
+
+    @post("/dev/inbox/hook", status_code=204)
+    async def hook(request: Request[Any, Any, Any]) -> None:
+        inbox.take([(name, value) for name, value in request.headers.items()], await request.body())
+
+    @get("/dev/inbox")
+    async def page() -> Response[bytes]:
+        return _file("inbox.html")
+
+    @get("/dev/inbox/{name:str}")
+    async def asset(name: FromPath[str]) -> Response[bytes]:
+        return _file(name)
+
+    @get("/dev/inbox/deliveries")
+    async def deliveries(request: Request[Any, Any, Any]) -> Response[bytes]:
+        after = request.query_params.get("after", "0")
+        seen = int(after) if after.isascii() and after.isdecimal() and len(after) < 10 else 0
+        return _json({"deliveries": [one for one in inbox.received if one["number"] > seen]})
+
+    @post("/dev/inbox/redeliver/{event_id:str}", status_code=200)
+    async def redeliver(request: Request[Any, Any, Any], event_id: FromPath[str]) -> Response[bytes]:
+        # Another site's page can post here, but not with a header of its own.
+        if "x-inbox" not in request.headers or inbox.redeliver is None:
+            return _json({"message": "Not from this page."}, 403)
+        return _json({"message": await inbox.redeliver(event_id)})
+
+    return [hook, page, asset, deliveries, redeliver]
+
+
+def _file(name: str) -> Response[bytes]:
+    kind = TYPES.get(name)
+    if kind is None:
+        return _json({"message": "No such file."}, 404)
+    return Response((ASSETS / name).read_bytes(), media_type=f"{kind}; charset=utf-8", headers=POLICY)
+
+
+def _json(value: Any, status: int = 200) -> Response[bytes]:
+    return Response(json.dumps(value).encode(), status_code=status, media_type="application/json", headers=POLICY)
+
+
+def _type_of(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["type"])
+    except (ValueError, KeyError, TypeError):
+        return "not an event"

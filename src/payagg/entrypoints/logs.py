@@ -1,0 +1,112 @@
+"""Logs: one JSON object a line, with what is bound to the request, and a last sieve for what must never be written."""
+
+import asyncio
+import atexit
+import json
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from functools import lru_cache
+from typing import Any, TextIO
+
+import msgspec
+import structlog
+
+# Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
+_HIDE = re.compile(
+    r"\b(?:(?:ssk|sk)_[A-Za-z0-9_]{4,}|whsec_[A-Za-z0-9+/=]+|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*)"
+    r"|(?<![0-9A-Za-z_-])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z])"
+)
+HIDDEN = "[hidden]"
+
+
+class Lines:
+    """Writes lines to a stream; those of one turn of the event loop go out in one write."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._held: list[str] = []
+        self._due: asyncio.AbstractEventLoop | None = None  # the loop that will flush
+        atexit.register(self._flush)
+
+    def msg(self, line: str) -> None:
+        self._held.append(line)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._flush()
+            return
+        if loop is not self._due:
+            self._due = loop
+            loop.call_soon(self._flush)
+
+    debug = info = warning = error = critical = exception = log = msg
+
+    def _flush(self) -> None:
+        held, self._held, self._due = self._held, [], None
+        if held and not self._stream.closed:
+            self._stream.write("\n".join(held) + "\n")
+            self._stream.flush()
+
+
+def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
+    """Structlog and the standard library's loggers both write JSON lines to `stream`."""
+    lines = Lines(stream)
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.format_exc_info,
+        _scrub,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer(_json)],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_: lines,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(_json),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+
+
+def _json(event: Any, **_: Any) -> str:
+    """One request writes one line, so the encoder counts; what it does not know is written as its repr."""
+    try:
+        return msgspec.json.encode(event, enc_hook=repr).decode()
+    except UnicodeEncodeError:  # a lone surrogate, as in a file name that is not UTF-8
+        return json.dumps(event, default=repr)
+
+
+def _scrub(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return {name: scrubbed(value) for name, value in event.items()}
+
+
+def scrubbed(value: Any) -> Any:
+    """`value` with whatever looks like a secret or a card number hidden, at any depth."""
+    if isinstance(value, str):
+        return _sieved(value)
+    if isinstance(value, dict):
+        return {scrubbed(key): scrubbed(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrubbed(inner) for inner in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**12:
+        return HIDDEN
+    return value
+
+
+# Most words of a line (route, method, level) are the same in the next one.
+@lru_cache(maxsize=1024)
+def _sieved(text: str) -> str:
+    return _HIDE.sub(HIDDEN, text)

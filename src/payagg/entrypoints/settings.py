@@ -1,0 +1,159 @@
+"""Settings from the environment (`PAYAGG_*`), checked at start: a wrong one is one clear line, never a surprise."""
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from payagg.domain.errors import Refusal
+from payagg.domain.values import SLUG_PATTERN, parse_url
+
+JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
+HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
+
+
+class SettingsError(Exception):
+    """One line for the operator, naming the setting."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a deployment decides. `dev` alone may call providers and merchants on loopback."""
+
+    database_url: str | None = None  # None = the embedded Postgres under state_dir
+    base_url: str = "http://127.0.0.1:8000"
+    reference_prefix: str = "PAY"
+    builtin_slug: str = "builtin"
+    provider_a_slug: str = "provider_a"
+    provider_b_slug: str = "provider_b"
+    provider_b_sdk_url: str = "https://checkout-v2.payaza.africa/js/v1/bundle.js"  # the script of the launch page
+    checkout_ttl: timedelta = timedelta(hours=1)
+    drain_window: timedelta = timedelta(minutes=30)
+    jwt_key: str | None = field(default=None, repr=False)
+    jwt_algorithm: str = "EdDSA"
+    encryption_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    logo_store: str | None = None  # None = a folder under state_dir
+    pool_size: int = 10  # connections per process
+    pgbouncer: bool = False  # transaction pooling: no prepared statements kept
+    unknown_reference_limit: int = 60  # per client address and minute, on the public endpoints
+    webhook_rate_limit: int = 100  # per client address and minute, on the inbound routes; interface, Limits
+    metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = open
+    otel: bool = False  # traces through OpenTelemetry
+    state_dir: Path = Path(".payagg")
+    dev: bool = False
+
+    @property
+    def reserved_slugs(self) -> frozenset[str]:
+        return frozenset({self.builtin_slug, "sandbox", self.provider_a_slug, self.provider_b_slug})
+
+
+def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
+    """Settings from `environ`; raises SettingsError. Secrets may be absent here: see `require_secrets`."""
+
+    def value(name: str, default: str) -> str:
+        return environ.get(f"PAYAGG_{name}", "").strip() or default
+
+    def wrong(name: str, why: str) -> SettingsError:
+        return SettingsError(f"PAYAGG_{name} {why}")
+
+    def seconds(name: str, default: int) -> timedelta:
+        text = value(name, str(default))
+        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+            raise wrong(name, "must be a whole number of seconds, at least 1.")
+        return timedelta(seconds=int(text))
+
+    def count(name: str, default: int) -> int:
+        text = value(name, str(default))
+        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+            raise wrong(name, "must be a whole number, at least 1.")
+        return int(text)
+
+    prefix = value("REFERENCE_PREFIX", "PAY")
+    if not re.fullmatch(r"[A-Z]{3}", prefix):
+        raise wrong("REFERENCE_PREFIX", "must be three letters A-Z.")
+    slugs = {}
+    # The two provider slugs are also a path segment and a header's middle, so an underscore is allowed there.
+    for name, default in (
+        ("BUILTIN_SLUG", "builtin"),
+        ("PROVIDER_A_SLUG", "provider_a"),
+        ("PROVIDER_B_SLUG", "provider_b"),
+    ):
+        slugs[name] = value(name, default)
+        if not re.fullmatch(SLUG_PATTERN, slugs[name].replace("_", "-")) or not 2 <= len(slugs[name]) <= 50:
+            raise wrong(name, "must be 2 to 50 of a-z, 0-9 and single hyphens or underscores.")
+    if len({*slugs.values(), "sandbox"}) != len(slugs) + 1:
+        raise wrong("PROVIDER_A_SLUG", "and the other slugs must differ from each other and from 'sandbox'.")
+    base_url = value("BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+    try:
+        parse_url(base_url, "base url")
+    except Refusal as refusal:
+        raise wrong("BASE_URL", refusal.message) from None
+    sdk_url = value("PROVIDER_B_SDK_URL", Settings.provider_b_sdk_url)
+    try:
+        parse_url(sdk_url, "SDK url", ("http", "https") if dev else ("https",))
+    except Refusal as refusal:
+        raise wrong("PROVIDER_B_SDK_URL", refusal.message) from None
+    algorithm = value("JWT_ALGORITHM", "EdDSA")
+    if algorithm not in JWT_ALGORITHMS:
+        raise wrong("JWT_ALGORITHM", f"must be one of {', '.join(JWT_ALGORITHMS)}.")
+    jwt_key = environ.get("PAYAGG_JWT_KEY") or None
+    if jwt_key is not None and algorithm == "HS256" and len(jwt_key.encode()) < HMAC_KEY_MIN:
+        raise wrong("JWT_KEY", f"must be at least {HMAC_KEY_MIN} bytes for HS256.")
+    try:
+        networks = [text.strip() for text in value("TRUSTED_PROXIES", "").split(",")]
+        proxies = tuple(ipaddress.ip_network(text) for text in networks if text)
+    except ValueError:
+        raise wrong("TRUSTED_PROXIES", "must be a comma list of networks, for example 10.0.0.0/8.") from None
+    return Settings(
+        database_url=environ.get("PAYAGG_DATABASE_URL") or None,
+        base_url=base_url,
+        reference_prefix=prefix,
+        builtin_slug=slugs["BUILTIN_SLUG"],
+        provider_a_slug=slugs["PROVIDER_A_SLUG"],
+        provider_b_slug=slugs["PROVIDER_B_SLUG"],
+        provider_b_sdk_url=sdk_url,
+        checkout_ttl=seconds("CHECKOUT_TTL", 3600),
+        drain_window=seconds("DRAIN_WINDOW", 1800),
+        jwt_key=jwt_key,
+        jwt_algorithm=algorithm,
+        encryption_keys=_encryption_keys(environ.get("PAYAGG_ENCRYPTION_KEYS", "")),
+        trusted_proxies=proxies,
+        logo_store=environ.get("PAYAGG_LOGO_STORE") or None,
+        pool_size=count("POOL_SIZE", 10),
+        pgbouncer=value("PGBOUNCER", "false").lower() == "true",
+        unknown_reference_limit=count("UNKNOWN_REFERENCE_LIMIT", 60),
+        webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
+        otel=value("OTEL", "0") == "1",
+        metrics_token=environ.get("PAYAGG_METRICS_TOKEN") or None,
+        state_dir=Path(value("STATE_DIR", ".payagg")).absolute(),
+        dev=dev,
+    )
+
+
+def require_secrets(settings: Settings) -> None:
+    """Raises SettingsError unless the secrets a server needs are set: there is no default secret."""
+    if settings.jwt_key is None:
+        raise SettingsError("PAYAGG_JWT_KEY is required: the key that verifies admin and merchant tokens.")
+    if not settings.encryption_keys:
+        raise SettingsError("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
+
+
+def _encryption_keys(text: str) -> tuple[tuple[str, bytes], ...]:
+    keys = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        kid, _, encoded = item.partition(":")
+        try:
+            key = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            key = b""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", kid) or len(key) != 32:
+            raise SettingsError("PAYAGG_ENCRYPTION_KEYS must be a comma list of kid:base64 with 32 bytes each.")
+        keys.append((kid, key))
+    if len({kid for kid, _ in keys}) != len(keys):
+        raise SettingsError("PAYAGG_ENCRYPTION_KEYS must not name one kid twice.")
+    return tuple(keys)

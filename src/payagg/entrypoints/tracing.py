@@ -1,0 +1,21 @@
+"""OpenTelemetry traces of requests through Litestar's plugin, when asked for with PAYAGG_OTEL=1.
+
+Where spans go is for OpenTelemetry itself to say: the globally configured provider, for example that of
+`opentelemetry-instrument`.
+"""
+
+from litestar.plugins import InitPlugin
+
+from payagg.entrypoints.settings import Settings, SettingsError
+
+
+def tracing_plugins(settings: Settings) -> list[InitPlugin]:
+    """Empty unless switched on; raises SettingsError when the packages are missing."""
+    if not settings.otel:
+        return []
+    try:
+        from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlugin
+    except ImportError:
+        raise SettingsError("PAYAGG_OTEL=1 needs more packages: pip install 'payagg[otel]'.") from None
+    # A span each for receiving and sending would only repeat the request's own.
+    return [OpenTelemetryPlugin(OpenTelemetryConfig(exclude_spans=["receive", "send"]))]

@@ -1,0 +1,82 @@
+"""Everything that happens without a request: deliveries, expiry, drains, inbox retries, asking providers, retention."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from payagg.application.ports import Conflict, Unavailable
+from payagg.entrypoints.bootstrap import Services
+
+STOP_SECONDS = 9.0  # for a sweep under way; the dispatcher keeps its own, shorter, time
+BACK_OFF_SECONDS = 1.0
+BACK_OFF_MAX_SECONDS = 30.0
+JITTER = 0.2
+_log = structlog.get_logger("payagg.worker")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Work done every `seconds`, again at once while it reports that there was any (`until_dry`)."""
+
+    name: str
+    seconds: float
+    work: Callable[[], Awaitable[int]]
+    until_dry: bool = True
+
+
+def sweeps(services: Services) -> list[Sweep]:
+    # The reconciler keeps a budget per run, which going on until dry would defeat.
+    return [
+        Sweep("expiry", 5.0, services.settlement.expire_due),
+        Sweep("drains", 5.0, services.gateways.end_drains),
+        Sweep("inbox", 2.0, services.inbound.retry_due, until_dry=False),
+        Sweep("reconciliation", 5.0, services.reconciler.run_once, until_dry=False),
+        Sweep("retention", 3600.0, services.dispatcher.purge),
+    ]
+
+
+async def run(services: Services, stop: asyncio.Event) -> None:
+    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back."""
+    tasks = [asyncio.create_task(services.dispatcher.run(stop))]
+    tasks += [asyncio.create_task(_sweep(services, sweep, stop)) for sweep in sweeps(services)]
+    waiting = asyncio.create_task(stop.wait())
+    try:
+        # A loop that ends by itself is a defect: it ends the worker, whose keeper starts it anew.
+        done, _ = await asyncio.wait({*tasks, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if waiting in done:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+    finally:
+        for task in (*tasks, waiting):
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event) -> None:
+    back_off = BACK_OFF_SECONDS
+    while not stop.is_set():
+        wait = sweep.seconds
+        try:
+            while await sweep.work() and sweep.until_dry and not stop.is_set():
+                pass
+            back_off = BACK_OFF_SECONDS
+        except (Unavailable, Conflict) as error:
+            _log.warning("sweep postponed", sweep=sweep.name, reason=str(error))
+            wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
+        except Exception as error:  # noqa: BLE001 - one sweep's defect must not stop the others
+            _log.error("sweep failed", sweep=sweep.name, error=type(error).__name__)
+            wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
+        spread = wait * (1 - JITTER + 2 * JITTER * services.settlement.entropy.chance())
+        await _either(stop, spread)
+
+
+async def _either(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
