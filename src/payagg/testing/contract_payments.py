@@ -1,0 +1,258 @@
+"""What every Store promises about payments: uniqueness, compare-and-set, fencing, skipping, remembering."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken, Store
+from payagg.domain.charge import Anomaly, AnomalyKind, Attempt, AttemptState
+from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.values import Environment
+from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+OTHER = "PAY-20250131-AAAAAA"
+TICK = timedelta(microseconds=1)
+
+
+async def stored(store: Store, **fields: Any) -> Payment:
+    payment, created = await store.add_payment(a_payment(**fields))
+    assert created
+    return payment
+
+
+async def handed(store: Store, attempt: Attempt) -> None:
+    async with store.begin() as tx:
+        await tx.payments.add_attempt(attempt)
+
+
+class PaymentContract:
+    async def test_a_payment_comes_back_as_it_went_in(self, store: Store) -> None:
+        payment = a_payment(
+            gateway="provider_a",
+            customer_email="ada@example.com",
+            customer_name="Ada Ọbi",
+            customer_phone="+2348012345678",
+            callback_url="https://shop.example/thanks?a=b",
+            webhook_url="https://shop.example/own",
+            metadata={"order": 7, "tags": ["a", None, True], "deep": {"é": 1.5}, "big": 2**63 - 1},
+            idempotency_key="order-7",
+            fingerprint=b"\x00\xff",
+            amount=2**53 - 1,
+        )
+        assert await store.add_payment(payment) == (payment, True)
+        assert await store.find_payment(REFERENCE) == payment
+        async with store.begin() as tx:
+            assert await tx.payments.get(REFERENCE) == payment
+            assert await tx.payments.lock(REFERENCE) == payment
+
+    async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
+        assert await store.find_payment(REFERENCE) is None
+        async with store.begin() as tx:
+            assert await tx.payments.get(REFERENCE) is None
+            assert await tx.payments.lock(REFERENCE) is None
+            assert await tx.payments.attempts(REFERENCE) == []
+            assert await tx.payments.transitions(REFERENCE) == []
+
+    async def test_a_taken_reference_is_refused_and_the_first_payment_stays(self, store: Store) -> None:
+        first = await stored(store)
+        with pytest.raises(ReferenceTaken):
+            await store.add_payment(a_payment(amount=999, business_id="biz_2"))
+        assert await store.find_payment(REFERENCE) == first
+
+    async def test_a_taken_idempotency_key_gives_the_original(self, store: Store) -> None:
+        first = await stored(store, idempotency_key="order-1")
+        again = await store.add_payment(a_payment(reference=OTHER, amount=999, idempotency_key="order-1"))
+        assert again == (first, False)
+        assert await store.find_payment(OTHER) is None
+
+    async def test_a_key_belongs_to_one_business_and_environment(self, store: Store) -> None:
+        first = await stored(store, idempotency_key="order-1")
+        await stored(store, reference=OTHER, idempotency_key="order-1", business_id="biz_2")
+        live = await stored(
+            store, reference="PAY-20250131-LIVE00", idempotency_key="order-1", environment=Environment.LIVE
+        )
+        async with store.begin() as tx:
+            assert await tx.payments.by_idempotency_key("biz_1", Environment.SANDBOX, "order-1") == first
+            assert await tx.payments.by_idempotency_key("biz_1", Environment.LIVE, "order-1") == live
+            assert await tx.payments.by_idempotency_key("biz_1", Environment.SANDBOX, "Order-1") is None
+
+    async def test_payments_without_a_key_never_meet(self, store: Store) -> None:
+        await stored(store)
+        await stored(store, reference=OTHER)
+
+    async def test_a_move_is_stored_with_its_transition(self, store: Store) -> None:
+        moved, transition = a_transition(await stored(store))
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        assert await store.find_payment(REFERENCE) == moved
+        async with store.begin() as tx:
+            assert await tx.payments.transitions(REFERENCE) == [transition]
+
+    async def test_of_two_moves_from_the_same_state_only_the_first_is_stored(self, store: Store) -> None:
+        payment = await stored(store)
+        first, transition = a_transition(payment, Trigger.FAIL)
+        late, second = a_transition(payment, Trigger.SUCCEED)
+        async with store.begin() as tx:
+            await tx.payments.save(first, transition)
+        with pytest.raises(Conflict):
+            async with store.begin() as tx:
+                await tx.payments.save(late, second)
+        assert await store.find_payment(REFERENCE) == first
+        async with store.begin() as tx:
+            assert await tx.payments.transitions(REFERENCE) == [transition]
+
+    async def test_a_final_payment_is_never_moved_again(self, store: Store) -> None:
+        moved, transition = a_transition(await stored(store))
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        # What a careless caller might write: the right sequence, and a move that the machine does not have.
+        overwritten = replace(moved, status=Status.FAILED, sequence=2)
+        forbidden = replace(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
+            async with store.begin() as tx:
+                await tx.payments.save(overwritten, forbidden)
+        assert await store.find_payment(REFERENCE) == moved
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"amount": 150001},
+            {"business_id": "biz_2"},
+            {"environment": Environment.LIVE},
+            {"expires_at": NOW + 2 * HOUR},
+        ],
+        ids=lambda change: str(next(iter(change))),
+    )
+    async def test_what_a_payment_is_never_changes(self, store: Store, change: dict[str, Any]) -> None:
+        payment = await stored(store)
+        moved, transition = a_transition(payment)
+        try:
+            async with store.begin() as tx:
+                await tx.payments.save(replace(moved, **change), transition)
+        except Exception:  # noqa: BLE001 - refusing the write and leaving the fact out of it are both right
+            assert await store.find_payment(REFERENCE) == payment
+            return
+        assert await store.find_payment(REFERENCE) == moved
+
+    async def test_a_raised_block_leaves_nothing_behind(self, store: Store) -> None:
+        payment = await stored(store)
+        moved, transition = a_transition(payment, Trigger.PROCESS)
+        with pytest.raises(RuntimeError):  # noqa: PT012 - the block is what is tested
+            async with store.begin() as tx:
+                await tx.payments.save(moved, transition)
+                await tx.payments.add_attempt(an_attempt(payment))
+                raise RuntimeError
+        assert await store.find_payment(REFERENCE) == payment
+        async with store.begin() as tx:
+            assert await tx.payments.transitions(REFERENCE) == []
+            assert await tx.payments.attempts(REFERENCE) == []
+
+    async def test_lapsed_payments_are_the_initiated_ones_past_their_window_oldest_first(self, store: Store) -> None:
+        young = await stored(store, reference=OTHER, now=NOW + MINUTE)
+        old = await stored(store)
+        moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        async with store.begin() as tx:
+            assert await tx.payments.lapsed(NOW + HOUR - TICK, 10) == []
+            assert await tx.payments.lapsed(NOW + HOUR, 10) == [old]
+            assert await tx.payments.lapsed(NOW + 2 * HOUR, 10) == [old, young]
+            assert await tx.payments.lapsed(NOW + 2 * HOUR, 1) == [old]
+
+    async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
+        payment = await stored(store)
+        first = an_attempt(payment, 1, AttemptState.REFUSED, scenario="declined", asks=3)
+        second = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE)
+        await handed(store, first)
+        await handed(store, second)
+        async with store.begin() as tx:
+            assert await tx.payments.attempts(REFERENCE) == [first, second]
+
+    async def test_only_the_holder_of_the_token_writes_an_attempt(self, store: Store) -> None:
+        payment = await stored(store)
+        claim = an_attempt(payment)
+        taken = replace(an_attempt(payment, 2), number=1, lease_until=claim.lease_until + MINUTE)
+        late = an_attempt(payment, 1, AttemptState.HANDED_OFF)
+        await handed(store, claim)
+        async with store.begin() as tx:
+            assert await tx.payments.save_attempt(taken, claim.token)
+            assert not await tx.payments.save_attempt(late, claim.token)
+            assert await tx.payments.attempts(REFERENCE) == [taken]
+
+    async def test_an_attempt_that_was_never_added_is_not_written(self, store: Store) -> None:
+        payment = await stored(store)
+        async with store.begin() as tx:
+            assert not await tx.payments.save_attempt(an_attempt(payment), "token 1")
+            assert await tx.payments.attempts(REFERENCE) == []
+
+    @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.HANDED_OFF])
+    async def test_at_most_one_attempt_is_claimed_and_one_handed_off(self, store: Store, state: AttemptState) -> None:
+        payment = await stored(store)
+        await handed(store, an_attempt(payment, 1, state))
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
+            await handed(store, an_attempt(payment, 2, state))
+        async with store.begin() as tx:
+            assert [attempt.number for attempt in await tx.payments.attempts(REFERENCE)] == [1]
+
+    async def test_due_asks_are_held_back_from_everybody_else(self, store: Store) -> None:
+        payment = await stored(store)
+        other = await stored(store, reference=OTHER)
+        await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
+        await handed(store, an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
+        async with store.begin() as tx:
+            assert await tx.payments.oldest_ask(NOW - TICK) is None
+            assert await tx.payments.oldest_ask(NOW + HOUR) == NOW
+            assert await tx.payments.due_asks(NOW, 10, MINUTE, "provider_a") == []
+            due = await tx.payments.due_asks(NOW + MINUTE, 10, HOUR)
+            assert [attempt.reference for attempt in due] == [OTHER, REFERENCE]
+            assert await tx.payments.due_asks(NOW + MINUTE, 10, HOUR) == []
+        async with store.begin() as tx:
+            again = await tx.payments.due_asks(NOW + MINUTE + HOUR, 1, HOUR, "provider_b")
+            assert [attempt.reference for attempt in again] == [OTHER]
+
+    async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
+        await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))
+        every = timedelta(seconds=2)
+        async with store.begin() as tx:
+            assert await tx.payments.begin_ask(REFERENCE, 1, NOW, every)
+            assert not await tx.payments.begin_ask(REFERENCE, 1, NOW + every - TICK, every)
+            assert await tx.payments.begin_ask(REFERENCE, 1, NOW + every, every)
+            assert await tx.payments.begin_ask(REFERENCE, 1, NOW + every, timedelta(0))
+            assert not await tx.payments.begin_ask(REFERENCE, 2, NOW, every)
+
+    async def test_provider_calls_are_told_in_the_order_they_were_made(self, store: Store) -> None:
+        calls = [
+            ProviderCall(
+                f"pcl_{n}",
+                REFERENCE,
+                1,
+                "provider_a",
+                "fetch_charge",
+                "PENDING",
+                "ongoing",
+                n,
+                "verify",
+                NOW + n * MINUTE,
+            )
+            for n in (1, 2)
+        ]
+        async with store.begin() as tx:
+            for call in reversed(calls):
+                await tx.payments.add_call(call)
+            await tx.payments.add_call(replace(calls[0], id="pcl_3", reference=OTHER, word=None))
+            assert await tx.payments.calls(REFERENCE) == calls
+
+    async def test_anomalies_are_listed_newest_first_with_or_without_a_payment(self, store: Store) -> None:
+        first = Anomaly(
+            "anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [1], "word": "success"}, NOW
+        )
+        second = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "inbound", {}, NOW + MINUTE)
+        async with store.begin() as tx:
+            await tx.payments.add_anomaly(first)
+            await tx.payments.add_anomaly(second)
+            assert await tx.payments.anomalies() == [second, first]
+            assert await tx.payments.anomalies(REFERENCE) == [first]

@@ -1,0 +1,263 @@
+"""What every Store promises about merchant webhooks, the sending queue, the inbox, health and counters."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from payagg.application.ports import Claimed, Finished, InboundEvent, Sent, Store
+from payagg.domain.charge import Health
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
+from payagg.testing.builders import NOW, REFERENCE, a_business, a_delivery, an_endpoint, an_event, an_id
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+DLV, EVT = ([an_id(prefix, number) for number in range(10)] for prefix in ("dlv", "evt"))
+LEASE = timedelta(seconds=60)
+OK, DOWN = Sent(200, None, 12), Sent(None, "no answer", 15000)
+
+
+async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        for endpoint in endpoints:
+            await tx.webhooks.add_endpoint(endpoint)
+
+
+def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> InboundEvent:
+    return InboundEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
+
+
+async def emitted(store: Store, *deliveries: Delivery, event: Event | None = None) -> None:
+    async with store.begin() as tx:
+        await tx.webhooks.emit(event or an_event(), deliveries)
+
+
+async def claim(store: Store, at: timedelta = timedelta(0), limit: int = 10, per_lane: int = 5) -> list[Claimed]:
+    return await store.queue.claim(NOW + at, limit, per_lane, LEASE)
+
+
+class WebhookContract:
+    async def test_endpoints_are_listed_oldest_first_and_subscribe_by_environment(self, store: Store) -> None:
+        first = an_endpoint("whe_1", events=("payment.success",), description="Ọja")
+        off = an_endpoint("whe_2", is_active=False, created_at=NOW + MINUTE)
+        live = an_endpoint("whe_3", Environment.LIVE, created_at=NOW + 2 * MINUTE)
+        await with_endpoints(store, live, off, first)
+        async with store.begin() as tx:
+            assert await tx.webhooks.endpoints("biz_1") == [first, off, live]
+            assert await tx.webhooks.subscribers("biz_1", Environment.SANDBOX) == [first]
+            assert await tx.webhooks.subscribers("biz_1", Environment.LIVE) == [live]
+            assert await tx.webhooks.endpoints("biz_2") == []
+
+    async def test_an_endpoint_belongs_to_its_business_alone(self, store: Store) -> None:
+        endpoint = an_endpoint()
+        await with_endpoints(store, endpoint)
+        async with store.begin() as tx:
+            assert await tx.webhooks.endpoint("biz_1", "whe_1") == endpoint
+            assert await tx.webhooks.find_endpoint("biz_1", "whe_1") == endpoint
+            assert await tx.webhooks.endpoint("biz_2", "whe_1") is None
+            assert await tx.webhooks.find_endpoint("biz_2", "whe_1") is None
+
+    async def test_saving_an_endpoint_keeps_the_queues_counters(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        await store.queue.finish([Finished(one, OK, NOW, None) for one in await claim(store)])
+        changed = an_endpoint(description="new", successful=99, failed=99).rotated(b"new", "wxyz", NOW)
+        async with store.begin() as tx:
+            await tx.webhooks.save_endpoint(changed)
+            assert await tx.webhooks.endpoint("biz_1", "whe_1") == replace(changed, successful=1, failed=0)
+
+    async def test_events_are_read_by_cursor_within_one_environment(self, store: Store) -> None:
+        await with_endpoints(store)
+        events = [an_event(EVT[n], n) for n in (1, 2, 3)]
+        for event in events:
+            await emitted(store, event=event)
+        await emitted(store, event=an_event(EVT[4], 4, environment=Environment.LIVE))
+        async with store.begin() as tx:
+            assert await tx.webhooks.events("biz_1", Environment.SANDBOX, None, 10) == events
+            assert await tx.webhooks.events("biz_1", Environment.SANDBOX, None, 2) == events[:2]
+            assert await tx.webhooks.events("biz_1", Environment.SANDBOX, EVT[2], 10) == events[2:]
+            assert await tx.webhooks.events("biz_2", Environment.SANDBOX, None, 10) == []
+
+    async def test_a_payments_events_and_deliveries_come_back_whole(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        own = a_delivery(id=DLV[2], endpoint_id=None, url="https://shop.example/own")
+        await emitted(store, a_delivery(), own)
+        async with store.begin() as tx:
+            assert await tx.webhooks.of_payment(REFERENCE) == ([an_event()], [a_delivery(), own])
+            assert await tx.webhooks.of_payment("PAY-20250131-AAAAAA") == ([], [])
+
+    async def test_the_log_is_newest_first_and_its_total_counts_every_page(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
+        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
+        await store.queue.finish([Finished(one, OK, NOW, None) for one in await claim(store, limit=2)])
+        async with store.begin() as tx:
+            page, total = await tx.webhooks.deliveries("whe_1", 0, 2)
+            rest, _ = await tx.webhooks.deliveries("whe_1", 2, 2)
+            assert await tx.webhooks.delivery("whe_2", DLV[1]) is None
+            assert await tx.webhooks.delivery("whe_1", DLV[1]) is not None
+        assert [delivery.id for delivery in [*page, *rest]] == [DLV[2], DLV[1], DLV[0]]
+        assert total == 3
+
+
+class QueueContract:
+    async def test_a_due_delivery_is_leased_once_and_counted_as_a_try(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        assert await claim(store, -SECOND) == []
+        (claimed,) = await claim(store)
+        assert (claimed.delivery.attempts, claimed.delivery.lease_until) == (1, NOW + LEASE)
+        assert (claimed.body, claimed.url) == (an_event().body, "https://shop.example/hooks")
+        assert claimed.secrets == (("whe_1", b"sealed whe_1"),)
+        assert await claim(store) == []
+
+    async def test_a_lease_that_ran_out_is_claimed_again_and_the_late_result_is_ignored(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        (dead,) = await claim(store)
+        (alive,) = await claim(store, LEASE)
+        assert (alive.delivery.attempts, alive.is_lapsed) == (2, True)
+        await store.queue.finish([Finished(dead, OK, NOW + LEASE, None)])
+        async with store.begin() as tx:
+            stored = await tx.webhooks.delivery("whe_1", DLV[1])
+        assert stored is not None
+        assert (stored.status, stored.token) == (DeliveryStatus.PENDING, alive.delivery.token)
+
+    async def test_a_finished_try_ends_or_reschedules_the_delivery_and_moves_the_counters(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        (first,) = await claim(store)
+        await store.queue.finish([Finished(first, DOWN, NOW, NOW + MINUTE)])
+        assert await claim(store, MINUTE - SECOND) == []
+        (second,) = await claim(store, MINUTE)
+        await store.queue.finish([Finished(second, OK, NOW + MINUTE, None)])
+        async with store.begin() as tx:
+            stored = await tx.webhooks.delivery("whe_1", DLV[1])
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert stored is not None
+        assert endpoint is not None
+        assert (stored.status, stored.attempts, stored.last_status_code) == (DeliveryStatus.DELIVERED, 2, 200)
+        assert (stored.next_attempt_at, stored.last_attempt_at) == (None, NOW + MINUTE)
+        assert (endpoint.successful, endpoint.failed, endpoint.failing_since) == (1, 0, None)
+
+    async def test_an_endpoint_is_switched_off_when_told_or_after_long_failing(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
+        await emitted(store, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_2"))
+        gone, failing = sorted(await claim(store), key=lambda one: one.delivery.id)
+        before = await store.queue.deactivated()
+        await store.queue.finish([Finished(gone, Sent(410, None, 1), NOW, None, deactivate=True)])
+        await store.queue.finish([Finished(failing, DOWN, NOW, NOW + MINUTE)])
+        async with store.begin() as tx:
+            off = await tx.webhooks.endpoint("biz_1", "whe_1")
+            still_on = await tx.webhooks.endpoint("biz_1", "whe_2")
+        assert off is not None
+        assert still_on is not None
+        assert (off.is_active, off.failed) == (False, 1)
+        assert (still_on.is_active, still_on.failing_since) == (True, NOW)
+        assert await store.queue.deactivated() == before + 1
+
+    async def test_a_lane_has_so_many_in_flight_and_no_more(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
+        busy = [a_delivery(id=DLV[n]) for n in range(4)]
+        await emitted(store, *busy, a_delivery(id=DLV[9], endpoint_id="whe_2"))
+        claimed = await claim(store, per_lane=2)
+        assert sorted(one.delivery.lane for one in claimed) == ["whe_1", "whe_1", "whe_2"]
+        assert await claim(store, per_lane=2) == []
+
+    async def test_a_released_delivery_is_due_again_and_its_try_uncounted(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        await store.queue.release(await claim(store))
+        (again,) = await claim(store)
+        assert again.delivery.attempts == 1
+
+    async def test_a_redelivery_is_sent_again_under_the_same_id(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        (done,) = await claim(store)
+        await store.queue.finish([Finished(done, OK, NOW, None)])
+        async with store.begin() as tx:
+            delivery = await tx.webhooks.delivery("whe_1", DLV[1])
+            assert delivery is not None
+            await tx.webhooks.redeliver(delivery, NOW + MINUTE)
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert endpoint is not None
+        assert endpoint.successful == 0
+        (again,) = await claim(store, MINUTE)
+        assert (again.delivery.id, again.delivery.event_id) == (DLV[1], EVT[1])
+
+    async def test_the_oldest_due_delivery_is_known(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        assert await store.queue.oldest_due(NOW) is None
+        await emitted(store, a_delivery())
+        assert await store.queue.oldest_due(NOW + MINUTE) == NOW
+        assert await store.queue.oldest_due(NOW - SECOND) is None
+
+    async def test_a_purge_removes_what_ended_and_keeps_the_total(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery(), a_delivery(id=DLV[2]))
+        (done,) = await claim(store, limit=1)
+        await store.queue.finish([Finished(done, OK, NOW, None)])
+        assert await store.queue.purge(NOW, 100) == 0
+        assert await store.queue.purge(NOW + SECOND, 100) >= 1
+        async with store.begin() as tx:
+            left, _ = await tx.webhooks.deliveries("whe_1", 0, 10)
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert [delivery.id for delivery in left] == [{DLV[1]: DLV[2], DLV[2]: DLV[1]}[done.delivery.id]]
+        assert endpoint is not None
+        assert endpoint.successful == 1
+
+
+class InboxContract:
+    def an_inbound_event(
+        self, id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a"
+    ) -> InboundEvent:
+        return InboundEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
+
+    async def test_an_inbound_event_enters_once(self, store: Store) -> None:
+        event = an_inbound_event()
+        async with store.begin() as tx:
+            assert await tx.inbox.add(event)
+            assert not await tx.inbox.add(replace(event, id="inb_2"))
+            assert await tx.inbox.add(replace(event, id="inb_3", environment=Environment.SANDBOX))
+            assert await tx.inbox.add(an_inbound_event("inb_4", provider="provider_b"))
+            assert await tx.inbox.add(an_inbound_event("inb_5", b"e" * 32))
+        async with store.begin() as tx:
+            assert await tx.inbox.lock("inb_1") == event
+            assert await tx.inbox.lock("inb_2") is None
+
+    async def test_an_inbound_event_is_due_until_it_is_handled(self, store: Store) -> None:
+        event = an_inbound_event()
+        later = replace(event, attempts=1, next_attempt_at=NOW + MINUTE)
+        async with store.begin() as tx:
+            await tx.inbox.add(event)
+            assert await tx.inbox.due(NOW - SECOND, 10) == []
+            assert await tx.inbox.due(NOW, 10) == ["inb_1"]
+            await tx.inbox.save(later)
+            assert await tx.inbox.due(NOW, 10) == []
+        async with store.begin() as tx:
+            assert await tx.inbox.lock("inb_1") == later
+            await tx.inbox.save(replace(later, next_attempt_at=None, handled_at=NOW, result="MOVED"))
+        async with store.begin() as tx:
+            assert await tx.inbox.due(NOW + MINUTE, 10) == []
+            assert await tx.inbox.lock("inb_1") is None
+
+    async def test_health_is_kept_per_gateway_and_environment(self, store: Store) -> None:
+        async with store.begin() as tx:
+            fresh = await tx.health.lock("provider_a", Environment.LIVE)
+            assert fresh == Health("provider_a", Environment.LIVE)
+            await tx.health.save(replace(fresh, faults=5, open_until=NOW + MINUTE, open_for=SECOND * 30))
+        async with store.begin() as tx:
+            kept = await tx.health.lock("provider_a", Environment.LIVE)
+            assert kept == Health("provider_a", Environment.LIVE, 5, NOW + MINUTE, SECOND * 30)
+            assert await tx.health.lock("provider_a", Environment.SANDBOX) == Health("provider_a", Environment.SANDBOX)
+            assert kept in await tx.health.all()
+
+    async def test_hits_are_counted_per_bucket_and_window(self, store: Store) -> None:
+        start = NOW.replace(second=0, microsecond=0)
+        assert [await store.count_hit("a", start, MINUTE) for _ in range(3)] == [1, 2, 3]
+        assert await store.count_hit("a", start + MINUTE - SECOND, MINUTE) == 4
+        assert await store.count_hit("b", start, MINUTE) == 1
+        assert await store.count_hit("a", start + MINUTE, MINUTE) == 1
+
+    async def test_the_store_says_that_its_schema_is_current(self, store: Store) -> None:
+        assert await store.is_current()

@@ -1,0 +1,232 @@
+"""A believable Paystack: initialize, verify, its own pay page, signed events. Shapes after the vendor's description."""
+
+import hashlib
+import hmac
+import re
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from litestar import Litestar, Request, Response, get, post
+from litestar.params import FromPath
+from litestar.response import Redirect
+from litestar.types import ASGIApp
+
+from payagg.testing.fake_providers.book import Book, FakeCharge, Outgoing
+from payagg.testing.fake_providers.faults import Faulty
+from payagg.testing.fake_providers.steering import application, json, naira, page
+
+REFERENCE = re.compile(r"[A-Za-z0-9.=-]{1,100}")
+PAID_AT = datetime(2025, 1, 1, 10, 0, tzinfo=UTC).isoformat().replace("+00:00", ".000Z")
+REFUSED_KEY = (401, b'{"status":false,"message":"Invalid key"}')
+DECLINES = {"decline": "Declined", "insufficient": "Insufficient Funds"}
+
+
+class FakePaystack:
+    """The provider's side of a journey. `header` is where the deployment looks for the signature."""
+
+    def __init__(self, base_url: str = "", header: str = "x-provider_a-signature", book: Book | None = None) -> None:
+        self.base_url = base_url  # filled in by `serve_fakes` when the port is known
+        self.header = header
+        self.min_amount = 1  # kobo; smaller charges are refused, as providers do with amounts they find too small
+        self.book = book or Book()
+
+    # --- what payers and the provider's operators do -----------------------------------------------------------------
+
+    def pay(self, reference: str, *, fees: int = 0) -> None:
+        """The payer pays; `fees` are put on top, as where the payer bears them. Paying twice is refused."""
+        charge = self.book.charges[reference]
+        if charge.status != "success":
+            charge.status, charge.fees, charge.paid = "success", fees, charge.paid + 1
+            self.book.emit(self.event(charge))
+
+    def decline(self, reference: str, reason: str = "Declined") -> None:
+        """The card is declined. Paystack sends no event for that: only verify tells."""
+        charge = self.book.charges[reference]
+        charge.status, charge.reason = "failed", reason
+
+    def abandon(self, reference: str) -> None:
+        self.book.charges[reference].status = "abandoned"
+
+    def refund(self, reference: str, amount: int | None = None) -> None:
+        """A refund of `amount` kobo, all of it by default; only then does the transaction become `reversed`."""
+        charge = self.book.charges[reference]
+        part = charge.amount if amount is None else amount
+        if part == charge.amount:
+            charge.status = "reversed"
+        told = self.book.told(charge)
+        data = {
+            "status": "processed",
+            "transaction_reference": told.reference,
+            "refund_reference": None,
+            "amount": str(self.book.alter.get("amount", part)),  # a string in this event, a number in others
+            "currency": told.currency,
+            "domain": told.mode,
+        }
+        self.book.emit(self._signed("refund.processed", data, charge))
+
+    # --- what it tells -----------------------------------------------------------------------------------------------
+
+    def transaction(self, charge: FakeCharge) -> dict[str, Any]:
+        """The `data` of verify and of charge events."""
+        told = self.book.told(charge)
+        paid = told.status == "success"
+        return {
+            "id": told.id,
+            "domain": told.mode,
+            "status": told.status,
+            "reference": told.reference,
+            "receipt_number": None,
+            "amount": told.amount + told.fees,
+            "message": None,
+            "gateway_response": "Successful" if paid else told.reason or "The transaction was not completed",
+            "paid_at": PAID_AT if paid else None,
+            "created_at": PAID_AT,
+            "channel": "card",
+            "currency": told.currency,
+            "ip_address": "127.0.0.1",
+            "metadata": "",
+            "log": None,
+            "fees": told.fees or None,
+            "fees_split": None,
+            "authorization": {},
+            "customer": {"id": 1, "email": told.email, "customer_code": "CUS_fake", "metadata": None},
+            "plan": None,
+            "split": {},
+            "order_id": None,
+            "requested_amount": told.amount,
+            "pos_transaction_data": None,
+            "source": None,
+            "subaccount": {},
+        }
+
+    def signature(self, body: bytes, key: str) -> str:
+        return hmac.new(key.encode(), body, hashlib.sha512).hexdigest()
+
+    def event(self, charge: FakeCharge, name: str = "charge.success") -> Outgoing:
+        """A charge event as it goes out, about the charge as it stands."""
+        return self._signed(name, self.transaction(charge), charge)
+
+    def _signed(self, event: str, data: dict[str, Any], charge: FakeCharge) -> Outgoing:
+        body = msgspec.json.encode({"event": event, "data": data})
+        headers = {"Content-Type": "application/json", self.header: self.signature(body, charge.key)}
+        return Outgoing(charge.mode, body, headers)
+
+
+def fake_paystack(fake: FakePaystack) -> ASGIApp:
+    """The ASGI application over `fake`."""
+    book = fake.book
+
+    @post("/transaction/initialize", status_code=200)
+    async def initialize(request: Request[Any, Any, Any]) -> Response[bytes]:
+        key = _key(request)
+        if key is None:
+            return _refused(401, "Invalid key")
+        try:
+            wish = msgspec.json.decode(await request.body(), type=dict[str, Any])
+        except msgspec.MsgspecError:
+            return _refused(400, "Invalid JSON", "invalid_params")
+        reference, email = wish.get("reference") or f"fake{book.ids()}", wish.get("email")
+        book.calls.append(("initialize", str(reference)))
+        if not isinstance(email, str) or "@" not in email:
+            return _refused(400, "Invalid Email Address Passed", "missing_params")
+        amount = int(wish["amount"]) if re.fullmatch(r"[1-9][0-9]{0,15}", str(wish.get("amount"))) else 0
+        if amount < fake.min_amount:
+            return _refused(400, "Invalid Amount Sent", "invalid_amount")
+        if not isinstance(reference, str) or not REFERENCE.fullmatch(reference):
+            return _refused(400, "Invalid characters in transaction reference", "invalid_params")
+        known = book.charges.get(reference)
+        if known is not None:
+            known.opened += 1
+            return _refused(400, "Duplicate Transaction Reference", "duplicate_reference")
+        metadata = wish.get("metadata")
+        book.charges[reference] = FakeCharge(
+            reference=reference,
+            amount=amount,
+            currency=wish.get("currency") or "NGN",
+            mode="live" if key.startswith("sk_live_") else "test",
+            id=book.ids(),
+            status="abandoned",
+            key=key,
+            email=email,
+            callback_url=wish.get("callback_url") or "",
+            cancel_url=metadata.get("cancel_action", "") if isinstance(metadata, dict) else "",
+        )
+        code = f"ac{book.charges[reference].id}"
+        data = {"authorization_url": f"{fake.base_url}/pay/{code}", "access_code": code, "reference": reference}
+        return json({"status": True, "message": "Authorization URL created", "data": data})
+
+    @get("/transaction/verify/{reference:str}")
+    async def verify(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
+        key = _key(request)
+        if key is None:
+            return _refused(401, "Invalid key")
+        book.calls.append(("verify", reference))
+        charge = book.charges.get(reference)
+        if charge is None or charge.key != key:
+            return _refused(404, "Transaction reference not found.", "transaction_not_found")
+        return json({"status": True, "message": "Verification successful", "data": fake.transaction(charge)})
+
+    @get("/pay/{code:str}")
+    async def pay_page(code: FromPath[str]) -> Response[bytes]:
+        charge = _by_code(book, code)
+        if charge is None:
+            return json({"status": False, "message": "no such transaction"}, 404)
+        buttons = "" if charge.status == "success" else _BUTTONS
+        back = escape(charge.cancel_url or charge.callback_url)
+        content = (
+            f"<h1>Paystack (fake)</h1><p class=amount>{naira(charge.amount)}</p>"
+            f"<p>{escape(charge.reference)}, {escape(charge.mode)} mode. No money moves here.</p>"
+            f'<form method="post" action="/pay/{escape(code)}">{buttons}</form>'
+            f'<p><a id="back" href="{back}">Back to the shop</a></p>'
+        )
+        return page("Pay (fake Paystack)", content)
+
+    @post("/pay/{code:str}", status_code=200)
+    async def act(request: Request[Any, Any, Any], code: FromPath[str]) -> Response[Any]:
+        charge = _by_code(book, code)
+        if charge is None:
+            return json({"status": False, "message": "no such transaction"}, 404)
+        action = (await request.form()).get("action")
+        if action == "pay":
+            fake.pay(charge.reference)
+        elif action in DECLINES:
+            fake.decline(charge.reference, DECLINES[action])
+        else:
+            fake.abandon(charge.reference)
+            return Redirect(charge.cancel_url or charge.callback_url, status_code=303)
+        query = urlencode({"trxref": charge.reference, "reference": charge.reference})
+        joint = "&" if "?" in charge.callback_url else "?"
+        return Redirect(f"{charge.callback_url}{joint}{query}", status_code=303)
+
+    app: Litestar = application(book, [initialize, verify, pay_page, act])
+    return Faulty(app, book, lambda path: path.startswith("/transaction/"), REFUSED_KEY)
+
+
+_BUTTONS = "".join(
+    f'<button name="action" value="{value}" id="{value}">{words}</button>'
+    for value, words in (
+        ("pay", "Pay"),
+        ("decline", "Card is declined"),
+        ("insufficient", "Not enough money"),
+        ("abandon", "Give up"),
+    )
+)
+
+
+def _refused(status: int, message: str, code: str | None = None) -> Response[bytes]:
+    body: dict[str, Any] = {"status": False, "message": message}
+    if code is not None:
+        body |= {"type": "validation_error", "code": code, "meta": {"nextStep": "Check the values you sent."}}
+    return json(body, status)
+
+
+def _key(request: Request[Any, Any, Any]) -> str | None:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key if scheme == "Bearer" and re.fullmatch(r"sk_(test|live)_\w+", key) else None
+
+
+def _by_code(book: Book, code: str) -> FakeCharge | None:
+    return next((charge for charge in book.charges.values() if f"ac{charge.id}" == code), None)

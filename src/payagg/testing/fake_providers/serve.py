@@ -1,0 +1,71 @@
+"""The fakes on loopback ports of their own, inside the caller's event loop."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from litestar.types import ASGIApp
+
+from payagg.testing.fake_providers.payaza import FakePayaza, fake_payaza
+from payagg.testing.fake_providers.paystack import FakePaystack, fake_paystack
+
+STOP_SECONDS = 1
+
+
+class _Server(uvicorn.Server):
+    """Without signal handlers: the loop belongs to whoever started us."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serve_asgi(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+    """Serves `app` on loopback; yields its base URL. Port 0 = a free one."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(512)
+    listener.setblocking(False)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
+        listener.close()
+
+
+@dataclass(frozen=True)
+class FakeServers:
+    paystack: FakePaystack
+    payaza: FakePayaza
+
+
+@asynccontextmanager
+async def serve_fakes(
+    paystack: FakePaystack | None = None, payaza: FakePayaza | None = None, *, ports: tuple[int, int] = (0, 0)
+) -> AsyncIterator[FakeServers]:
+    """Both fakes, running; their `base_url` says where."""
+    fakes = FakeServers(paystack or FakePaystack(), payaza or FakePayaza())
+    async with (
+        serve_asgi(fake_paystack(fakes.paystack), ports[0]) as first,
+        serve_asgi(fake_payaza(fakes.payaza), ports[1]) as second,
+    ):
+        fakes.paystack.base_url, fakes.payaza.base_url = first, second
+        yield fakes

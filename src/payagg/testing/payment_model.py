@@ -1,0 +1,85 @@
+"""One payment as the requirements see it, in their own words: no rule of the domain is imported here, so a mistake
+would have to be made twice to pass."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from payagg.domain.values import Environment
+
+GATEWAYS = ("machine-a", "machine-b")
+SIMULATOR = "sandbox"
+HOUR = timedelta(hours=1)
+FINAL = ("SUCCESS", "FAILED", "REVERSED")
+LANDS_ON = {"SUCCEEDED": "SUCCESS", "FAILED": "FAILED", "REVERSED": "REVERSED"}
+LATE = {"SUCCEEDED": "LATE_SUCCESS", "FAILED": "LATE_FAILURE", "REVERSED": "LATE_REVERSAL"}
+# Test card: outcome, failure reason, seconds until the outcome is known.
+CARDS = {
+    "4242424242424242": ("SUCCEEDED", None, 0),
+    "4000000000000002": ("FAILED", "DECLINED", 0),
+    "4000000000000259": ("REVERSED", None, 0),
+    "4000000000000077": ("SUCCEEDED", None, 30),
+    "4000000000000119": ("PENDING", None, 0),
+}
+
+
+@dataclass
+class Model:
+    """One payment as the requirements see it."""
+
+    amount: int
+    environment: Environment
+    expires: datetime
+    status: str = "INITIATED"
+    reason: str | None = None
+    gateway: str | None = None
+    hand_off: str | None = None
+    handed_at: datetime | None = None
+    card: str | None = None
+    paid: int | None = None  # the attempt whose success was believed; None also when it was simulated
+    attempts: list[str] = field(default_factory=list)
+    path: list[str] = field(default_factory=list)
+    anomalies: set[str] = field(default_factory=set)
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.reason == "EXPIRED" or (self.status == "INITIATED" and now >= self.expires)
+
+    def seen(self, now: datetime) -> tuple[str, str | None]:
+        return ("FAILED", "EXPIRED") if self.is_expired(now) else (self.status, self.reason)
+
+    def move(self, status: str, reason: str | None = None) -> None:
+        self.status, self.reason = status, reason if status == "FAILED" else None
+        self.path.append(status)
+
+    def expire(self, now: datetime) -> None:
+        if self.status == "INITIATED" and self.is_expired(now):
+            self.move("FAILED", "EXPIRED")
+
+    def learn(self, number: int, outcome: str, right_amount: bool, reason: str | None, now: datetime) -> str:
+        """A report about attempt `number` of ours; the word for what it does."""
+        if outcome not in LANDS_ON:
+            return "UNCHANGED"
+        if outcome != "FAILED" and not right_amount:
+            self.anomalies.add("MISMATCH")
+            return "MISMATCH"
+        self.expire(now)
+        if self.status in FINAL:
+            is_paid_twice = self.status == "SUCCESS" and self.paid not in (None, number)
+            if self.status == LANDS_ON[outcome] and not is_paid_twice:
+                return "UNCHANGED"
+            self.anomalies.add(LATE[outcome])
+            return "ANOMALY"
+        self.gateway, self.paid = self.attempts[number - 1], number
+        self.move(LANDS_ON[outcome], reason)
+        return "MOVED"
+
+    def refusal_of_process(self, now: datetime, gateway: str, refused: bool) -> str | None:
+        if self.is_expired(now):
+            return "PAYMENT_EXPIRED"
+        if self.status in FINAL:
+            return "PAYMENT_ALREADY_PROCESSED"
+        if now >= self.expires:
+            return "PAYMENT_EXPIRED"
+        if self.hand_off is not None:
+            return None
+        unservable = gateway == SIMULATOR and self.environment is Environment.LIVE
+        return "GATEWAY_NOT_AVAILABLE" if unservable or refused else None
