@@ -1,0 +1,127 @@
+"""A real Postgres for the tests that ask: one server per pytest process, one database per test.
+
+What only those tests need is imported by their fixtures, so that unit tests start at once.
+"""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+from psycopg import sql
+
+if TYPE_CHECKING:
+    from payagg.adapters.postgres.store import PostgresStore
+    from payagg.application.ports import Entropy
+    from payagg.entrypoints.bootstrap import Services
+    from payagg.testing.clocks import ManualClock
+
+# The shipped contracts assert too; rewritten, a failure shows the values.
+pytest.register_assert_rewrite("payagg.testing")
+pytest_plugins = ["tests.interface.plugin"]
+
+# A loaded machine is no defect: nothing here fails for being slow.
+settings.register_profile("payagg", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("payagg")
+
+TEMPLATE = "template_of_tests"
+ENCRYPTION_KEYS = (("test", b"k" * 32),)
+JWT_KEY = "a test key of more than thirty-two bytes"
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of this process's server, its template migrated. Not durable: a power cut may eat a test's database."""
+    from payagg.adapters.postgres.embedded import EmbeddedPostgres
+    from payagg.adapters.postgres.migrations import migrate
+
+    with (
+        tempfile.TemporaryDirectory(prefix="payagg-tests-") as folder,
+        EmbeddedPostgres(Path(folder) / "state", durable=False) as server,
+    ):
+        _execute(server.url, "CREATE DATABASE {}", TEMPLATE)
+        migrate(_at(server.url, TEMPLATE))
+        yield server.url
+
+
+@pytest.fixture
+def database_url(postgres: str) -> Iterator[str]:
+    """A migrated, empty database of the test's own."""
+    name = f"test_{next(_numbers)}"
+    _execute(postgres, f"CREATE DATABASE {{}} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY", name)
+    yield _at(postgres, name)
+    _execute(postgres, "DROP DATABASE {} WITH (FORCE)", name)
+
+
+@pytest.fixture
+async def store(database_url: str) -> "AsyncIterator[PostgresStore]":
+    from payagg.adapters.postgres.store import PostgresStore
+
+    store = PostgresStore(database_url, pool_size=10, pgbouncer=False)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def clock() -> "ManualClock":
+    """The clock of `services`: it moves only when the test moves it."""
+    from payagg.testing.clocks import ManualClock
+
+    return ManualClock()
+
+
+@pytest.fixture
+def entropy() -> "Entropy":
+    from payagg.adapters.system import SystemEntropy
+
+    return SystemEntropy("PAY")
+
+
+@pytest.fixture
+async def services(
+    store: "PostgresStore", clock: "ManualClock", entropy: "Entropy", tmp_path: Path
+) -> "AsyncIterator[Services]":
+    """Every use case over Postgres with the real adapters; loopback providers and merchants are allowed."""
+    from payagg.adapters.logos import ObjectLogos
+    from payagg.adapters.providers import providers_of
+    from payagg.adapters.security import AesVault, Tokens
+    from payagg.adapters.webhooks.sender import HttpSender
+    from payagg.entrypoints.bootstrap import assemble
+    from payagg.entrypoints.settings import Settings
+
+    settings = Settings(
+        jwt_key=JWT_KEY, jwt_algorithm="HS256", encryption_keys=ENCRYPTION_KEYS, state_dir=tmp_path, dev=True
+    )
+    sender = HttpSender(allow_loopback=True)
+    yield assemble(
+        settings,
+        store=store,
+        clock=clock,
+        entropy=entropy,
+        vault=AesVault(settings.encryption_keys),
+        tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
+        providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
+        sender=sender,
+        logos=ObjectLogos(tmp_path / "logos"),
+    )
+    await sender.close()
+
+
+def _execute(url: str, statement: str, name: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+
+def _at(url: str, database: str) -> str:
+    head, _, query = url.partition("?")
+    return f"{head.rpartition('/')[0]}/{database}?{query}"

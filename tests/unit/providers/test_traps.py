@@ -1,0 +1,373 @@
+"""The traps of the two protocols that show in a single body, key or parameter; each test is named after one."""
+
+import base64
+import json
+import logging
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.amounts import kobo_of, naira_text
+from payagg.adapters.providers.payer import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
+from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
+from payagg.domain.charge import Charge, Outcome, ProviderReport, provider_reference
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+from payagg.testing.builders import a_payment
+from tests.unit.providers.bodies import REFERENCE, payaza, paystack
+
+PROVIDERS = providers_of("provider_a", "provider_b", allow_loopback=False)
+A, B = PROVIDERS["provider_a"], PROVIDERS["provider_b"]
+PAYMENT = a_payment(reference=REFERENCE, amount=150_000)
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+
+
+def read(provider: Any, body: bytes) -> ProviderReport:
+    report = provider.read_event(body)
+    assert report is not None
+    return report  # type: ignore[no-any-return]
+
+
+def a_charge(environment: Environment = SANDBOX, amount: int = 150_000, **fields: Any) -> Charge:
+    credentials = {"sandboxPublicKey": "PZ78-PKTEST-1", "livePublicKey": "PZ78-PKLIVE-1"}
+    return Charge(
+        REFERENCE, amount, "NGN", environment, credentials, f"https://x.example/checkout/{REFERENCE}", **fields
+    )
+
+
+def parameters(charge: Charge) -> dict[str, Any]:
+    return dict(json.loads(launch_parameters(charge), parse_float=Decimal))
+
+
+# Trap 1: the unit.
+@pytest.mark.parametrize(
+    ("text", "unit", "kobo"),
+    [
+        ("150000", 1, 150_000),
+        ("463.00", 100, 46_300),
+        ("19.99", 100, 1_999),  # 1998 through a float
+        ("0.29", 100, 29),
+        ("1.5E7", 100, 1_500_000_000),  # as Java writes 15000000.0
+        ("90071992547409.91", 100, 9_007_199_254_740_991),
+        ('"463.00"', 100, 46_300),
+        ("463.000", 100, 46_300),
+        ("463.005", 100, None),
+        ("19.999", 100, None),
+        ("150000.5", 1, None),
+        ("-5", 1, None),
+        ("1e99", 1, None),
+        ("1e999999999", 1, None),
+        ("9" * 5000, 1, None),
+        ("null", 100, None),
+        ("", 100, None),
+        ("true", 100, None),
+        ('""', 100, None),
+        ("{}", 100, None),
+        ("NaN", 100, None),
+    ],
+)
+def test_trap_1_amounts_become_kobo_exactly_or_prove_nothing(text: str, unit: int, kobo: int | None) -> None:
+    assert kobo_of(msgspec.Raw(text.encode()), unit) == kobo
+
+
+@pytest.mark.parametrize("amount", [100, 101, 150_000, 1_999, 9_007_199_254_740_991])
+def test_trap_1_a_launch_amount_is_a_number_of_naira_with_the_very_kobo(amount: int) -> None:
+    raw = launch_parameters(a_charge(amount=amount))
+    assert f'"checkout_amount":{naira_text(amount)},'.encode() in raw
+    assert parameters(a_charge(amount=amount))["checkout_amount"] * 100 == amount
+
+
+# Trap 2: the raw body.
+GOLDEN_BODY = '{"a":1.00,"b":"₦/x"}'.encode()
+GOLDEN_A = (
+    "ddc874ac87e1ba37553ff796cb10b6759b29814c86e61e7340157e39fb03f9fb"
+    "42c94c8706a802b3cd0a2a352e3ee174ac0867e050c030a1015919902b35e724"
+)
+GOLDEN_B = "Mqey+wp9NgjjBLZ49r6QNJsoopbqOALOS6hK7TmtVP+G+lCYQW53yYJr0xPYkXJdydvbwy5F9BvqNLSzfxFBoA=="
+
+
+@pytest.mark.parametrize("shown", [GOLDEN_A, GOLDEN_A.upper(), f"  {GOLDEN_A}\t"])
+def test_trap_2_the_golden_vector_of_provider_a(shown: str) -> None:
+    headers = {"x-provider_a-signature": shown}
+    assert A.is_authentic(GOLDEN_BODY, headers, {"sandboxSecretKey": "sk_test_demo"}, SANDBOX)
+    assert A.is_authentic(
+        GOLDEN_BODY, headers, {"sandboxSecretKey": "sk_test_x", "sandboxWebhookSecret": "sk_test_demo"}, SANDBOX
+    )
+    assert not A.is_authentic(GOLDEN_BODY, headers, {"liveSecretKey": "sk_test_demo"}, SANDBOX)
+
+
+@pytest.mark.parametrize("shown", [GOLDEN_B, f" {GOLDEN_B} ", base64.b64decode(GOLDEN_B).hex()])
+def test_trap_2_the_golden_vector_of_provider_b(shown: str) -> None:
+    secrets = {"sandboxSigningSecret": "whsec_demo"}
+    assert B.is_authentic(GOLDEN_BODY, {"x-provider_b-signature": shown}, secrets, SANDBOX)
+
+
+@pytest.mark.parametrize("provider", [A, B])
+def test_trap_2_a_reserialised_body_is_another_body(provider: Any) -> None:
+    headers = {"x-provider_a-signature": GOLDEN_A, "x-provider_b-signature": GOLDEN_B}
+    secrets = {"sandboxSecretKey": "sk_test_demo", "sandboxSigningSecret": "whsec_demo"}
+    again = json.dumps(json.loads(GOLDEN_BODY), separators=(",", ":"), ensure_ascii=False).encode()
+    assert provider.is_authentic(GOLDEN_BODY, headers, secrets, SANDBOX)
+    assert not provider.is_authentic(again, headers, secrets, SANDBOX)
+
+
+# Trap 3 (the outer status is not the payment's) is held by the contract over HTTP; its inner half is here.
+def test_trap_3_and_4_an_amount_without_a_paid_status_is_no_payment() -> None:
+    assert read(B, payaza(status='"Initialized"', transaction_status='""')).outcome is Outcome.PENDING
+    failed = read(B, payaza(status='"Failed"', transaction_status='"Transaction Failed"'))
+    assert (failed.outcome, failed.reason) == (Outcome.FAILED, "DECLINED")
+
+
+def test_trap_4_two_status_fields_that_disagree_prove_nothing() -> None:
+    assert read(B, payaza(transaction_status='"Transaction Failed"')).outcome is Outcome.PENDING
+
+
+# Trap 5: a fee on top.
+@pytest.mark.parametrize(
+    ("amount", "requested", "matches"),
+    [
+        (150_000, 150_000, True),
+        (152_250, 150_000, True),
+        (150_000, None, True),
+        (152_250, None, False),
+        (149_999, 150_000, False),  # requested in full, paid in part
+        (150_000, 149_999, False),
+    ],
+)
+def test_trap_5_provider_a_compares_the_requested_amount_and_never_accepts_less(
+    amount: int, requested: int | None, matches: bool
+) -> None:
+    report = read(A, paystack(amount=amount, requested_amount=requested))
+    assert (report.mismatch(PAYMENT) is None) is matches
+
+
+@pytest.mark.parametrize(
+    ("received", "requested", "fee", "validation", "matches"),
+    [
+        ("1500.00", "1500", "0.00", "EXACT", True),
+        ("1520.28", "1500", "20.28", "EXACT", True),
+        ("1520.28", "", "20.28", "", True),
+        ("1500.00", "", "", "", True),
+        ("1600.00", "1500", "0.00", "OVERPAYMENT", False),
+        ("1400.00", "1500", "0.00", "UNDERPAYMENT", False),
+        ("1500.00", "1500", "0.00", "UNDERPAYMENT", False),
+        ("1400.00", "1500", "0.00", "EXACT", False),
+        ("1400.00", "1400", "100.00", "EXACT", False),
+        ("1500.001", "", "0", "", False),
+    ],
+)
+def test_trap_5_provider_b_accepts_the_amount_with_or_without_its_fee_and_never_less(
+    received: str, requested: str, fee: str, validation: str, matches: bool
+) -> None:
+    body = payaza(
+        amount_received=received,
+        request_amount=requested,
+        transaction_fee=fee,
+        amount_validation=f'"{validation}"' if validation else "",
+    )
+    assert (read(B, body).mismatch(PAYMENT) is None) is matches
+
+
+# Trap 6: abandoned and failed.
+@pytest.mark.parametrize(
+    ("word", "outcome"),
+    [
+        ("success", Outcome.SUCCEEDED),
+        ("failed", Outcome.FAILED),
+        ("reversed", Outcome.REVERSED),
+        ("abandoned", Outcome.UNPAID),
+        *((word, Outcome.PENDING) for word in ("ongoing", "pending", "processing", "queued", "Success", "refunded")),
+    ],
+)
+def test_trap_6_each_word_of_provider_a_means_what_the_table_says(word: str, outcome: Outcome) -> None:
+    assert read(A, paystack(word)).outcome is outcome
+
+
+# Trap 7: a second attempt has a reference of its own, legal at provider_a.
+def test_trap_7_a_second_attempt_is_named_after_the_first_and_belongs_to_the_payment() -> None:
+    second = provider_reference(REFERENCE, 2)
+    assert second == f"{REFERENCE}.2"
+    assert read(A, paystack(reference=second)).mismatch(PAYMENT) is None
+
+
+# Trap 8: the launch parameters are the same bytes each time, and hold no secret.
+def test_trap_8_launch_parameters_are_deterministic_and_hold_only_the_public_key() -> None:
+    charge = a_charge(LIVE)
+    assert launch_parameters(charge) == launch_parameters(charge)
+    assert parameters(charge)["merchant_key"] == "PZ78-PKLIVE-1"
+    assert b"PKTEST" not in launch_parameters(charge)
+
+
+# Trap 11: dates are not read at all.
+@pytest.mark.parametrize("date", ["null", '"2025-01-01 10:00:00"', '"soon"', "17"])
+def test_trap_11_a_date_of_any_kind_changes_nothing(date: str) -> None:
+    assert read(B, payaza(current_status_date=date, initiated_date=date)) == read(B, payaza())
+
+
+# Trap 12: payer data.
+@pytest.mark.parametrize(
+    ("email", "kept"),
+    [
+        ("ada@example.com", True),
+        ("ada.obi@mail.example.ng", True),
+        ("a-b_c@x-y.org", True),
+        ("a+b@c.com", False),
+        ("a@b.africa", False),
+        ("a@b.info", False),
+        ("", False),
+        (None, False),
+        ("a" * 60 + "!", False),
+    ],
+)
+def test_trap_12_an_address_the_sdk_would_refuse_becomes_an_alias_it_takes(email: str | None, kept: bool) -> None:
+    used = parameters(a_charge(customer_email=email))["email_address"]
+    assert (used == email) is kept
+    assert SDK_EMAIL.fullmatch(used)
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (None, ALIAS_NAME),
+        ("  ", ALIAS_NAME),
+        ("Ada", ("Ada", "Ada")),
+        ("Ada Obi", ("Ada", "Obi")),
+        ("Ada  Ngozi Obi ", ("Ada", "Ngozi Obi")),
+    ],
+)
+def test_trap_12_both_names_are_never_blank(name: str | None, names: tuple[str, str]) -> None:
+    assert names_of(name) == names
+
+
+@pytest.mark.parametrize(
+    ("phone", "used"),
+    [
+        (None, ALIAS_PHONE),
+        ("", ALIAS_PHONE),
+        ("call me", ALIAS_PHONE),
+        ("0801 234 5678", "+2348012345678"),
+        ("+234 801 234 5678", "+2348012345678"),
+        ("2348012345678", "+2348012345678"),
+        ("00442071234567", "+442071234567"),
+        ("1" * 30, ALIAS_PHONE),
+    ],
+)
+def test_trap_12_the_phone_is_international_or_nobodys(phone: str | None, used: str) -> None:
+    assert phone_of(phone) == used
+
+
+# Trap 13: environments.
+@pytest.mark.parametrize(
+    ("provider", "name", "value"),
+    [
+        (A, "sandboxSecretKey", "sk_live_abc"),
+        (A, "liveSecretKey", "sk_test_abc"),
+        (A, "sandboxWebhookSecret", "sk_live_abc"),
+        (A, "liveWebhookSecret", "sk_test_abc"),
+        (B, "sandboxPublicKey", "PZ78-PKLIVE-1"),
+        (B, "livePublicKey", "PZ78-PKTEST-1"),
+        (B, "liveSigningSecret", "PZ78-SKTEST-1"),
+        (A, "liveSecretKey", "sk_live_a b"),
+        (A, "liveSecretKey", "sk_live_a\r\nx: y"),
+        (A, "sandboxBaseUrl", "http://api.paystack.co"),
+        (A, "liveBaseUrl", "https://user@api.paystack.co"),
+        (B, "liveBaseUrl", "https://api.payaza.africa/live?x=1"),
+        (B, "sandboxBaseUrl", "http://127.0.0.1:8000"),
+        (B, "sandboxBaseUrl", "https://localhost"),
+        (B, "liveEnabled", "no"),
+    ],
+)
+def test_trap_13_a_credential_of_the_wrong_kind_is_refused_by_name(provider: Any, name: str, value: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        provider.check_credentials({name: value})
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+
+
+def test_trap_13_other_names_are_accepted_and_kept() -> None:
+    A.check_credentials({"note": "sk_live_x in a note", "contract code": " ", "liveBaseUrl": "https://proxy.example/p"})
+    loopback = providers_of("a1", "b1", allow_loopback=True)
+    loopback["b1"].check_credentials({"sandboxBaseUrl": "http://127.0.0.1:8000/live"})
+
+
+def test_trap_13_the_mode_is_always_said_and_a_paid_body_must_say_its_domain() -> None:
+    assert [parameters(a_charge(e))["connection_mode"] for e in (SANDBOX, LIVE)] == ["Test", "Live"]
+    assert read(A, paystack(domain="live")).mismatch(PAYMENT) == "environment"
+    for domain in (None, "staging", 1):
+        assert read(A, paystack(domain=domain)).outcome is Outcome.PENDING
+
+
+# Trap 14: types drift.
+@pytest.mark.parametrize("metadata", ["", 0, None, {}, {"a": [1]}, "text"])
+def test_trap_14_provider_a_may_send_any_metadata(metadata: object) -> None:
+    drift: dict[str, Any] = {
+        "metadata": metadata,
+        "authorization": {},
+        "customer": None,
+        "gateway_response": 5,
+        "fees": "x",
+    }
+    assert read(A, paystack(**drift)).mismatch(PAYMENT) is None
+
+
+@pytest.mark.parametrize("amount", [150_000, "150000"])
+def test_trap_14_a_refund_may_write_its_amount_either_way(amount: object) -> None:
+    data = {"transaction_reference": REFERENCE, "amount": amount, "currency": "NGN"}
+    report = read(A, json.dumps({"event": "refund.processed", "data": data}).encode())
+    assert (report.outcome, report.mismatch(PAYMENT)) == (Outcome.REVERSED, None)
+
+
+def test_trap_14_provider_b_may_leave_out_or_null_almost_anything() -> None:
+    lean = {"amount_validation": "", "request_amount": "null", "transaction_fee": "null", "channel": "null"}
+    assert read(B, payaza(transaction_reference="null", **lean)).mismatch(PAYMENT) is None
+
+
+# Trap 15: the reference.
+def test_trap_15_a_card_event_without_our_field_carries_the_reference_in_the_other() -> None:
+    assert read(B, payaza(merchant_reference="", transaction_reference=f'"{REFERENCE}"')).mismatch(PAYMENT) is None
+
+
+def test_trap_15_payouts_and_foreign_references_are_not_ours() -> None:
+    assert B.read_event(payaza(transaction_type='"DEBIT"')) is None
+    assert B.read_event(payaza(transaction_status='"NIP_SUCCESS"')) is None
+    assert B.read_event(payaza(merchant_reference='"ORDER-17"')) is None
+    assert A.read_event(paystack(reference="T1234567")) is None
+
+
+# Trap 16: reversals.
+def test_trap_16_a_dispute_reverses_only_when_it_was_upheld() -> None:
+    transaction = json.loads(paystack("reversed"))["data"]
+    body: dict[str, Any] = {
+        "event": "charge.dispute.resolve",
+        "data": {"transaction": transaction, "transaction_reference": None},
+    }
+    assert read(A, json.dumps(body).encode()).outcome is Outcome.REVERSED
+    body["data"]["transaction"] = transaction | {"status": "success"}
+    assert A.read_event(json.dumps(body).encode()) is None
+
+
+@pytest.mark.parametrize("event", ["refund.pending", "refund.processing", "refund.failed", "charge.dispute.create"])
+def test_trap_16_a_reversal_that_has_not_happened_is_no_report(event: str) -> None:
+    assert A.read_event(json.dumps({"event": event, "data": {"transaction_reference": REFERENCE}}).encode()) is None
+
+
+# Trap 19: the attempt's reference is what the provider sees, whatever ours is.
+def test_trap_19_the_launch_carries_the_attempts_reference() -> None:
+    assert parameters(a_charge())["transaction_reference"] == a_charge().reference
+
+
+# Trap 20: secrets.
+def test_trap_20_clients_that_could_print_headers_are_silenced_even_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert not any(logging.getLogger(name).isEnabledFor(logging.DEBUG) for name in ("httpx", "httpcore.http11"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["4084084084084081 was declined", "<b>no</b>", "insufficient funds for Ada Obi", "card expired 01/39", 7, None],
+)
+def test_trap_20_no_text_of_a_provider_becomes_a_reason(text: object) -> None:
+    report = read(A, paystack("failed", gateway_response=text))
+    assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}

@@ -1,0 +1,48 @@
+"""The generated documents are current, and the check notices when they are not."""
+
+from pathlib import Path
+
+import pytest
+
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.docs import documents, errors, main, states
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_committed_documents_are_current():
+    assert main(["--check", "--into", str(DOCS)]) == 0
+
+
+def test_a_stale_or_missing_document_is_named(tmp_path, capsys):
+    assert main(["--into", str(tmp_path)]) == 0
+    assert main(["--check", "--into", str(tmp_path)]) == 0
+    (tmp_path / "errors.md").write_text("old")
+    (tmp_path / "states.md").unlink()
+    assert main(["--check", "--into", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert f"{tmp_path / 'errors.md'} is stale" in told
+    assert f"{tmp_path / 'states.md'} is stale" in told
+
+
+def test_checking_writes_nothing(tmp_path):
+    assert main(["--check", "--into", str(tmp_path)]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_code_is_listed_with_its_status(code):
+    row = next(line for line in errors().splitlines() if line.startswith(f"| `{code.name}` "))
+    assert code.message in row
+    assert [cell.strip() for cell in row.split("|")][3].isdigit()
+
+
+def test_the_states_show_moves_refusals_and_ends():
+    text = states()
+    assert "| **SUCCESS** (final) | `PAYMENT_ALREADY_PROCESSED` |" in text
+    assert "    ACTIVE --> DRAINING: DISABLE" in text
+    assert text.count("```mermaid") == 4
+
+
+def test_the_documents_are_the_same_each_time():
+    assert documents() == documents()

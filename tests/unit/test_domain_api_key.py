@@ -1,0 +1,144 @@
+"""API keys: their forms, what is kept of them, when they are accepted."""
+
+import hashlib
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+
+from payagg.domain.api_key import (
+    ACTIVE_KEYS_MAX,
+    LAST_USED_GRAIN,
+    REVOKED_KEYS_LISTED,
+    ApiKey,
+    ApiKeyStatus,
+    parse_secret,
+)
+from payagg.domain.business import BusinessStatus, KycStatus, Role, ensure_manager
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+from payagg.testing import strategies
+from tests.builders import NOW, a_business, a_key
+
+SECRET_HEX, PUBLIC_HEX = "0123456789abcdef" * 3, "fedcba9876543210" * 2
+
+
+def generated(environment):
+    return ApiKey.generate(
+        id="key_1",
+        business_id="biz_1",
+        environment=environment,
+        name="Server",
+        secret_hex=SECRET_HEX,
+        public_hex=PUBLIC_HEX,
+        now=NOW,
+    )
+
+
+@pytest.mark.parametrize(("environment", "infix"), [(Environment.SANDBOX, "sand"), (Environment.LIVE, "live")])
+def test_a_new_key_has_the_forms_of_its_environment(environment, infix):
+    key, secret = generated(environment)
+    assert secret == f"ssk_{infix}_{SECRET_HEX}"
+    assert key.public_key == f"spk_{infix}_{PUBLIC_HEX}"
+    assert key.secret_display == f"ssk_{infix}_...cdef"
+    assert key.status is ApiKeyStatus.ACTIVE
+
+
+def test_the_secret_itself_is_nowhere_in_what_is_kept():
+    key, secret = generated(Environment.LIVE)
+    assert secret not in repr(key)
+    assert SECRET_HEX not in repr(key)
+    assert key.secret_hash == hashlib.sha256(secret.encode()).digest()
+
+
+@given(strategies.key_secrets())
+def test_a_presented_secret_selects_its_environment_and_hash(secret):
+    environment, digest = parse_secret(secret)
+    assert environment is (Environment.LIVE if "_live_" in secret else Environment.SANDBOX)
+    assert digest == hashlib.sha256(secret.encode()).digest()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ssk_sand_",
+        "ssk_sand_" + "a" * 47,
+        "ssk_sand_" + "a" * 49,
+        "ssk_sand_" + "A" * 48,
+        "ssk_sand_" + "g" * 48,
+        "ssk_sand_" + "٠" * 48,
+        "ssk_sand_" + "a" * 48 + "\n",
+        " ssk_sand_" + "a" * 48,
+        "ssk_test_" + "a" * 48,
+        "SSK_SAND_" + "a" * 48,
+        "spk_sand_" + "a" * 32,
+        "spk_live_" + "a" * 48,
+        "ssk_sand_...cdef",
+        "\udc00",
+    ],
+)
+def test_a_secret_of_another_form_is_refused_like_an_unknown_one(text):
+    with pytest.raises(Refusal) as refused:
+        parse_secret(text)
+    assert refused.value.code is ErrorCode.INVALID_API_KEY
+
+
+def test_a_revoked_key_stays_on_record_and_is_refused_like_an_unknown_one():
+    key = a_key().revoke(NOW + timedelta(days=1))
+    assert (key.status, key.revoked_at) == (ApiKeyStatus.REVOKED, NOW + timedelta(days=1))
+    with pytest.raises(Refusal) as refused:
+        key.ensure_accepted()
+    assert refused.value.code is ErrorCode.INVALID_API_KEY
+
+
+def test_an_active_key_is_accepted():
+    a_key().ensure_accepted()
+
+
+def test_a_key_is_revoked_once():
+    with pytest.raises(Refusal) as refused:
+        a_key().revoke(NOW).revoke(NOW)
+    assert refused.value.code is ErrorCode.API_KEY_ALREADY_REVOKED
+
+
+def test_last_use_is_written_again_after_a_whole_minute():
+    key = a_key()
+    used = ApiKey(**{**vars(key), "last_used_at": NOW})
+    assert key.is_use_stale(NOW)
+    assert not used.is_use_stale(NOW + LAST_USED_GRAIN - timedelta(microseconds=1))
+    assert used.is_use_stale(NOW + LAST_USED_GRAIN)
+
+
+def test_the_limits_are_the_interfaces():
+    assert (ACTIVE_KEYS_MAX, REVOKED_KEYS_LISTED) == (5, 20)
+
+
+@pytest.mark.parametrize("status", BusinessStatus)
+@pytest.mark.parametrize("kyc", KycStatus)
+@pytest.mark.parametrize("environment", Environment)
+def test_live_needs_an_approved_kyc_and_everything_an_active_business(status, kyc, environment):
+    business = a_business(status=status, kyc_status=kyc)
+    expected = None
+    if status is not BusinessStatus.ACTIVE:
+        expected = ErrorCode.BUSINESS_RESTRICTED
+    elif environment is Environment.LIVE and kyc is not KycStatus.APPROVED:
+        expected = ErrorCode.KYC_REQUIRED
+    if expected is None:
+        business.ensure_may_use(environment)
+        return
+    with pytest.raises(Refusal) as refused:
+        business.ensure_may_use(environment)
+    assert refused.value.code is expected
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN])
+def test_owners_and_admins_manage(role):
+    ensure_manager(role)
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, None])
+def test_members_and_strangers_are_told_the_same(role):
+    with pytest.raises(Refusal) as refused:
+        ensure_manager(role)
+    assert refused.value.code is ErrorCode.FORBIDDEN

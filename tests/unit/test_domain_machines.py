@@ -1,0 +1,132 @@
+"""Every (state, trigger) pair of every machine, against tables written out by hand from the requirements."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from payagg.domain.api_key import API_KEY
+from payagg.domain.business import KYC, KycStatus, move_kyc
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import GATEWAY
+from payagg.domain.machine import Machine
+from payagg.domain.payment import PAYMENT
+
+# Rows are states, columns triggers; a lower-case word stands for the refusal's code below.
+EXPECTED = {
+    "payment": """
+                  PROCESS    SUCCEED  FAIL    REVERSE   EXPIRE
+        INITIATED PENDING    SUCCESS  FAILED  REVERSED  FAILED
+        PENDING   PENDING    SUCCESS  FAILED  REVERSED  FAILED
+        SUCCESS   processed  final    final   final     final
+        FAILED    processed  final    final   final     final
+        REVERSED  processed  final    final   final     final
+    """,
+    "gateway": """
+                  ENABLE   DISABLE    END_DRAIN   DELETE
+        ACTIVE    enabled  DRAINING   not_active  in_use
+        DRAINING  ACTIVE   not_active DISABLED    in_use
+        DISABLED  ACTIVE   not_active not_active  DELETED
+        DELETED   enabled  not_active not_active  in_use
+    """,
+    "api_key": """
+                 REVOKE
+        ACTIVE   REVOKED
+        REVOKED  revoked
+    """,
+    "kyc": """
+                       SUBMIT   START_REVIEW  APPROVE   REJECT
+        NOT_SUBMITTED  PENDING  no            no        no
+        PENDING        no       UNDER_REVIEW  no        no
+        UNDER_REVIEW   no       no            APPROVED  REJECTED
+        APPROVED       no       UNDER_REVIEW  no        no
+        REJECTED       PENDING  no            no        no
+    """,
+}
+CODES = {
+    "processed": ErrorCode.PAYMENT_ALREADY_PROCESSED,
+    "final": ErrorCode.PAYMENT_ALREADY_FINAL,
+    "enabled": ErrorCode.GATEWAY_ALREADY_ENABLED,
+    "not_active": ErrorCode.GATEWAY_NOT_ACTIVE,
+    "in_use": ErrorCode.GATEWAY_IN_USE,
+    "revoked": ErrorCode.API_KEY_ALREADY_REVOKED,
+    "no": ErrorCode.VALIDATION_ERROR,
+}
+MACHINES: dict[str, Machine[Any, Any]] = {machine.name: machine for machine in (PAYMENT, GATEWAY, API_KEY, KYC)}
+
+
+def cells(name: str) -> list[tuple[str, str, str]]:
+    head, *rows = (line.split() for line in EXPECTED[name].strip().splitlines())
+    return [(row[0], trigger, cell) for row in rows for trigger, cell in zip(head, row[1:], strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "trigger", "cell"), [(name, *cell) for name in EXPECTED for cell in cells(name)]
+)
+def test_each_pair_leads_where_the_table_says_or_is_refused_with_its_code(name, state, trigger, cell):
+    machine = MACHINES[name]
+    if cell not in CODES:
+        assert machine.next(machine.states[state], machine.triggers[trigger]).value == cell
+        return
+    with pytest.raises(Refusal) as refused:
+        machine.next(machine.states[state], machine.triggers[trigger])
+    assert refused.value.code is CODES[cell]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_hand_written_table_names_every_pair_once(name):
+    machine = MACHINES[name]
+    pairs = sorted((state.name, trigger.name) for state, trigger in itertools.product(machine.states, machine.triggers))
+    assert sorted((state, trigger) for state, trigger, _ in cells(name)) == pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "initial", "final"),
+    [
+        ("payment", "INITIATED", {"SUCCESS", "FAILED", "REVERSED"}),
+        ("gateway", "DISABLED", {"DELETED"}),
+        ("api_key", "ACTIVE", {"REVOKED"}),
+        ("kyc", "NOT_SUBMITTED", set()),
+    ],
+)
+def test_each_machine_begins_and_ends_where_the_interface_says(name, initial, final):
+    machine = MACHINES[name]
+    assert machine.initial.value == initial
+    assert {state.value for state in machine.final} == final
+
+
+def test_the_pairs_for_the_database_leave_out_staying_put():
+    assert PAYMENT.pairs() == [
+        ("INITIATED", "FAILED"),
+        ("INITIATED", "PENDING"),
+        ("INITIATED", "REVERSED"),
+        ("INITIATED", "SUCCESS"),
+        ("PENDING", "FAILED"),
+        ("PENDING", "REVERSED"),
+        ("PENDING", "SUCCESS"),
+    ]
+
+
+def test_the_diagram_shows_each_move_the_start_and_the_ends():
+    lines = [line.strip() for line in API_KEY.as_mermaid().splitlines()]
+    assert lines == ["stateDiagram-v2", "[*] --> ACTIVE", "ACTIVE --> REVOKED: REVOKE", "REVOKED --> [*]"]
+
+
+KYC_MOVES = {
+    (KycStatus.NOT_SUBMITTED, KycStatus.PENDING),
+    (KycStatus.PENDING, KycStatus.UNDER_REVIEW),
+    (KycStatus.UNDER_REVIEW, KycStatus.APPROVED),
+    (KycStatus.UNDER_REVIEW, KycStatus.REJECTED),
+    (KycStatus.REJECTED, KycStatus.PENDING),
+    (KycStatus.APPROVED, KycStatus.UNDER_REVIEW),
+}
+
+
+@pytest.mark.parametrize(("current", "wanted"), list(itertools.product(KycStatus, KycStatus)))
+def test_an_operator_moves_kyc_only_along_the_machine(current, wanted):
+    if (current, wanted) in KYC_MOVES or current is wanted:
+        assert move_kyc(current, wanted) is wanted
+        return
+    with pytest.raises(Refusal) as refused:
+        move_kyc(current, wanted)
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "kycStatus")

@@ -1,0 +1,162 @@
+"""Values: what is accepted, and every near miss that must not be."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import (
+    EMAIL_MAX,
+    MAX_AMOUNT,
+    REFERENCE_SUFFIXES,
+    URL_MAX,
+    make_reference,
+    parse_email,
+    parse_reference,
+    parse_url,
+)
+from payagg.testing import strategies
+
+
+def refusal_of(call, *arguments):
+    with pytest.raises(Refusal) as refused:
+        call(*arguments)
+    return refused.value
+
+
+def test_a_reference_is_prefix_utc_day_and_six_characters():
+    day = datetime(2025, 1, 31, tzinfo=UTC)
+    assert make_reference("PAY", day, 0) == "PAY-20250131-000000"
+    assert make_reference("PAY", day, 35) == "PAY-20250131-00000Z"
+    assert make_reference("PAY", day, 36) == "PAY-20250131-000010"
+    assert make_reference("ABC", day, REFERENCE_SUFFIXES - 1) == "ABC-20250131-ZZZZZZ"
+
+
+@given(strategies.references())
+def test_every_made_reference_parses(text):
+    assert parse_reference(text, "PAY") == text
+
+
+@given(strategies.bad_references())
+def test_no_near_miss_is_a_reference(text):
+    refusal = refusal_of(parse_reference, text, "PAY")
+    assert (refusal.code, refusal.field) == (ErrorCode.INVALID_REFERENCE, "reference")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "PAY",
+        "PAY-20250131-7K2M9X\n",
+        "\nPAY-20250131-7K2M9X",
+        "PAY-20250131-7K2M9X ",
+        "PAY-20250131-7K2M9X\x00",
+        "PAY-20250131-7k2m9x",
+        "pay-20250131-7K2M9X",
+        "PAY-2025131-7K2M9X",
+        "PAY-٢٠٢٥٠١٣١-7K2M9X",  # Arabic-Indic digits, which \d would match
+        "PAY-20250131-7K2M9Х",  # a Cyrillic letter
+        "PAY-20250131-7K2M9",
+        "PAY-20250131-7K2M9XX",
+        "PAY_20250131_7K2M9X",
+        "ABC-20250131-7K2M9X",
+        "PAYY-20250131-7K2M9X",
+    ],
+)
+def test_a_string_that_only_looks_like_a_reference_is_refused(text):
+    assert refusal_of(parse_reference, text, "PAY").code is ErrorCode.INVALID_REFERENCE
+
+
+def test_a_day_that_does_not_exist_is_still_in_the_form():
+    assert parse_reference("PAY-99999999-AAAAAA", "PAY")  # the interface's pattern asks for eight digits, no more
+
+
+@given(strategies.emails)
+def test_ordinary_addresses_are_accepted(text):
+    assert parse_email(text, "customerEmail") == text
+
+
+@pytest.mark.parametrize("text", strategies.BAD_EMAILS)
+def test_what_is_no_address_is_refused_by_name(text):
+    refusal = refusal_of(parse_email, text, "customerEmail")
+    assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "customerEmail")
+
+
+def test_an_address_may_be_254_characters_and_not_one_more():
+    local, host = "a" * 64, f"{'b' * 63}.{'c' * 63}.{'d' * 58}.ng"
+    longest = f"{local}@{host}"
+    assert len(longest) == EMAIL_MAX == 254
+    assert parse_email(longest, "customerEmail")
+    refusal_of(parse_email, f"{longest[:-3]}d.ng", "customerEmail")
+
+
+def test_the_part_before_the_at_may_be_64_characters_and_not_one_more():
+    assert parse_email("a" * 64 + "@example.com", "e")
+    refusal_of(parse_email, "a" * 65 + "@example.com", "e")
+
+
+@given(strategies.urls)
+def test_ordinary_urls_are_accepted_unchanged(text):
+    assert parse_url(text, "callbackUrl") == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://shop.example",
+        "HTTPS://SHOP.EXAMPLE/",
+        "http://127.0.0.1:8080/thanks?a=b#c",
+        "https://[2001:db8::1]:443/x",
+        "https://xn--hst-sna.example/",
+        "https://my_shop.example/",
+        "https://shop.example./",
+        "https://localhost/%0d%0a",
+    ],
+)
+def test_unusual_but_honest_urls_are_accepted(text):
+    assert parse_url(text, "callbackUrl") == text
+
+
+@pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
+def test_a_hostile_url_is_refused_by_name(text):
+    refusal = refusal_of(parse_url, text, "callbackUrl")
+    assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "callbackUrl")
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_accepted_or_refused_and_never_an_accident(text):
+    for parse in (lambda: parse_url(text, "f"), lambda: parse_email(text, "f"), lambda: parse_reference(text, "PAY")):
+        try:
+            assert parse() == text
+        except Refusal:
+            continue
+
+
+@given(st.text("ht tps:/@[]\\.%#?-_é1:", max_size=24).map(lambda tail: "https://" + tail))
+def test_an_accepted_url_is_plain_ascii_without_user_information(text):
+    try:
+        parse_url(text, "f")
+    except Refusal:
+        return
+    assert text.isascii()
+    assert "@" not in re.split(r"[/?#]", text.removeprefix("https://"))[0]
+    assert "\\" not in text
+
+
+def test_a_url_may_be_2048_characters_and_not_one_more():
+    longest = "https://shop.example/".ljust(URL_MAX, "a")
+    assert parse_url(longest, "url") == longest
+    refusal_of(parse_url, longest + "a", "url")
+
+
+def test_a_webhook_url_must_be_https():
+    assert refusal_of(parse_url, "http://shop.example/", "webhookUrl", ("https",)).field == "webhookUrl"
+
+
+def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps():
+    assert int(float(MAX_AMOUNT)) == MAX_AMOUNT
+    assert int(float(MAX_AMOUNT + 2)) != MAX_AMOUNT + 2

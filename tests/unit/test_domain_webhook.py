@@ -1,0 +1,165 @@
+"""Merchant webhooks: who receives what, with which secrets, and when a try is repeated."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import PAYMENT, Status
+from payagg.domain.values import Environment
+from payagg.domain.webhook import (
+    EVENT_FOR,
+    SCHEDULE,
+    DeliveryStatus,
+    EventType,
+    delay_after,
+    parse_endpoint_url,
+    parse_events,
+)
+from payagg.testing import strategies
+from tests.builders import NOW, a_delivery, an_endpoint, an_event
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+MIDDLE = 0.5  # the chance that leaves the planned delay as it is
+LIVE_PLAN = [
+    0 * SECOND,
+    5 * SECOND,
+    5 * MINUTE,
+    30 * MINUTE,
+    2 * HOUR,
+    5 * HOUR,
+    10 * HOUR,
+    14 * HOUR,
+    20 * HOUR,
+    24 * HOUR,
+]
+
+
+def test_every_status_a_payment_can_move_to_has_its_event():
+    assert set(EVENT_FOR) == set(PAYMENT.states) - {Status.INITIATED}
+    assert {kind.value for kind in EVENT_FOR.values()} == {
+        "payment.pending",
+        "payment.success",
+        "payment.failed",
+        "payment.reversed",
+    }
+
+
+def test_the_live_schedule_is_ten_tries_over_seventy_five_hours():
+    assert list(SCHEDULE[Environment.LIVE]) == LIVE_PLAN
+    assert sum(LIVE_PLAN, timedelta(0)) == 75 * HOUR + 35 * MINUTE + 5 * SECOND
+
+
+def test_the_sandbox_schedule_is_the_first_four_tries():
+    assert list(SCHEDULE[Environment.SANDBOX]) == LIVE_PLAN[:4]
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_after_each_failure_the_next_try_waits_as_planned_until_none_are_left(environment):
+    plan = SCHEDULE[environment]
+    assert [delay_after(environment, tries, MIDDLE) for tries in range(1, len(plan))] == list(plan[1:])
+    assert delay_after(environment, len(plan), MIDDLE) is None
+    assert delay_after(environment, len(plan) + 1, MIDDLE) is None
+
+
+@given(st.sampled_from(Environment), st.integers(1, 9), st.floats(0, 1, exclude_max=True))
+def test_jitter_spreads_a_delay_by_a_fifth_either_way(environment, tries, chance):
+    delay = delay_after(environment, tries, chance)
+    if tries >= len(SCHEDULE[environment]):
+        assert delay is None
+        return
+    planned = SCHEDULE[environment][tries]
+    assert planned * 0.8 - SECOND / 1000 <= delay <= planned * 1.2
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (0 * SECOND, 300),
+        (299 * SECOND, 300),
+        (300 * SECOND, 300),
+        (301 * SECOND, 301),
+        (600 * SECOND, 600),
+        (601 * SECOND, 600),
+        (999 * HOUR, 600),
+    ],
+)
+def test_retry_after_counts_between_one_and_two_times_the_planned_delay(asked, expected):
+    assert delay_after(Environment.LIVE, 2, 0.0, asked) == expected * SECOND
+
+
+def test_retry_after_adds_no_try():
+    assert delay_after(Environment.SANDBOX, 4, MIDDLE, SECOND) is None
+
+
+@pytest.mark.parametrize("kind", EventType)
+def test_an_endpoint_without_a_list_receives_every_event_of_its_environment(kind):
+    endpoint = an_endpoint()
+    assert endpoint.receives(kind, Environment.SANDBOX)
+    assert not endpoint.receives(kind, Environment.LIVE)
+
+
+def test_an_endpoint_receives_only_what_it_subscribed_to():
+    endpoint = an_endpoint(events=("payment.success",))
+    assert [kind for kind in EventType if endpoint.receives(kind, Environment.SANDBOX)] == [EventType.PAYMENT_SUCCESS]
+
+
+def test_a_deactivated_endpoint_receives_nothing():
+    assert not any(an_endpoint(is_active=False).receives(kind, Environment.SANDBOX) for kind in EventType)
+
+
+def test_the_old_secret_signs_beside_the_new_one_for_a_day():
+    rotated = an_endpoint(secret=b"old").rotated(b"new", "wxyz", NOW)
+    day = timedelta(hours=24)
+    assert rotated.signing_secrets(NOW) == (b"new", b"old")
+    assert rotated.signing_secrets(NOW + day - SECOND) == (b"new", b"old")
+    assert rotated.signing_secrets(NOW + day) == (b"new",)
+    assert (rotated.secret_last4, rotated.updated_at) == ("wxyz", NOW)
+
+
+def test_a_second_rotation_leaves_two_secrets_not_three():
+    twice = an_endpoint(secret=b"one").rotated(b"two", "2222", NOW).rotated(b"three", "3333", NOW)
+    assert twice.signing_secrets(NOW) == (b"three", b"two")
+
+
+def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane():
+    delivery = a_delivery()
+    assert (delivery.lane, delivery.status, delivery.attempts) == ("whe_1", DeliveryStatus.PENDING, 0)
+    assert delivery.next_attempt_at == an_event().created_at
+
+
+def test_a_delivery_to_a_payments_own_address_shares_the_lane_of_business_and_host():
+    delivery = a_delivery(endpoint_id=None, url="https://Shop.Example:8443/own?x=1")
+    assert delivery.lane == "biz_1:shop.example"
+
+
+def test_events_are_kept_once_in_the_catalogues_order():
+    assert parse_events(["payment.failed", "payment.pending", "payment.failed"]) == (
+        "payment.pending",
+        "payment.failed",
+    )
+    assert parse_events([]) == ()
+
+
+@pytest.mark.parametrize("name", ["payment.refunded", "webhook.test", "PAYMENT.SUCCESS", "", "payment.success "])
+def test_an_unknown_event_name_is_refused(name):
+    with pytest.raises(Refusal) as refused:
+        parse_events(["payment.success", name])
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "events")
+
+
+def test_only_live_endpoints_must_be_https():
+    assert parse_endpoint_url("http://shop.example/", Environment.SANDBOX)
+    assert parse_endpoint_url("https://shop.example/", Environment.LIVE)
+    with pytest.raises(Refusal) as refused:
+        parse_endpoint_url("http://shop.example/", Environment.LIVE)
+    assert refused.value.field == "url"
+
+
+@pytest.mark.parametrize("environment", Environment)
+@pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
+def test_a_hostile_endpoint_is_refused_in_both_environments(text, environment):
+    with pytest.raises(Refusal):
+        parse_endpoint_url(text, environment)

@@ -1,0 +1,111 @@
+"""Credentials: replaced in full, sealed for one gateway alone, readable across a rotation, never shown."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from payagg.adapters.providers import providers_of
+from payagg.adapters.security import AesVault
+from payagg.application.gateway_views import UpdateCredentials
+from payagg.application.offers import Offers
+from payagg.domain.errors import ErrorCode, Refusal
+from tests.gateway_world import KEYS, World
+
+pytestmark = pytest.mark.anyio
+
+NEW_KEY = ("second", b"2" * 32)
+
+
+async def opened(world: World, gateway_id: str) -> Mapping[str, str]:
+    offers = Offers(world.store, world.clock, world.vault, world.providers)
+    return offers.credentials(await world.stored(gateway_id))
+
+
+async def set_credentials(world: World, gateway_id: str, **credentials: str) -> None:
+    await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials))
+
+
+async def test_credentials_replace_the_previous_ones_in_full():
+    world = World()
+    acme = (await world.seeded("acme"))["acme"]
+    assert not (await world.gateways.detail(acme)).has_credentials
+    await set_credentials(world, acme, first="one", second="two")
+    await set_credentials(world, acme, third="₦")
+    assert await opened(world, acme) == {"third": "₦"}
+    assert (await world.gateways.detail(acme)).has_credentials
+
+
+async def test_no_view_and_no_stored_byte_shows_a_credential():
+    world = World()
+    acme = (await world.seeded("acme"))["acme"]
+    await set_credentials(world, acme, liveSecretKey="sk_live_0123456789")
+    shown = [await world.gateways.listed(), await world.gateways.detail(acme), await world.settings.listed("biz_1")]
+    assert b"sk_live" not in msgspec.json.encode(shown)
+    stored = (await world.stored(acme)).credentials or b""
+    assert b"sk_live" not in stored
+    assert b"liveSecretKey" not in stored
+
+
+async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for():
+    world = World()
+    ids = await world.seeded("acme", "other")
+    await set_credentials(world, ids["acme"], key="of acme")
+    await set_credentials(world, ids["other"], key="of other")
+    async with world.store.begin() as tx:
+        swapped = replace(
+            await world_gateway(tx, ids["acme"]), credentials=(await world_gateway(tx, ids["other"])).credentials
+        )
+        await tx.gateways.save(swapped)
+    assert await opened(world, ids["acme"]) == {}
+    assert await opened(world, ids["other"]) == {"key": "of other"}
+
+
+async def world_gateway(tx, gateway_id):
+    gateway = await tx.gateways.get(gateway_id)
+    assert gateway is not None
+    return gateway
+
+
+async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key():
+    world = World()
+    ids = await world.seeded("acme", "other")
+    await set_credentials(world, ids["acme"], key="before")
+    rotated = World(world.store, vault=AesVault((NEW_KEY, *KEYS)))
+    await set_credentials(rotated, ids["other"], key="after")
+    assert await opened(rotated, ids["acme"]) == {"key": "before"}
+    only_new = World(world.store, vault=AesVault((NEW_KEY,)))
+    assert await opened(only_new, ids["other"]) == {"key": "after"}
+    assert await opened(only_new, ids["acme"]) == {}
+    # Storing them again moves the gateway to the new key; then the old one may go.
+    await set_credentials(rotated, ids["acme"], key="again")
+    assert await opened(only_new, ids["acme"]) == {"key": "again"}
+
+
+@pytest.mark.parametrize(
+    ("slug", "name", "value"),
+    [
+        ("provider_a", "liveSecretKey", "sk_test_" + "0" * 40),
+        ("provider_a", "sandboxSecretKey", "sk_live_" + "0" * 40),
+    ],
+)
+async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(slug: str, name: str, value: str):
+    world = World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    gateway = (await world.seeded(slug))[slug]
+    await set_credentials(world, gateway, kept="yes")
+    with pytest.raises(Refusal) as refused:
+        await set_credentials(world, gateway, **{name: value})
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+    assert value not in refused.value.message
+    assert await opened(world, gateway) == {"kept": "yes"}
+
+
+async def test_deleting_a_gateway_forgets_its_credentials():
+    world = World()
+    created = (await world.seeded("acme"))["acme"]
+    await set_credentials(world, created, key="secret")
+    await world.gateways.disable(created)
+    world.clock.move(world.gateways.drain_window)
+    await world.gateways.delete(created)
+    assert world.store.state.gateways[created].credentials is None

@@ -1,0 +1,211 @@
+"""What administrators do with gateways, on the memory store."""
+
+from typing import Any
+
+import pytest
+
+from payagg.application.gateway_views import CreateGateway, UpdateGateway
+from payagg.domain.business import BusinessStatus
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import GatewayStatus
+from tests.builders import NOW, a_business
+from tests.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, World
+
+pytestmark = pytest.mark.anyio
+
+
+async def refusal(awaitable: Any) -> tuple[ErrorCode, str | None]:
+    with pytest.raises(Refusal) as refused:
+        await awaitable
+    return refused.value.code, refused.value.field
+
+
+def acme(**fields: Any) -> CreateGateway:
+    return CreateGateway(**{"slug": "acme", "name": "Acme Pay", **fields})
+
+
+async def test_a_new_gateway_is_disabled_and_listed():
+    world = World()
+    created = await world.gateways.create(acme(description="Cards", display_order=7))
+    assert (created.status, created.is_active, created.is_built_in, created.has_credentials) == (
+        "DISABLED",
+        False,
+        False,
+        False,
+    )
+    assert (created.description, created.display_order, created.created_at) == ("Cards", 7, NOW)
+    assert await world.gateways.listed() == [created]
+    assert (await world.gateways.detail(created.id)).overrides == []
+
+
+async def test_a_slug_in_use_or_reserved_is_refused():
+    world = World()
+    await world.gateways.create(acme())
+    for slug in ("acme", "builtin", "sandbox"):
+        assert await refusal(world.gateways.create(acme(slug=slug))) == (ErrorCode.GATEWAY_SLUG_EXISTS, "slug")
+    assert len(await world.gateways.listed()) == 1
+
+
+async def test_a_slug_must_match_to_its_last_character():
+    assert await refusal(World().gateways.create(acme(slug="acme\n"))) == (ErrorCode.VALIDATION_ERROR, "slug")
+
+
+async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not():
+    world = World()
+    old = await world.gateways.create(acme())
+    await world.gateways.delete(old.id)
+    assert await world.gateways.listed() == []
+    for call in (world.gateways.detail, world.gateways.delete, world.gateways.enable, world.gateways.logo):
+        assert (await refusal(call(old.id)))[0] is ErrorCode.NOT_FOUND
+    assert (await world.gateways.create(acme())).id != old.id
+    await world.gateways.seed("builtin", ["provider_a"])
+    await world.gateways.delete("gw_provider_a")
+    assert (await refusal(world.gateways.create(acme(slug="provider_a"))))[0] is ErrorCode.VALIDATION_ERROR
+
+
+async def test_a_patch_changes_only_what_it_names():
+    world = World()
+    gateway = await world.gateways.create(acme(description="Cards", display_order=7))
+    world.clock.move(TICK)
+    assert await world.gateways.update(gateway.id, UpdateGateway()) == gateway
+    renamed = await world.gateways.update(gateway.id, UpdateGateway(name="Acme"))
+    assert (renamed.name, renamed.description, renamed.display_order) == ("Acme", "Cards", 7)
+    assert renamed.updated_at == NOW + TICK
+    cleared = await world.gateways.update(gateway.id, UpdateGateway(description=None, display_order=0))
+    assert (cleared.name, cleared.description, cleared.display_order) == ("Acme", None, 0)
+
+
+async def test_only_the_display_order_of_the_built_in_may_change():
+    world = World()
+    ids = await world.seeded()
+    built_in = ids["builtin"]
+    for field, command in (
+        ("name", UpdateGateway(name="Other", display_order=3)),
+        ("description", UpdateGateway(description=None)),
+    ):
+        assert await refusal(world.gateways.update(built_in, command)) == (ErrorCode.VALIDATION_ERROR, field)
+    assert (await world.gateways.update(built_in, UpdateGateway(display_order=3))).display_order == 3
+    assert await refusal(world.gateways.disable(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refusal(world.gateways.delete(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refusal(world.gateways.enable(built_in)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
+
+
+async def test_a_drain_ends_at_its_instant_without_a_worker():
+    world = World()
+    gateway = (await world.seeded("acme"))["acme"]
+    draining = await world.gateways.disable(gateway)
+    assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
+    world.clock.set(NOW + DRAIN - TICK)
+    assert (await world.gateways.detail(gateway)).status == "DRAINING"
+    assert (await refusal(world.gateways.delete(gateway)))[0] is ErrorCode.GATEWAY_IN_USE
+    world.clock.move(TICK)
+    ended = await world.gateways.detail(gateway)
+    assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
+    assert [g.status for g in await world.gateways.listed() if g.id == gateway] == ["DISABLED"]
+    assert (await refusal(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
+    await world.gateways.delete(gateway)
+
+
+async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
+    world = World()
+    ids = await world.seeded("acme", "later")
+    await world.gateways.disable(ids["acme"])
+    world.clock.move(TICK)
+    await world.gateways.disable(ids["later"])
+    world.clock.set(NOW + DRAIN)
+    assert await world.gateways.end_drains() == 1
+    assert (await world.stored(ids["acme"])).status is GatewayStatus.DISABLED
+    assert (await world.stored(ids["acme"])).updated_at == NOW + DRAIN
+    assert (await world.stored(ids["later"])).status is GatewayStatus.DRAINING
+    assert await world.gateways.end_drains() == 0
+
+
+async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
+    world = World()
+    gateway = (await world.seeded("acme"))["acme"]
+    await world.choose(gateway, is_enabled=False)
+    assert (await refusal(world.gateways.enable(gateway)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
+    await world.gateways.disable(gateway)
+    assert (await refusal(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    enabled = await world.gateways.enable(gateway)
+    assert (enabled.status, enabled.drain_started_at, enabled.drain_ends_at) == ("ACTIVE", None, None)
+    world.clock.move(DRAIN)
+    detail = await world.gateways.detail(gateway)
+    assert (detail.status, [o.business_id for o in detail.overrides]) == ("ACTIVE", ["biz_1"])
+
+
+async def test_business_count_is_active_businesses_minus_their_opt_outs():
+    world = World()
+    ids = await world.seeded("acme", "other")
+    await world.add(a_business("biz_2", "Bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Dayo"))
+    for business in ("biz_1", "biz_2"):
+        await world.choose(ids["acme"], business, is_enabled=False)
+    await world.choose(ids["acme"], "biz_3", display_name="Cards")
+    async with world.store.begin() as tx:
+        await tx.businesses.save(a_business("biz_2", "Bola", BusinessStatus.SUSPENDED))
+    counts = {gateway.slug: gateway.business_count for gateway in await world.gateways.listed()}
+    assert counts == {"builtin": 3, "acme": 2, "other": 3}
+    detail = await world.gateways.detail(ids["acme"])
+    assert detail.business_count == 2
+    assert [override.business_name for override in detail.overrides] == ["Ada's Shop", "Bola"]
+    assert (await world.gateways.disable(ids["acme"])).business_count == 2
+
+
+async def test_every_active_business_is_a_merchant_configured_or_not():
+    world = World()
+    gateway = (await world.seeded("acme"))["acme"]
+    await world.add(
+        a_business("biz_2", "Bola", created_at=NOW + TICK), a_business("biz_3", "Off", BusinessStatus.RESTRICTED)
+    )
+    world.clock.move(2 * TICK)
+    await world.choose(gateway, display_name="Cards", is_default=True, display_order=9)
+    configured, bare = (await world.gateways.merchants(gateway, None, 1, 20))[0]
+    assert (configured.id, configured.business_id, configured.created_at) == (
+        f"{gateway}:biz_1",
+        "biz_1",
+        NOW + 2 * TICK,
+    )
+    assert (configured.display_name, configured.display_order, configured.is_default) == ("Cards", 9, True)
+    assert (bare.id, bare.business_id, bare.business_name, bare.created_at) == ("biz_2", "biz_2", "Bola", NOW + TICK)
+    assert (bare.is_enabled, bare.display_name, bare.display_order, bare.is_default) == (True, None, 1, False)
+
+
+async def test_merchants_come_in_pages_by_name():
+    world = World()
+    gateway = (await world.seeded())["builtin"]
+    await world.add(*(a_business(f"b{n}", f"Store {n}") for n in range(5)))
+    pages = [await world.gateways.merchants(gateway, "store", page, 2) for page in (1, 2, 3, 4)]
+    assert [[merchant.business_id for merchant in found] for found, _ in pages] == [
+        ["b0", "b1"],
+        ["b2", "b3"],
+        ["b4"],
+        [],
+    ]
+    assert {total for _, total in pages} == {5}
+
+
+@pytest.mark.parametrize(("search", "found"), SEARCHES)
+async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str]):
+    world = World()
+    gateway = (await world.seeded())["builtin"]
+    await world.add(*(a_business(f"b{number}", name) for number, name in enumerate(ODD_NAMES)))
+    merchants, total = await world.gateways.merchants(gateway, search, 1, 100)
+    assert [merchant.business_name for merchant in merchants] == found
+    assert total == len(found)
+
+
+async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_deleted():
+    world = World()
+    await world.gateways.seed("builtin", ["provider_a", "provider_b"])
+    statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}
+    assert statuses == {
+        "builtin": ("ACTIVE", True),
+        "provider_a": ("DISABLED", False),
+        "provider_b": ("DISABLED", False),
+    }
+    await world.gateways.delete("gw_provider_b")
+    await world.gateways.enable("gw_provider_a")
+    before = await world.gateways.listed()
+    await world.gateways.seed("builtin", ["provider_a", "provider_b"])
+    assert await world.gateways.listed() == before

@@ -1,0 +1,54 @@
+"""The last sieve of the logs."""
+
+import io
+import json
+import logging
+
+import structlog
+
+from payagg.entrypoints.logs import HIDDEN, configure_logs, scrubbed
+
+
+def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth() -> None:
+    for secret in (
+        "ssk_live_" + "ab" * 24,
+        "sk_test_abcdef",
+        "whsec_" + "A" * 44,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln",
+        "4242424242424242",
+        "4242 4242 4242 4242",
+        "5061-0000-0000-0000-006",
+    ):
+        assert scrubbed({"a": [f"before {secret} after"]}) == {"a": [f"before {HIDDEN} after"]}
+    assert scrubbed(4242424242424242) == HIDDEN
+
+
+def test_what_operators_need_stays() -> None:
+    for kept in (
+        "PAY-20250101-123456",
+        "2025-01-01T00:00:00.000000Z",
+        "evt_01a1fb379ba43c4f387306b45bd684cd",
+        "spk_live_" + "ab" * 16,
+        150_000,
+        True,
+        None,
+        1.5,
+    ):
+        assert scrubbed(kept) == kept
+
+
+def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound() -> None:
+    stream = io.StringIO()
+    configure_logs(stream)
+    try:
+        structlog.contextvars.bind_contextvars(request_id="r1", reference="PAY-20250101-ABCDEF")
+        structlog.get_logger("test_logs.ours").info("moved", key="ssk_sand_" + "0" * 48)
+        logging.getLogger("test_logs.other").warning("card %s", "4242424242424242")
+    finally:
+        structlog.contextvars.clear_contextvars()
+        structlog.reset_defaults()
+        logging.getLogger().handlers = []
+    ours, other = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert (ours["event"], ours["level"], ours["request_id"], ours["key"]) == ("moved", "info", "r1", HIDDEN)
+    assert ours["reference"] == other["reference"] == "PAY-20250101-ABCDEF"
+    assert other["event"] == f"card {HIDDEN}"

@@ -1,0 +1,25 @@
+"""The triggers in the database follow the same tables as the code."""
+
+import importlib
+from typing import Any
+
+import pytest
+
+from payagg.adapters.postgres.triggers import Moves
+from payagg.domain.api_key import API_KEY
+from payagg.domain.business import KYC
+from payagg.domain.gateway import GATEWAY
+from payagg.domain.machine import Machine
+from payagg.domain.payment import PAYMENT
+
+# The migration that last wrote each machine's triggers.
+first = importlib.import_module("payagg.adapters.postgres.migrations.versions.0001_first_schema")
+
+
+@pytest.mark.parametrize(
+    ("machine", "written"),
+    [(PAYMENT, first.PAYMENT), (GATEWAY, first.GATEWAY), (API_KEY, first.API_KEY), (KYC, first.KYC)],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_changed_machine_needs_a_migration(machine: Machine[Any, Any], written: Moves) -> None:
+    assert Moves.of(machine) == written

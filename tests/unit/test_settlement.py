@@ -1,0 +1,261 @@
+"""Reports from providers, applied by the settlement use case on the memory store."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.settlement import Settled, Settlement
+from payagg.domain.charge import AnomalyKind, AttemptState, Outcome
+from payagg.domain.errors import Refusal
+from payagg.domain.payment import Status, Trigger
+from payagg.domain.values import Environment
+from payagg.testing.clocks import ManualClock, SeededEntropy
+from tests.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+HOUR = timedelta(hours=1)
+LANDS_ON = {Outcome.SUCCEEDED: Status.SUCCESS, Outcome.FAILED: Status.FAILED, Outcome.REVERSED: Status.REVERSED}
+
+
+class World:
+    """One payment handed to provider_a, its business subscribed, and what the settlement made of reports."""
+
+    def __init__(self):
+        self.store, self.clock = MemoryStore(), ManualClock()
+        self.settlement = Settlement(self.store, self.clock, SeededEntropy())
+
+    async def with_payment(self, *, endpoints=(), handed=True, **fields):
+        payment, _ = await self.store.add_payment(a_payment(**fields))
+        async with self.store.begin() as tx:
+            for endpoint in endpoints:
+                await tx.webhooks.add_endpoint(endpoint)
+            if handed:
+                await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF))
+                await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
+        return self
+
+    async def told(self, outcome=Outcome.SUCCEEDED, *, gateway="provider_a", environment=SANDBOX, **report):
+        return await self.settlement.report(a_report(outcome, **report), gateway, environment, "inbound")
+
+    async def payment(self):
+        return await self.store.find_payment(REFERENCE)
+
+    async def anomalies(self):
+        async with self.store.begin() as tx:
+            return [anomaly.kind for anomaly in await tx.payments.anomalies()]
+
+    async def events(self):
+        async with self.store.begin() as tx:
+            events, deliveries = await tx.webhooks.of_payment(REFERENCE)
+        return [event.type for event in events], deliveries
+
+
+@pytest.mark.parametrize("outcome", LANDS_ON)
+async def test_a_report_that_agrees_moves_the_payment(outcome):
+    world = await World().with_payment()
+    assert await world.told(outcome, reason="DECLINED") is Settled.MOVED
+    payment = await world.payment()
+    assert (payment.status, payment.sequence, payment.settled_at) == (LANDS_ON[outcome], 2, world.clock.now())
+    assert payment.failure_reason == ("DECLINED" if outcome is Outcome.FAILED else None)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNPAID])
+async def test_a_report_without_evidence_moves_nothing(outcome):
+    world = await World().with_payment()
+    assert await world.told(outcome) is Settled.UNCHANGED
+    assert (await world.payment()).status is Status.PENDING
+    assert await world.anomalies() == []
+
+
+@pytest.mark.parametrize("outcome", LANDS_ON)
+async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(outcome):
+    world = await World().with_payment()
+    await world.told(outcome)
+    before, events = await world.payment(), await world.events()
+    for _ in range(3):
+        world.clock.move(HOUR)
+        assert await world.told(outcome) is Settled.UNCHANGED
+    assert await world.payment() == before
+    assert await world.events() == events
+    assert await world.anomalies() == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        (Outcome.FAILED, Outcome.SUCCEEDED, AnomalyKind.LATE_SUCCESS),
+        (Outcome.REVERSED, Outcome.SUCCEEDED, AnomalyKind.LATE_SUCCESS),
+        (Outcome.SUCCEEDED, Outcome.FAILED, AnomalyKind.LATE_FAILURE),
+        (Outcome.REVERSED, Outcome.FAILED, AnomalyKind.LATE_FAILURE),
+        (Outcome.SUCCEEDED, Outcome.REVERSED, AnomalyKind.LATE_REVERSAL),
+        (Outcome.FAILED, Outcome.REVERSED, AnomalyKind.LATE_REVERSAL),
+    ],
+)
+async def test_a_different_final_report_is_kept_once_and_moves_nothing(first, second, kind):
+    world = await World().with_payment()
+    await world.told(first)
+    before = await world.payment()
+    for _ in range(3):
+        assert await world.told(second) is Settled.ANOMALY
+    assert await world.payment() == before
+    assert await world.anomalies() == [kind]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.REVERSED])
+@pytest.mark.parametrize(
+    ("report", "fact"),
+    [
+        ({"amounts": frozenset({150001})}, "amount"),
+        ({"amounts": frozenset()}, "amount"),
+        ({"currency": "USD"}, "currency"),
+        ({"environment": LIVE}, "environment"),
+    ],
+)
+async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outcome, report, fact):
+    world = await World().with_payment()
+    named = {**report, "environment": SANDBOX}
+    facts = a_report(outcome, **report)
+    for _ in range(2):
+        assert await world.settlement.report(facts, "provider_a", named["environment"], "verify") is Settled.MISMATCH
+    assert (await world.payment()).status is Status.PENDING
+    async with world.store.begin() as tx:
+        (anomaly,) = await tx.payments.anomalies(REFERENCE)
+    assert (anomaly.kind, anomaly.details["field"]) == (AnomalyKind.MISMATCH, fact)
+
+
+@pytest.mark.parametrize("outcome", LANDS_ON)
+async def test_a_report_from_the_other_environment_moves_nothing(outcome):
+    world = await World().with_payment()
+    assert await world.told(outcome, environment=LIVE) is Settled.ANOMALY
+    assert (await world.payment()).status is Status.PENDING
+    assert await world.anomalies() == [AnomalyKind.WRONG_ENVIRONMENT]
+
+
+@pytest.mark.parametrize("outcome", LANDS_ON)
+@pytest.mark.parametrize("stranger", [{"gateway": "provider_b"}, {"provider_reference": f"{REFERENCE}.2"}])
+async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outcome, stranger):
+    world = await World().with_payment()
+    assert await world.told(outcome, **stranger) is Settled.ANOMALY
+    assert (await world.payment()).status is Status.PENDING
+    assert await world.anomalies() == [AnomalyKind.WRONG_PROVIDER]
+
+
+async def test_a_payment_nobody_processed_is_moved_by_no_provider():
+    world = await World().with_payment(handed=False)
+    assert await world.told() is Settled.ANOMALY
+    assert (await world.payment()).status is Status.INITIATED
+
+
+async def test_money_for_an_unknown_reference_is_never_lost():
+    world = World()
+    assert await world.told() is Settled.UNKNOWN_PAYMENT
+    assert await world.told(Outcome.PENDING) is Settled.UNKNOWN_PAYMENT
+    assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
+
+
+async def test_a_pending_payment_succeeds_long_after_its_window():
+    world = await World().with_payment()
+    world.clock.move(72 * HOUR)
+    assert await world.told() is Settled.MOVED
+    assert (await world.payment()).status is Status.SUCCESS
+
+
+async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before_the_sweep():
+    world = await World().with_payment(handed=False)
+    async with world.store.begin() as tx:
+        await tx.payments.add_attempt(an_attempt(await tx.payments.get(REFERENCE), 1, AttemptState.UNKNOWN))
+    world.clock.move(HOUR)
+    assert await world.told() is Settled.ANOMALY
+    payment = await world.payment()
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
+    assert await world.anomalies() == [AnomalyKind.LATE_SUCCESS]
+    assert (await world.events())[0] == ["payment.failed"]
+
+
+async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
+    world = await World().with_payment(handed=False)
+    async with world.store.begin() as tx:
+        payment = await tx.payments.get(REFERENCE)
+        await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
+        await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.HANDED_OFF))
+        await world.settlement.write(tx, *payment.hand_over("provider_a", world.clock.now(), "payer"))
+    assert await world.told(provider_reference=f"{REFERENCE}.2") is Settled.MOVED
+    assert await world.told(provider_reference=f"{REFERENCE}.2") is Settled.UNCHANGED
+    assert await world.told() is Settled.ANOMALY
+    assert await world.anomalies() == [AnomalyKind.LATE_SUCCESS]
+
+
+async def test_the_sweep_fails_what_lapsed_once_and_leaves_pending_payments_alone():
+    world = await World().with_payment(handed=False)
+    await world.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=world.clock.now() + HOUR))
+    world.clock.move(HOUR)
+    assert await world.settlement.expire_due() == 1
+    assert await world.settlement.expire_due() == 0
+    payment = await world.payment()
+    assert (payment.status, payment.failure_reason, payment.settled_at) == (
+        Status.FAILED,
+        "EXPIRED",
+        payment.expires_at,
+    )
+    pending = await World().with_payment()
+    pending.clock.move(100 * HOUR)
+    assert await pending.settlement.expire_due() == 0
+
+
+async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subscriber():
+    endpoints = [
+        an_endpoint("whe_all"),
+        an_endpoint("whe_success", events=("payment.success",)),
+        an_endpoint("whe_failed", events=("payment.failed",)),
+        an_endpoint("whe_off", is_active=False),
+        an_endpoint("whe_live", LIVE),
+        an_endpoint("whe_other", business_id="biz_2"),
+    ]
+    world = await World().with_payment(endpoints=endpoints)
+    await world.told()
+    types, deliveries = await world.events()
+    assert types == ["payment.pending", "payment.success"]
+    sent = {(delivery.sequence, delivery.endpoint_id) for delivery in deliveries}
+    assert sent == {(1, "whe_all"), (2, "whe_all"), (2, "whe_success")}
+
+
+async def test_the_payments_own_address_is_told_when_somebodys_secret_can_sign():
+    own = "https://shop.example/own"
+    world = await World().with_payment(webhook_url=own, endpoints=[an_endpoint(events=("payment.failed",))])
+    await world.told()
+    _, deliveries = await world.events()
+    assert [(delivery.endpoint_id, delivery.url) for delivery in deliveries] == [(None, own), (None, own)]
+    unsigned = await World().with_payment(webhook_url=own)
+    await unsigned.told()
+    assert (await unsigned.events())[1] == []
+
+
+async def test_an_events_body_is_the_merchants_view_and_no_more():
+    world = await World().with_payment(webhook_url="https://shop.example/own", metadata={"order": 7})
+    await world.told()
+    async with world.store.begin() as tx:
+        (_, event), _ = await tx.webhooks.of_payment(REFERENCE)
+    body = json.loads(event.body)
+    assert set(body) == {"id", "type", "createdAt", "environment", "sequence", "data"}
+    assert (body["id"], body["type"], body["sequence"]) == (event.id, "payment.success", 2)
+    assert (body["data"]["status"], body["data"]["metadata"]) == ("SUCCESS", {"order": 7})
+    for hidden in (b"webhookUrl", b"businessId", b"biz_1", b"shop.example/own", b"processor"):
+        assert hidden not in event.body
+
+
+async def test_a_refused_move_rolls_back_everything_in_its_transaction():
+    world = await World().with_payment()
+    await world.told()
+    before, events = await world.payment(), await world.events()
+    with pytest.raises(Refusal):  # noqa: PT012 - the block is what is tested
+        async with world.store.begin() as tx:
+            await tx.payments.save_attempt(replace(an_attempt(before), state=AttemptState.REFUSED), "token 1")
+            await world.settlement.move(tx, before, Trigger.FAIL, actor="test")
+    assert await world.payment() == before
+    assert await world.events() == events
+    async with world.store.begin() as tx:
+        assert [attempt.state for attempt in await tx.payments.attempts(REFERENCE)] == [AttemptState.HANDED_OFF]

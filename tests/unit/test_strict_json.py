@@ -1,0 +1,181 @@
+"""Strict decoding (reliability.md 0.1 to 0.3, F1, F2, F4): each hostile form is a VALIDATION_ERROR naming the field."""
+
+import json
+from typing import Annotated
+
+import pytest
+from msgspec import Meta, Struct
+
+from payagg.application.views import InitiatePayment
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.strict_json import DEPTH_MAX, decode
+
+
+class Item(Struct, rename="camel", forbid_unknown_fields=True):
+    gateway_id: str
+    display_order: Annotated[int, Meta(ge=0)]
+
+
+class Reorder(Struct, rename="camel", forbid_unknown_fields=True):
+    order: Annotated[list[Item], Meta(min_length=1, max_length=2)]
+
+
+class Credentials(Struct):
+    credentials: Annotated[dict[str, Annotated[str, Meta(max_length=5)]], Meta(min_length=1, max_length=3)]
+
+
+def refusal(body: bytes, kind: type = InitiatePayment) -> Refusal:
+    with pytest.raises(Refusal) as refused:
+        decode(body, kind)
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    return refused.value
+
+
+AMOUNTS = {
+    "text": b'"100"',
+    "exponent": b"1e2",
+    "capital exponent": b"1E2",
+    "fraction": b"100.0",
+    "past 2^53 as fraction": b"9007199254740993.0",
+    "true": b"true",
+    "null": b"null",
+    "below": b"99",
+    "zero": b"0",
+    "minus zero": b"-0",
+    "negative": b"-100",
+    "2^53": b"9007199254740992",
+    "2^63-1": b"9223372036854775807",
+    "2^63": b"9223372036854775808",
+    "2^64": b"18446744073709551616",
+    "300 digits": b"9" * 300,
+    "list": b"[100]",
+    "object": b'{"$gt":1}',
+}
+
+
+@pytest.mark.parametrize("form", AMOUNTS)
+def test_an_amount_is_a_true_integer_in_bounds(form: str) -> None:
+    assert refusal(b'{"amount":' + AMOUNTS[form] + b"}").field == "amount"
+
+
+@pytest.mark.parametrize("amount", [100, 2**53 - 1])
+def test_the_bounds_themselves_pass(amount: int) -> None:
+    assert decode(json.dumps({"amount": amount}).encode(), InitiatePayment).amount == amount
+
+
+NOT_JSON = {
+    "empty": b"",
+    "blank": b"  ",
+    "cut": b'{"amount":',
+    "5,000 digits": b'{"amount":' + b"9" * 5000 + b"}",
+    "leading zero": b'{"amount":0100}',
+    "plus": b'{"amount":+100}',
+    "hex": b'{"amount":0x64}',
+    "NaN": b'{"amount":NaN}',
+    "Infinity": b'{"amount":-Infinity}',
+    "comment": b'{"amount":100/**/}',
+    "trailing comma": b'{"amount":100,}',
+    "two values": b'{"amount":100}{"amount":100}',
+    "byte order mark": b'\xef\xbb\xbf{"amount":100}',
+    "utf-16": '{"amount":100}'.encode("utf-16"),
+    "invalid utf-8": b'{"amount":100,"customerName":"\xff"}',
+    "overlong utf-8": b'{"amount":100,"customerName":"\xc0\x80"}',
+    "surrogate bytes": b'{"amount":100,"customerName":"\xed\xa0\x80"}',
+    "raw NUL": b'{"amount":100,"customerName":"a\x00"}',
+    "raw line break in text": b'{"amount":100,"customerName":"a\nb"}',
+    "100,000 deep": b'{"amount":100,"metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "100,000 open": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("form", NOT_JSON)
+def test_what_is_not_json_is_refused(form: str) -> None:
+    assert refusal(NOT_JSON[form]).message == "The body is not valid JSON."
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"true"])
+def test_a_body_is_an_object(body: bytes) -> None:
+    assert refusal(body).message == "Must be an object."
+
+
+def deep(levels: int) -> bytes:
+    return b'{"amount":100,"metadata":{"a":' + b"[" * levels + b"]" * levels + b"}}"
+
+
+NAMED = {
+    "duplicate": (b'{"amount":100,"amount":200}', "amount"),
+    "duplicate through an escape": (b'{"amount":100,"\\u0061mount":200}', "amount"),
+    "duplicate inside": (b'{"amount":100,"metadata":{"a":{"b":1,"b":2}}}', "metadata.a.b"),
+    "NUL": (b'{"amount":100,"customerName":"a\\u0000b"}', "customerName"),
+    "NUL in metadata": (b'{"amount":100,"metadata":{"a":["x","\\u0000"]}}', "metadata.a[1]"),
+    "NUL in a key": (b'{"amount":100,"metadata":{"\\u0000":1}}', "metadata"),
+    "high surrogate": (b'{"amount":100,"customerName":"\\ud800"}', "customerName"),
+    "low surrogate": (b'{"amount":100,"customerName":"\\udc00x"}', "customerName"),
+    "infinite by exponent": (b'{"amount":100,"metadata":{"a":1e400}}', "metadata.a"),
+    "infinite by digits": (b'{"amount":100,"metadata":{"a":' + b"9" * 400 + b".0}}", "metadata.a"),
+    "wrong type": (b'{"amount":100,"customerName":7}', "customerName"),
+    "too long": (json.dumps({"amount": 100, "customerName": "x" * 201}).encode(), "customerName"),
+    "wrong currency": (b'{"amount":100,"currency":"USD"}', "currency"),
+    "lower-case currency": (b'{"amount":100,"currency":"ngn"}', "currency"),
+    "empty idempotency key": (b'{"amount":100,"idempotencyKey":""}', "idempotencyKey"),
+    "metadata no object": (b'{"amount":100,"metadata":[]}', "metadata"),
+    "missing": (b"{}", "amount"),
+}
+
+
+@pytest.mark.parametrize("form", NAMED)
+def test_a_refusal_names_the_field(form: str) -> None:
+    body, field = NAMED[form]
+    assert refusal(body).field == field
+
+
+def test_nesting_counts_to_the_cap() -> None:
+    decode(deep(DEPTH_MAX - 2), InitiatePayment)
+    refused = refusal(deep(DEPTH_MAX - 1))
+    assert refused.message == f"At most {DEPTH_MAX} levels deep."
+    assert (refused.field or "").startswith("metadata.a[0]")
+
+
+def test_items_of_arrays_are_named_by_their_place() -> None:
+    assert refusal(b'{"order":[{"gatewayId":"a","displayOrder":0},{"displayOrder":1}]}', Reorder).field == (
+        "order[1].gatewayId"
+    )
+    assert refusal(b'{"order":[{"gatewayId":"a","displayOrder":-1}]}', Reorder).field == "order[0].displayOrder"
+    assert refusal(b'{"order":[{"gatewayId":"a","displayOrder":1,"x":1}]}', Reorder).field == "order[0].x"
+    assert refusal(b'{"order":[]}', Reorder).field == "order"
+    assert refusal(b'{"order":[],"extra":1}', Reorder).field in ("order", "extra")
+
+
+def test_entries_of_dictionaries_are_named_by_their_key() -> None:
+    assert refusal(b'{"credentials":{"a":"x","b":"toolong","c":"x"}}', Credentials).field == "credentials.b"
+    assert refusal(b'{"credentials":{"a":7}}', Credentials).field == "credentials.a"
+    assert refusal(b'{"credentials":{}}', Credentials).field == "credentials"
+    assert refusal(b'{"credentials":{"a":"","b":"","c":"","d":""}}', Credentials).field == "credentials"
+
+
+def test_words_do_not_repeat_the_input() -> None:
+    canary = "canary-8d1f"
+    for body in (
+        json.dumps({"amount": canary}),
+        json.dumps({"amount": 100, "currency": canary}),
+        json.dumps({"amount": 100, "metadata": canary}),
+        f'{{"amount":100,{canary}}}',
+    ):
+        assert canary not in refusal(body.encode()).message
+
+
+def test_an_odd_field_name_is_told_in_printable_characters() -> None:
+    body = '{"order":[{"gatewayId":"a","displayOrder":1}],"\u202ea\u00e9":1}'.encode()
+    assert refusal(body, Reorder).field == "?a?"
+    long = json.dumps({"order": [{"gatewayId": "a", "displayOrder": 1}], "x" * 5000: 1}).encode()
+    assert len(refusal(long, Reorder).field or "") == 100
+
+
+def test_lengths_count_code_points() -> None:
+    name = "\U0001f600" * 200
+    assert decode(json.dumps({"amount": 100, "customerName": name}).encode(), InitiatePayment).customer_name == name
+
+
+def test_null_means_absent_and_extras_are_ignored() -> None:
+    command = decode(b'{"amount":100,"customerEmail":null,"status":"SUCCESS","environment":"LIVE"}', InitiatePayment)
+    assert command == InitiatePayment(amount=100)

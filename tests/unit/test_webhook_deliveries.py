@@ -1,0 +1,285 @@
+"""The sending loop over the in-memory outbox: the whole schedule by a clock that tests move."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.security import AesVault
+from payagg.application.deliveries import Dispatcher
+from payagg.application.ports import Claimed, Finished, Sent, Unavailable
+from payagg.application.settlement import Settlement
+from payagg.application.webhook_views import ChangeWebhook, CreateWebhook
+from payagg.application.webhooks import Webhooks
+from payagg.domain.payment import Trigger
+from payagg.domain.values import Environment
+from payagg.domain.webhook import SCHEDULE, Delivery, DeliveryStatus
+from payagg.testing.clocks import ManualClock, SeededEntropy
+from tests.builders import a_business, a_payment
+from tests.integration.receivers import until
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Postman:
+    """A sender that remembers and answers as told; every try takes no time."""
+
+    answer: Callable[[int], Sent] = lambda _: Sent(200, None, 5)
+    sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        self.sent.append((url, dict(headers), body))
+        return self.answer(len(self.sent))
+
+
+def failing(status: int | None = 500, **more: timedelta) -> Callable[[int], Sent]:
+    return lambda _: Sent(status, "it failed", 5, **more)
+
+
+@dataclass
+class World:
+    """One business with one endpoint, and payments that settle on demand."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    entropy: SeededEntropy = field(default_factory=SeededEntropy)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    postman: Postman = field(default_factory=Postman)
+
+    def __post_init__(self) -> None:
+        vault = AesVault((("k", b"k" * 32),))
+        self.webhooks = Webhooks(self.store, self.clock, self.entropy, vault, self.postman)
+        self.dispatcher = Dispatcher(self.store, self.clock, self.entropy, vault, self.postman)
+        self.settlement = Settlement(self.store, self.clock, self.entropy)
+        self.endpoint_id = ""
+
+    async def open(self, environment: Environment = Environment.LIVE) -> "World":
+        async with self.store.begin() as tx:
+            await tx.businesses.add(a_business())
+        made = await self.webhooks.create(
+            "biz_1", CreateWebhook(url="https://shop.example/hooks", environment=environment)
+        )
+        self.endpoint_id = made.id
+        return self
+
+    async def settle(self, environment: Environment = Environment.LIVE, **fields: Any) -> str:
+        """The reference of a payment that succeeded now."""
+        reference = self.entropy.reference(self.clock.now())
+        payment = a_payment(reference=reference, environment=environment, now=self.clock.now(), **fields)
+        await self.store.add_payment(payment)
+        async with self.store.begin() as tx:
+            await self.settlement.move(tx, payment, Trigger.SUCCEED, actor="test")
+        return reference
+
+    def deliveries(self) -> list[Delivery]:
+        return sorted(self.store.state.deliveries.values(), key=lambda delivery: delivery.id)
+
+    @property
+    def only(self) -> Delivery:
+        [delivery] = self.deliveries()
+        return delivery
+
+    async def run_to_the_end(self) -> list[timedelta]:
+        """The times of the tries since the first, the clock set to each when it falls due."""
+        start = self.clock.now()
+        tries = []
+        while self.only.status is DeliveryStatus.PENDING:
+            due = self.only.next_attempt_at
+            assert due is not None
+            if due > self.clock.now():
+                self.clock.set(due - timedelta(milliseconds=1))
+                assert await self.dispatcher.run_once() == 0
+                self.clock.set(due)
+            tries.append(self.clock.now() - start)
+            assert await self.dispatcher.run_once() == 1
+        return tries
+
+
+@pytest.mark.parametrize(("environment", "count"), [(Environment.LIVE, 10), (Environment.SANDBOX, 4)])
+async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
+    environment: Environment, count: int
+) -> None:
+    world = await World(postman=Postman(failing())).open(environment)
+    await world.settle(environment)
+    tries = await world.run_to_the_end()
+    assert len(tries) == count
+    planned = [sum(SCHEDULE[environment][: number + 1], timedelta(0)) for number in range(count)]
+    for real, plan in zip(tries, planned, strict=True):
+        assert plan * 0.8 <= real <= plan * 1.2
+    assert world.only.status is DeliveryStatus.FAILED
+    assert world.only.attempts == count
+    assert len({headers["webhook-id"] for _, headers, _ in world.postman.sent}) == 1
+    assert len({body for _, _, body in world.postman.sent}) == 1
+    if environment is Environment.LIVE:
+        assert len({headers["webhook-timestamp"] for _, headers, _ in world.postman.sent}) == count
+        assert timedelta(hours=60) < tries[-1] < timedelta(hours=91)
+
+
+async def test_a_receiver_that_comes_back_gets_the_event_at_its_next_try() -> None:
+    world = await World(postman=Postman(lambda number: Sent(200 if number > 3 else 503, None, 5))).open()
+    await world.settle()
+    assert len(await world.run_to_the_end()) == 4
+    assert (world.only.status, world.only.last_status_code) == (DeliveryStatus.DELIVERED, 200)
+    [endpoint] = await world.webhooks.listed("biz_1")
+    assert (endpoint.delivery_summary.successful, endpoint.delivery_summary.failed) == (1, 0)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(1, 5), (7, 7), (3600, 10)])
+async def test_retry_after_is_heeded_between_once_and_twice_the_planned_delay(asked: int, expected: int) -> None:
+    world = await World(postman=Postman(failing(429, retry_after=timedelta(seconds=asked)))).open()
+    await world.settle()
+    await world.dispatcher.run_once()
+    assert world.only.next_attempt_at == world.clock.now() + timedelta(seconds=expected)
+
+
+async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_activated() -> None:
+    world = await World(postman=Postman(failing(410))).open()
+    await world.settle()
+    await world.dispatcher.run_once()
+    assert world.only.status is DeliveryStatus.FAILED
+    assert not (await world.webhooks.listed("biz_1"))[0].is_active
+    await world.settle()
+    assert len(world.deliveries()) == 1
+
+    world.postman.answer = lambda _: Sent(200, None, 5)
+    await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True))
+    await world.settle()
+    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.deliveries()[0].id)
+    await world.dispatcher.run_once()
+    assert [delivery.status for delivery in world.deliveries()] == [DeliveryStatus.DELIVERED] * 2
+    [endpoint] = await world.webhooks.listed("biz_1")
+    assert (endpoint.is_active, endpoint.delivery_summary.failed) == (True, 0)
+
+
+async def test_five_days_of_nothing_but_failures_switch_an_endpoint_off() -> None:
+    world = await World(postman=Postman(failing())).open()
+    for _ in range(6):
+        await world.settle()
+        await world.dispatcher.run_once()
+        assert (await world.webhooks.listed("biz_1"))[0].is_active
+        world.clock.move(timedelta(hours=23))
+    world.clock.move(timedelta(hours=5))
+    await world.dispatcher.run_once()
+    assert not (await world.webhooks.listed("biz_1"))[0].is_active
+
+
+async def test_a_redelivery_of_a_failed_delivery_is_one_try() -> None:
+    world = await World(postman=Postman(failing())).open(Environment.SANDBOX)
+    await world.settle(Environment.SANDBOX)
+    await world.run_to_the_end()
+    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.only.id)
+    assert world.only.status is DeliveryStatus.PENDING
+    await world.dispatcher.run_once()
+    assert (world.only.status, world.only.attempts) == (DeliveryStatus.FAILED, 5)
+
+
+async def test_the_address_of_one_payment_hears_the_same_event_signed_by_the_endpoints_secret() -> None:
+    world = await World().open()
+    await world.settle(webhook_url="https://own.example/payment")
+    await world.dispatcher.run_once()
+    sent = {url: (headers, body) for url, headers, body in world.postman.sent}
+    assert set(sent) == {"https://shop.example/hooks", "https://own.example/payment"}
+    assert sent["https://shop.example/hooks"] == sent["https://own.example/payment"]
+
+
+async def test_the_address_of_one_payment_is_silent_where_no_endpoint_can_sign() -> None:
+    world = await World().open(Environment.SANDBOX)
+    await world.settle(Environment.LIVE, webhook_url="https://own.example/payment")
+    assert world.deliveries() == []
+
+
+async def test_a_delivery_whose_workers_always_die_is_given_up() -> None:
+    world = await World().open(Environment.SANDBOX)
+    await world.settle(Environment.SANDBOX)
+    for _ in range(4):
+        await world.store.queue.claim(world.clock.now(), 10, 5, timedelta(seconds=30))
+        world.clock.move(timedelta(seconds=30))
+    await world.dispatcher.run_once()
+    assert world.only.status is DeliveryStatus.FAILED
+    assert world.postman.sent == []
+
+
+async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
+    world = await World().open()
+    gate = asyncio.Event()
+    original = world.postman.send
+
+    class Slow:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+            sent = await original(url, headers, body)
+            await gate.wait()
+            return sent
+
+    world.dispatcher.sender = Slow()
+    await world.settle()
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: len(world.postman.sent) == 1)
+    stop.set()
+    await asyncio.sleep(0)
+    gate.set()
+    await running
+    assert world.only.status is DeliveryStatus.DELIVERED
+
+
+async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> None:
+    world = await World().open()
+    queue = world.store.queue
+
+    class Flaky:
+        """The queue of a database that is away for the first record."""
+
+        failures = 1
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(queue, name)
+
+        async def finish(self, results: list[Finished]) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise Unavailable("away")
+            await queue.finish(results)
+
+        async def claim(self, *args: object) -> list[Claimed]:
+            return await queue.claim(*args)  # type: ignore[arg-type]
+
+    world.store.queue = Flaky()  # type: ignore[assignment]
+    await world.settle()
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: world.only.status is DeliveryStatus.DELIVERED)
+    stop.set()
+    await running
+    assert len(world.postman.sent) == 1
+
+
+async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_comes_back() -> None:
+    world = await World().open()
+    world.dispatcher.lease = timedelta(seconds=1)
+    queue = world.store.queue
+
+    class Refusing:
+        failures = 1
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(queue, name)
+
+        async def finish(self, results: list[Finished]) -> None:
+            if self.failures:
+                self.failures -= 1
+                world.clock.move(timedelta(seconds=2))
+                raise RuntimeError("a rule was broken")
+            await queue.finish(results)
+
+    world.store.queue = Refusing()  # type: ignore[assignment]
+    await world.settle()
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: world.only.status is DeliveryStatus.DELIVERED)
+    stop.set()
+    await running
+    assert (len(world.postman.sent), world.only.attempts) == (2, 2)
