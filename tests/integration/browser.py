@@ -1,0 +1,89 @@
+"""Chromium for tests: a page that fails its test on any script error, dialog or breach of the content policy."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+
+CHROMIUM = Path(shutil.which("chromium") or "/usr/bin/chromium")
+AXE = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
+SWITCHES = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+)
+PHONE = {"width": 390, "height": 844}
+SMALL_PHONE = {"width": 320, "height": 640}
+PATIENCE = 20_000  # ms; a busy machine must not fail a test
+REPORT_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation",
+  (event) => reportViolation(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
+"""
+
+
+def require(path: Path, what: str) -> None:
+    """Skips with one plain line where `path` is missing; in CI that is a failure."""
+    if path.exists():
+        return
+    message = f"{what} is not installed here, so this browser test was not run."
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    require(CHROMIUM, "Chromium")
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, **context_options: Any) -> Iterator[Page]:
+    """A phone's page; leaving asserts that nothing untoward happened on it."""
+    context = browser.new_context(**{"viewport": PHONE, **context_options})
+    troubles: list[str] = []
+    context.expose_function("reportViolation", lambda words: troubles.append(words))  # noqa: PLW0108
+    context.add_init_script(REPORT_VIOLATIONS)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+
+    def said(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            troubles.append(message.text)
+
+    def asked(dialog: Dialog) -> None:
+        troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("pageerror", lambda error: troubles.append(f"script error: {error}"))
+    page.on("dialog", asked)
+    page.on("console", said)
+    yield page
+    context.close()
+    assert troubles == []
+
+
+def judge_with_axe(page: Page) -> None:
+    """Asserts that axe-core finds nothing wrong with what is on the page now."""
+    require(AXE, "axe-core")
+    page.evaluate(AXE.read_text("utf-8"))
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [f"{found['id']}: {[node['html'] for node in found['nodes']]}" for found in result["violations"]] == []
+
+
+def has_no_sideways_scroll(page: Page) -> bool:
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    return bool(page.evaluate("document.scrollingElement.scrollWidth") <= width)

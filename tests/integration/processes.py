@@ -1,0 +1,78 @@
+"""`payagg` as an operator runs it: commands, and processes that serve."""
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+SECRET = "an HS256 key for tests, longer than 32 bytes"
+SECRETS = {
+    "PAYAGG_JWT_KEY": SECRET,
+    "PAYAGG_JWT_ALGORITHM": "HS256",
+    "PAYAGG_ENCRYPTION_KEYS": "k1:" + base64.b64encode(b"k" * 32).decode(),
+}
+PATIENCE = 60
+
+
+def environment(**settings: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), **settings}
+
+
+def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "payagg", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment(**settings),
+    )
+
+
+@contextmanager
+def serving(database_url: str, *arguments: str, **settings: str) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
+    """`payagg serve`, ready; leaving stops it and expects a clean end."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", "serve", "--port", str(port), *arguments],
+        stderr=subprocess.DEVNULL,
+        env=environment(PAYAGG_DATABASE_URL=database_url, **SECRETS, **settings),
+    )
+    try:
+        wait_until(lambda: is_ready(port))
+        yield process, f"http://127.0.0.1:{port}"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    for _ in range(PATIENCE * 10):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never came to hold")
+
+
+def children(pid: int) -> set[int]:
+    return {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
