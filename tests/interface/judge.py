@@ -1,0 +1,86 @@
+"""What the recorded answers of a session must show."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.openapi import document
+from payagg.entrypoints.http.openapi_routes import routes_of
+from tests.interface.crawler import leaks
+from tests.interface.recorder import Answer, answers
+from tests.interface.table import ERROR_CODES, ROUTES
+
+# The router answers these by itself, on every path.
+UNDESCRIBED = {404, 405}
+
+
+def judged(folder: Path, *, whole: bool) -> list[str]:
+    """Every finding, one line each; what was never provoked counts only when the `whole` tree ran."""
+    kept = list(answers(folder))
+    found = sorted({leak for answer in kept for leak in leaks(answer)})
+    found += sorted(set(misfits(kept)))
+    return found + (list(gaps(kept)) if whole else [])
+
+
+def gaps(kept: Iterable[Answer]) -> Iterator[str]:
+    """Codes that no test met, successes that no operation came to, and tests that do not do what the table says."""
+    met, reached, successes = set(), set(), set()
+    for answer in kept:
+        successes.add((answer.operation, answer.status))
+        reached.add((answer.operation, answer.test))
+        data = answer.json()
+        if isinstance(data, dict) and data.get("success") is False:
+            met.add((data["error"]["code"], answer.test))
+    codes = {code for code, _ in met}
+    yield from (f"no HTTP test provokes {code.name}" for code in ErrorCode if code.name not in codes)
+    for route in routes_of(api_routes()):
+        for status in filter(None, (route.operation.status, route.operation.replay_status)):
+            operation = f"{route.method.upper()} {route.path}"
+            if (operation, status) not in successes:
+                yield f"no HTTP test is answered {status} by {operation}"
+    for rows, done in ((ROUTES, reached), (ERROR_CODES, met)):
+        yield from (
+            f"{test} does not meet {row.says}" for row in rows for test in row.tests if (row.says, test) not in done
+        )
+
+
+def misfits(kept: Iterable[Answer]) -> Iterator[str]:
+    """Answers that the description does not describe. One of each shape is looked at: there are tens of thousands."""
+    whole = document(api_routes(), DEFAULTS)
+    described = {f"{m.upper()} {path}": op for path, ops in whole["paths"].items() for m, op in ops.items()}
+    seen = set()
+    for answer in kept:
+        operation = described.get(answer.operation)
+        if operation is None:
+            continue
+        where = f"{answer.operation} {answer.status}"
+        response = operation["responses"].get(str(answer.status))
+        if response is None:
+            if answer.status not in UNDESCRIBED:
+                yield f"{where}: an undescribed status"
+            continue
+        if answer.media_type not in response["content"]:
+            yield f"{where}: an undescribed media type {answer.media_type}"
+            continue
+        data = answer.json()
+        shape = (where, json.dumps(_shape(data)))
+        if data is None or shape in seen:
+            continue
+        seen.add(shape)
+        schema = {**response["content"][answer.media_type]["schema"], "components": whole["components"]}
+        for error in jsonschema.Draft202012Validator(schema).iter_errors(data):
+            yield f"{where}: {error.json_path}: {error.message[:200]}"
+
+
+def _shape(node: Any) -> Any:
+    """Names and types, and the words that are spelt like constants."""
+    if isinstance(node, dict):
+        return {name: _shape(inner) for name, inner in node.items()}
+    if isinstance(node, list):
+        return [_shape(inner) for inner in node[:1]]
+    return node if isinstance(node, str) and node.isupper() and len(node) < 40 else type(node).__name__

@@ -1,0 +1,255 @@
+"""The rules of the interface, and of the decisions where it is silent, each with the tests that prove it."""
+
+from tests.interface.table import (
+    ADMIN,
+    CODES,
+    DESCRIPTION,
+    EDGES,
+    HOOKS,
+    HOSTILE,
+    INBOUND,
+    KEYS,
+    LOGO,
+    MATRIX,
+    MERCHANT,
+    PAY,
+    PUBLIC,
+    RACES,
+    TESTS,
+    VERIFY,
+    row,
+)
+
+GATEWAYS = "u/test_gateways.py::test_"
+SETTINGS = "u/test_checkout_settings.py::test_"
+GATEWAY = "u/test_domain_gateway.py::test_"
+PAYMENT = "u/test_domain_payment.py::test_"
+KEY = "u/test_domain_api_key.py::test_"
+WEBHOOK = "u/test_domain_webhook.py::test_"
+DELIVERIES = "u/test_webhook_deliveries.py::test_"
+SETTLEMENT = "u/test_settlement.py::test_"
+MACHINES = "u/test_domain_machines.py::test_"
+JSON = "u/test_strict_json.py::test_"
+QUEUE = "i/test_webhook_queue.py::test_"
+SCHEMA = "i/test_store_schema.py::test_"
+REFUSALS = "i/test_process_refusals.py::test_"
+RECONCILE = "i/test_process_reconcile.py::test_"
+
+RULES = (
+    # Envelopes, access, precedence
+    row("every answer is an envelope", EDGES + "unknown_paths_and_wrong_methods_answer_in_the_envelope", HOSTILE),
+    row("answers are what the description says", DESCRIPTION + "answers_fit_the_description"),
+    row("every route asks for its own realm", MATRIX),
+    row("support administrators only read", ADMIN + "support_reads_and_changes_nothing"),
+    row("forged tokens are unauthorized", "u/test_security_tokens.py::test_a_forged_token_is_unauthorized"),
+    row("business routes want a verified manager", MERCHANT + "only_a_verified_manager_of_the_business_comes_in"),
+    row("public keys are never accepted", EDGES + "an_odd_key_is_invalid_and_an_odd_token_unauthorized"),
+    row("a credential stands in the header alone", EDGES + "a_credential_in_the_query_is_none"),
+    row("strict JSON", JSON + "what_is_not_json_is_refused", JSON + "an_amount_is_a_true_integer_in_bounds"),
+    row("null for an optional field is absent", JSON + "null_means_absent_and_extras_are_ignored"),
+    row("`field` names nested input", JSON + "items_of_arrays_are_named_by_their_place"),
+    row("another content type is refused", EDGES + "a_json_body_under_another_content_type_is_refused"),
+    row(
+        "X-Forwarded-For counts from trusted proxies only",
+        EDGES + "behind_a_trusted_proxy_the_rightmost_untrusted_address_counts",
+    ),
+    row("the Host header is never believed", EDGES + "no_origin_is_reflected_and_no_host_is_believed"),
+    row(
+        "a database that is down is 503 with Retry-After",
+        EDGES + "with_the_database_down_every_answer_is_503_with_retry_after",
+    ),
+    # Gateways
+    row("a new gateway is DISABLED", GATEWAYS + "a_new_gateway_is_disabled_and_listed"),
+    row("reserved slugs", GATEWAYS + "a_slug_in_use_or_reserved_is_refused"),
+    row(
+        "a deleted gateway frees its slug",
+        GATEWAYS + "a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not",
+        SCHEMA + "a_slug_is_free_again_once_its_gateway_is_deleted",
+    ),
+    row("only the order of the built-in may change", GATEWAYS + "only_the_display_order_of_the_built_in_may_change"),
+    row("the built-in is never disabled or deleted", GATEWAY + "the_built_in_is_never_disabled_or_deleted"),
+    row(
+        "enabling ends a drain, opt-outs stay",
+        GATEWAYS + "enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs",
+    ),
+    row("routing follows every switch at once", MERCHANT + "routing_follows_every_switch_at_once"),
+    row("only disabled gateways are deleted", GATEWAY + "a_gateway_is_deleted_only_when_disabled"),
+    row("businessCount", GATEWAYS + "business_count_is_active_businesses_minus_their_opt_outs"),
+    row("merchants: active businesses, literal search", GATEWAYS + "a_search_is_literal_and_ignores_case"),
+    row(
+        "credentials are replaced in full, encrypted, never shown",
+        "u/test_gateway_credentials.py::test_credentials_replace_the_previous_ones_in_full",
+        "i/test_gateways.py::test_a_dump_of_the_database_shows_no_credential",
+        ADMIN + "credentials_are_taken_and_never_given_back",
+    ),
+    row(
+        "credentials are bound to their gateway",
+        ADMIN + "swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways",
+    ),
+    row(
+        "encryption keys rotate",
+        "u/test_gateway_credentials.py::test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key",
+    ),
+    row("a replaced logo is removed", "u/test_gateway_logos.py::test_a_replacement_removes_the_previous_file"),
+    row("an absent logo is a 404", LOGO + "a_logo_that_is_absent_is_not_found"),
+    # Checkout settings
+    row(
+        "never configured means enabled, built-in first",
+        SETTINGS + "a_business_that_never_chose_sees_every_active_gateway_enabled_and_the_built_in_first",
+    ),
+    row(
+        "the built-in is neither disabled nor reordered",
+        SETTINGS + "the_built_in_can_be_renamed_and_made_default_but_neither_disabled_nor_reordered",
+    ),
+    row(
+        "disabling clears the default flag",
+        SETTINGS + "disabling_clears_the_default_flag_and_enabling_does_not_bring_it_back",
+    ),
+    row("a reorder ignores the built-in", SETTINGS + "a_reorder_moves_the_named_gateways_and_ignores_the_built_in"),
+    row("a reorder names active gateways only", MERCHANT + "a_reorder_is_refused_on_order_or_done_whole"),
+    row(
+        "one default per business",
+        MERCHANT + "sixty_four_new_defaults_at_once_leave_one",
+        SCHEMA + "a_business_has_one_default_gateway_and_it_is_enabled",
+    ),
+    row("not active: reads and no changes", MERCHANT + "a_business_that_is_not_active_reads_and_changes_nothing"),
+    # API keys
+    row(
+        "a secret is shown once and kept as a hash",
+        KEYS + "a_generated_key_works_and_its_secret_is_shown_once",
+        KEY + "the_secret_itself_is_nowhere_in_what_is_kept",
+    ),
+    row(
+        "revocation holds at once everywhere",
+        KEYS + "no_request_that_starts_after_the_revocation_succeeds_on_any_process",
+    ),
+    row(
+        "live needs KYC, everything an active business",
+        KEY + "live_needs_an_approved_kyc_and_everything_an_active_business",
+    ),
+    row("a restricted business can still revoke", KEYS + "a_restricted_business_can_revoke_and_nothing_else"),
+    row("KYC moves by its machine", MACHINES + "an_operator_moves_kyc_only_along_the_machine"),
+    # Payments
+    row("every state and trigger", MACHINES + "each_pair_leads_where_the_table_says_or_is_refused_with_its_code"),
+    row("final is final", SCHEMA + "a_final_payment_never_changes"),
+    row("refusals of initiate in order", PAY + "refusals_of_initiate_in_order_of_precedence"),
+    row("refusals of read and simulate in order", PAY + "refusals_of_read_and_simulate_in_order_of_precedence"),
+    row("refusals of process in order", PUBLIC + "refusals_of_process_in_order_of_precedence"),
+    row(
+        "64 equal requests make one payment",
+        PAY + "equal_requests_at_once_make_one_payment",
+        "i/test_races.py::test_one_idempotency_key_makes_one_payment",
+    ),
+    row(
+        "another body with the same key is answered and marked",
+        PAY + "another_body_with_the_same_key_is_answered_and_marked",
+    ),
+    row("the Idempotency-Key header equals the field", PAY + "the_header_is_the_equal_of_the_field"),
+    row("a completed payment holds its key", PAY + "a_completed_payment_holds_its_key"),
+    row("keys are scoped by business and environment", PAY + "a_key_is_scoped_by_business_and_environment"),
+    row("environments and businesses never meet", PAY + "environments_and_businesses_do_not_see_each_other"),
+    row("another's reference is unknown", PAY + "anothers_reference_answers_exactly_like_an_unknown_one"),
+    row(
+        "expiry is seen at its instant",
+        PAYMENT + "from_its_instant_expiry_is_seen_as_failed_and_dated_to_that_instant_however_late_the_reader",
+    ),
+    row(
+        "the sweep makes expiry durable and tells",
+        SETTLEMENT + "the_sweep_fails_what_lapsed_once_and_leaves_pending_payments_alone",
+    ),
+    row(
+        "a late report is kept and moves nothing",
+        SETTLEMENT + "a_different_final_report_is_kept_once_and_moves_nothing",
+    ),
+    row("test payments are sandbox payments", TESTS + "fields_that_a_caller_may_not_choose_are_ignored"),
+    # Hosted checkout
+    row("a payer changes nothing of the payment", PUBLIC + "a_payer_cannot_change_what_the_merchant_fixed"),
+    row("card numbers are never kept or echoed", PUBLIC + "no_card_number_is_repeated_or_kept"),
+    row("each test card has its result", "i/test_browser_checkout.py::test_each_test_card_leads_to_its_result"),
+    row(
+        "a repeat returns the hand-off, no second charge",
+        CODES + "process_hands_over_once_and_verify_settles",
+        RACES + "64_callers_on_two_servers_share_one_charge_and_one_hand_off",
+    ),
+    row("provider_b gets launch parameters", CODES + "launch_parameters_of_provider_b_are_encoded_in_the_checkout_url"),
+    row(
+        "an unavailable provider stays listed with its reason",
+        CODES + "process_without_credentials_names_the_environment_as_not_configured",
+        REFUSALS + "after_five_faults_every_server_shows_the_provider_unhealthy_and_leaves_it_alone",
+    ),
+    row("the simulator never serves LIVE", GATEWAY + "the_simulator_serves_sandbox_alone"),
+    row(
+        "LIVE lists no simulator",
+        "i/test_browser_checkout.py::test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator",
+    ),
+    row("verify asks once for all", VERIFY + "64_verifies_at_once_share_one_provider_call_and_one_event"),
+    row("verify: a provider out of reach changes nothing", VERIFY + "an_unreachable_provider_leaves_the_stored_status"),
+    row("verify: a difference moves nothing", VERIFY + "a_difference_is_a_502_that_moves_nothing_and_is_kept"),
+    row(
+        "an open payment is asked about on schedule",
+        RECONCILE + "an_open_payment_is_asked_about_on_the_whole_schedule_and_then_expires_on_evidence",
+    ),
+    # Inbound events
+    row("forged signatures leave nothing", INBOUND + "every_forged_signature_is_refused_alike_and_leaves_nothing"),
+    row("events never cross environments", INBOUND + "an_event_never_crosses_environments_or_providers"),
+    row("duplicates are idempotent", INBOUND + "100_equal_events_at_once_are_one_transition_and_one_event"),
+    row("malformed payloads", INBOUND + "a_signed_malformed_body_is_kept_and_only_provider_a_refuses_it"),
+    row("failed handling is acknowledged", INBOUND + "an_event_whose_handling_fails_is_acknowledged_and_handled_later"),
+    row(
+        "a differing event moves nothing",
+        INBOUND + "a_signed_event_that_differs_is_acknowledged_kept_and_moves_nothing",
+    ),
+    row("a disabled gateway still hears", INBOUND + "a_disabled_gateway_still_hears_about_its_own_payments"),
+    # Merchant webhooks
+    row(
+        "events reach the endpoints of their environment that asked",
+        HOOKS + "events_reach_the_endpoints_of_their_environment_that_asked_for_them",
+        WEBHOOK + "an_endpoint_receives_only_what_it_subscribed_to",
+    ),
+    row("HTTPS for LIVE endpoints", WEBHOOK + "only_live_endpoints_must_be_https"),
+    row("unknown event names are refused", HOOKS + "a_bad_endpoint_is_refused_naming_the_field"),
+    row(
+        "every change of status is one event",
+        HOOKS + "every_change_of_a_payment_is_one_event_in_a_sequence_without_gaps",
+    ),
+    row(
+        "Standard Webhooks libraries verify us",
+        "u/test_webhook_signatures.py::test_python_verifies_with_the_current_and_the_previous_secret",
+        "u/test_webhook_signatures.py::test_node_verifies_ours_and_refuses_the_rest",
+    ),
+    row(
+        "X-Service-Signature is the standard one",
+        "u/test_webhook_signatures.py::test_the_service_signature_is_the_standard_one",
+    ),
+    row("the old secret signs for a day", HOOKS + "after_rotation_the_old_secret_verifies_for_a_day"),
+    row("not active: webhooks are read only", HOOKS + "a_business_that_is_not_active_reads_and_changes_nothing"),
+    row("the schedule of tries", DELIVERIES + "a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id"),
+    row(
+        "Retry-After is heeded within bounds",
+        DELIVERIES + "retry_after_is_heeded_between_once_and_twice_the_planned_delay",
+    ),
+    row(
+        "410 switches an endpoint off",
+        DELIVERIES + "gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_activated",
+    ),
+    row(
+        "120 hours of failures switch it off",
+        QUEUE + "a_hundred_and_twenty_hours_of_nothing_but_failures_switch_an_endpoint_off",
+    ),
+    row("five in flight per endpoint", QUEUE + "at_most_five_of_a_lane_are_in_flight_and_a_finished_one_makes_room"),
+    row(
+        "private addresses are never dialled", "i/test_webhook_sender.py::test_an_address_that_is_not_public_is_refused"
+    ),
+    row("redirects are not followed", "i/test_webhook_sender.py::test_a_redirect_is_a_failure_and_is_not_followed"),
+    row(
+        "a payment's own webhookUrl",
+        DELIVERIES + "the_address_of_one_payment_hears_the_same_event_signed_by_the_endpoints_secret",
+    ),
+    row(
+        "without a secret it is silent", DELIVERIES + "the_address_of_one_payment_is_silent_where_no_endpoint_can_sign"
+    ),
+    # The description
+    row("the description is valid OpenAPI 3.1", DESCRIPTION + "the_document_is_valid_openapi"),
+    row("its links lead somewhere", DESCRIPTION + "links_lead_to_operations_that_take_what_they_carry"),
+    row("its page needs no outside host", DESCRIPTION + "the_document_and_its_page_are_served_without_outside_hosts"),
+)
