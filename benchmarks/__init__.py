@@ -1,0 +1,1 @@
+"""Benchmarks that ship: `make bench` (see docs/performance.md)."""

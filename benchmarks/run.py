@@ -1,0 +1,320 @@
+"""`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--json FILE]`.
+
+Every operation alternates rounds with its limit in the same run, so a machine whose speed drifts still gives a fair
+ratio. The limit of initiate and read is pgbench doing the same rows and statements; of deliveries, the receiver's own
+rate is far above and the target is a plain number. Figures are medians over rounds.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+import psycopg
+
+from benchmarks import seed
+from benchmarks.harness import Round, free_port, memory_mib, middle, pgbench, postgres, process, wrk
+from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.postgres.store import PostgresStore
+
+CONNECTIONS = 64
+PAST = 10_000
+SECRETS = {
+    "PAYAGG_JWT_KEY": "b" * 48,
+    "PAYAGG_JWT_ALGORITHM": "HS256",
+    "PAYAGG_ENCRYPTION_KEYS": "bench:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=",
+}
+
+
+class Bench:
+    """One database with its past payments, the service and the reference build, and the table of figures."""
+
+    def __init__(self, stack: ExitStack, rounds: int, seconds: int) -> None:
+        self.rounds, self.seconds = rounds, seconds
+        self.figures: dict[str, Any] = {}
+        self.url = stack.enter_context(postgres())
+        migrate(self.url)
+        seed.businesses(self.url)
+        seed.payments(self.url, 1, PAST)
+        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        self.keys = self.folder / "keys"
+        self.keys.write_text("".join(f"{seed.secret(n)}\n" for n in range(1, seed.BUSINESSES + 1)))
+        self.reads = self.write_reads(PAST)
+        self.environment = SECRETS | {"PAYAGG_DATABASE_URL": self.url, "BENCH_DATABASE_URL": sqlalchemy_url(self.url)}
+        port = free_port()
+        self.service_url = f"http://127.0.0.1:{port}"
+        self.service = stack.enter_context(
+            process(
+                ["-m", "payagg", "serve", "--no-worker", "--port", str(port)],
+                self.environment,
+                self.service_url + "/readyz",
+            )
+        )
+        port = free_port()
+        self.reference_url = f"http://127.0.0.1:{port}"
+        self.reference = stack.enter_context(
+            process(
+                [
+                    "-m",
+                    "uvicorn",
+                    "benchmarks.reference:app",
+                    "--port",
+                    str(port),
+                    "--no-access-log",
+                    "--log-level",
+                    "warning",
+                ],
+                self.environment,
+                None,
+            )
+        )
+        time.sleep(3)
+
+    def write_reads(self, past: int) -> Path:
+        """A file of (key, reference) pairs spread over all past payments."""
+        path = self.folder / f"reads-{past}"
+        step = max(1, past // 20_000)
+        path.write_text(
+            "".join(f"{seed.secret(seed.owner(n))} {seed.reference(n)}\n" for n in range(1, past + 1, step))
+        )
+        return path
+
+    def alternate(self, name: str, sides: dict[str, Callable[[], Round]]) -> dict[str, Round]:
+        """Runs every side in turn, `rounds` times after one warm-up each; keeps and returns the medians."""
+        taken: dict[str, list[Round]] = {side: [] for side in sides}
+        for number in range(self.rounds + 1):
+            for side, run in sides.items():
+                result = run()
+                if number:
+                    taken[side].append(result)
+                    print(f"  {name} {side} {result.rate:9.0f}/s", file=sys.stderr, flush=True)
+        medians = {side: middle(rounds) for side, rounds in taken.items()}
+        self.figures[name] = {side: asdict(m) for side, m in medians.items()} | {
+            "rounds": {side: [asdict(r) for r in rounds] for side, rounds in taken.items()}
+        }
+        return medians
+
+    def initiate(self) -> None:
+        self._three("initiate", self.keys, "initiate.sql", CONNECTIONS)
+
+    def read(self) -> None:
+        self._three("read", self.reads, "read.sql", CONNECTIONS)
+
+    def lone(self) -> None:
+        """One connection: latency is the figure."""
+        self.alternate(
+            "initiate, 1 connection",
+            {
+                "payagg": lambda: wrk(self.service_url, "initiate", self.keys, 1, self.seconds),
+                "limit": lambda: pgbench(self.url, "initiate.sql", 1, self.seconds, keys=seed.BUSINESSES),
+            },
+        )
+
+    def _three(self, mode: str, calls: Path, script: str, connections: int, past: int = PAST) -> None:
+        variables = {"keys": seed.BUSINESSES} | ({"payments": past} if mode == "read" else {})
+        self.alternate(
+            mode,
+            {
+                "payagg": lambda: wrk(self.service_url, mode, calls, connections, self.seconds),
+                "limit": lambda: pgbench(self.url, script, connections, self.seconds, **variables),
+                "reference": lambda: wrk(self.reference_url, mode, calls, connections, self.seconds),
+            },
+        )
+
+    def memory(self) -> None:
+        """Resident memory after at least 100,000 initiations, and the time from start to ready."""
+        sent = 0.0
+        while sent < 100_000:
+            sent += wrk(self.service_url, "initiate", self.keys, CONNECTIONS, 10).rate * 10
+        starts = []
+        for _ in range(self.rounds):
+            port = free_port()
+            begun = time.monotonic()
+            with process(
+                ["-m", "payagg", "serve", "--no-worker", "--port", str(port)],
+                self.environment,
+                f"http://127.0.0.1:{port}/readyz",
+            ):
+                starts.append(time.monotonic() - begun)
+        self.figures["memory"] = {"mib_per_process": memory_mib(self.service), "after_payments": int(sent)}
+        self.figures["start"] = {"seconds_to_ready": sorted(starts)[len(starts) // 2]}
+
+    def deliver(self) -> None:
+        """Signed webhooks a second from one worker process to a bare receiver, and what that costs initiate."""
+        with ExitStack() as stack:
+            port = free_port()
+            address = f"http://127.0.0.1:{port}"
+            stack.enter_context(process(["-m", "benchmarks.receiver", str(port)], {}, address + "/count"))
+            due = 60_000
+            seed_deliveries(self.url, self.environment, f"{address}/hook", due)
+            quiet = wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds)
+            before = count(address)
+            begun = time.monotonic()
+            worker = stack.enter_context(process(["-m", "benchmarks.worker"], self.environment, None))
+            while count(address) == before and time.monotonic() - begun < 30:
+                time.sleep(0.05)
+            first = time.monotonic()
+            start = count(address)
+            time.sleep(self.seconds)
+            rate = (count(address) - start) / (time.monotonic() - first)
+            busy = wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds)
+            self.figures["deliver"] = {
+                "rate": rate,
+                "worker_mib": memory_mib(worker),
+                "initiate_alone": asdict(quiet),
+                "initiate_meanwhile": asdict(busy),
+            }
+
+    def growth(self) -> None:
+        """The rates at ten million payments beside those at ten thousand."""
+        small = {
+            "initiate": wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds),
+            "read": wrk(self.service_url, "read", self.reads, CONNECTIONS, self.seconds),
+        }
+        for first in range(PAST + 1, 10_000_001, 1_000_000):
+            seed.payments(self.url, first, min(first + 999_999, 10_000_000))
+            print(f"  loaded {first:,}", file=sys.stderr, flush=True)
+        reads = self.write_reads(10_000_000)
+        large = {
+            "initiate": [
+                wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds) for _ in range(self.rounds)
+            ],
+            "read": [wrk(self.service_url, "read", reads, CONNECTIONS, self.seconds) for _ in range(self.rounds)],
+        }
+        self.figures["growth"] = {
+            name: {"at_10_thousand": small[name].rate, "at_10_million": middle(large[name]).rate} for name in small
+        }
+
+    def log(self) -> None:
+        """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
+        seed.ended_deliveries(self.url, {"whe_bench_small": 1_000, "whe_bench_big": 1_000_000})
+        self.figures["log"] = {
+            "p50_ms_first_page_of_thousand": page_ms(self.url, "whe_bench_small", 0),
+            "p50_ms_first_page_of_million": page_ms(self.url, "whe_bench_big", 0),
+            "p50_ms_page_50_of_million": page_ms(self.url, "whe_bench_big", 1_000),
+            "p50_ms_page_45000_of_million": page_ms(self.url, "whe_bench_big", 900_000),
+        }
+
+    def table(self) -> str:
+        lines = [
+            "| operation | side | rate/s | p50 ms | p99 ms | errors | payagg's ratio |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for name, figure in self.figures.items():
+            if "payagg" not in figure:
+                lines.append(f"| {name} | {json.dumps(figure)} | | | | | |")
+                continue
+            for side in [s for s in figure if s != "rounds"]:
+                own = figure[side]
+                ratio = "" if side == "payagg" else f"{figure['payagg']['rate'] / own['rate']:.2f}"
+                lines.append(
+                    f"| {name} | {side} | {own['rate']:.0f} | {own['p50']:.2f} | {own['p99']:.2f} | {own['errors']} | {ratio} |"
+                )
+        return "\n".join(lines)
+
+
+def page_ms(url: str, endpoint_id: str, offset: int) -> float:
+    """The median of 30 readings of 20 rows and the total, in ms."""
+
+    async def read() -> float:
+        store = PostgresStore(url, pool_size=2, pgbouncer=False)
+        taken = []
+        for _ in range(30):
+            begun = time.monotonic()
+            async with store.begin() as tx:
+                rows, _ = await tx.webhooks.deliveries(endpoint_id, offset, 20)
+            assert len(rows) == 20
+            taken.append((time.monotonic() - begun) * 1000)
+        await store.close()
+        return round(median(taken), 2)
+
+    return asyncio.run(read())
+
+
+def sqlalchemy_url(url: str) -> str:
+    return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def count(address: str) -> int:
+    with urllib.request.urlopen(address + "/count", timeout=10) as answer:
+        return int(answer.read())
+
+
+def seed_deliveries(url: str, environment: dict[str, str], target: str, number: int) -> None:
+    """`number` due deliveries over 200 endpoints, through the same tables that a settlement writes."""
+    from base64 import b64decode
+
+    from payagg.adapters.security import AesVault
+    from payagg.domain.webhook import secret_context
+
+    kid, _, key = environment["PAYAGG_ENCRYPTION_KEYS"].partition(":")
+    vault = AesVault(((kid, b64decode(key)),))
+    with psycopg.connect(url) as connection:
+        for n in range(200):
+            connection.execute(
+                """
+                INSERT INTO webhook_endpoints (id, business_id, environment, url, events, is_active, secret, secret_last4,
+                                               created_at, updated_at)
+                VALUES (%s, %s, 'SANDBOX', %s, '{}', true, %s, 'abcd', now(), now())
+                """,
+                [
+                    f"whe_bench_{n}",
+                    f"biz_bench_{n + 1}",
+                    f"{target}/{n}",
+                    vault.seal(b"k" * 32, secret_context(f"whe_bench_{n}")),
+                ],
+            )
+        connection.execute(
+            """
+            INSERT INTO events (reference, sequence, id, type, business_id, environment, body, created_at)
+            SELECT 'PAY-20250102-' || upper(lpad(to_hex(n), 6, '0')), 1, 'evt_bench_' || n, 'payment.success',
+                   'biz_bench_' || (n %% 200 + 1), 'SANDBOX', convert_to(repeat('{"a": "0123456789"}', 40), 'UTF8'), now()
+            FROM generate_series(1, %s) n
+            """,
+            [number],
+        )
+        connection.execute(
+            """
+            INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id,
+                                    lane, status, attempts, next_attempt_at, created_at)
+            SELECT reference, 'dlv_bench_' || substr(id, 11), id, type, 1, business_id, environment,
+                   'whe_bench_' || (substr(id, 11)::int % 200), 'whe_bench_' || (substr(id, 11)::int % 200), 'PENDING', 0,
+                   now(), now()
+            FROM events WHERE id LIKE 'evt_bench_%'
+            """
+        )
+        connection.commit()
+        connection.autocommit = True
+        connection.execute("ANALYZE deliveries")
+        connection.execute("ANALYZE events")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--only", default="initiate,lone,read,deliver,memory")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/figures.json"))
+    chosen = parser.parse_args()
+    with ExitStack() as stack:
+        bench = Bench(stack, chosen.rounds, chosen.seconds)
+        for name in chosen.only.split(","):
+            getattr(bench, name)()
+        print(bench.table())
+        machine = {"cpus": psutil.cpu_count(), "python": platform.python_version(), "system": platform.system()}
+        chosen.json.write_text(json.dumps({"machine": machine, "figures": bench.figures}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""The product's worker, allowed to reach a receiver on loopback as `dev` is."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+
+from payagg.entrypoints.bootstrap import running
+from payagg.entrypoints.settings import read_settings
+from payagg.entrypoints.worker import run
+
+
+async def main() -> None:
+    settings = replace(read_settings(os.environ), dev=True)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    async with running(settings, os.environ["PAYAGG_DATABASE_URL"]) as services:
+        await run(services, stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
