@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports import KeyHolder
 from payagg.domain.payment import Payment
 from payagg.domain.values import make_reference
 from tests.builders import NOW, a_payment
@@ -18,9 +19,9 @@ def numbered(number: int, **fields: Any) -> Payment:
     return a_payment(reference=make_reference("PAY", NOW, number), **fields)
 
 
-async def together(store: PostgresStore, *payments: Payment) -> list[Any]:
+async def together(store: PostgresStore, *payments: Payment, believed: KeyHolder | None = None) -> list[Any]:
     """The answers to callers that ask at one moment, and so share a statement."""
-    return await asyncio.gather(*map(store.add_payment, payments), return_exceptions=True)
+    return await asyncio.gather(*(store.add_payment(payment, believed) for payment in payments), return_exceptions=True)
 
 
 async def kill_others(database_url: str) -> None:

@@ -2,12 +2,19 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import httpx
 import pytest
 
+from payagg.application.ports import KeyHolder
+from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
-from tests.integration.http_world import Api, assert_refused, bearer
+from payagg.domain.values import Environment
+from payagg.entrypoints.http import auth
+from tests.integration.http_world import Api, Shop, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
@@ -97,6 +104,87 @@ async def test_equal_requests_at_once_make_one_payment(api: Api) -> None:
     assert Counter(answer.status_code for answer in answers) == {201: 1, 200: 63}
     assert len({answer.text for answer in answers}) == 1
     assert Counter(answer.headers.get("idempotency-replayed") for answer in answers) == {None: 1, "true": 63}
+
+
+async def a_shop_that_is_remembered(api: Api) -> Shop:
+    """Its keys are known to the process, so that the next initiation rests on what was read before."""
+    await api.open_gateways()
+    shop = await api.open_shop()
+    for credential in (shop.as_sandbox, shop.as_live):
+        for _ in range(2):  # the first use of a key writes when it was used
+            await api.initiate(shop, credential, idempotencyKey="first")
+        await api.initiate(shop, credential)
+    assert len([key for key in api.services.accepted_keys.values() if key.business.id == shop.business.id]) == 2
+    return shop
+
+
+async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api: Api) -> None:
+    async def refused(shop: Shop, status: int, code: str, *credentials: dict[str, str]) -> None:
+        """Whatever is sent: a new payment, a replay that would tell of an old one, or nothing that could be read."""
+        for credential in credentials:
+            for body in ({"amount": 500}, {"amount": 150000, "idempotencyKey": "first"}, {"amount": 1.5}, []):
+                sent = await api.client.post("/payments/initiate", headers=credential, json=body)
+                assert_refused(sent, status, code)
+        assert api.services.accepted_keys.keys() >= {hash_secret(bearer_of(c)) for c in credentials}
+
+    def bearer_of(credential: dict[str, str]) -> str:
+        return credential["Authorization"].removeprefix("Bearer ")
+
+    async def change(shop: Shop, **fields: Any) -> None:
+        async with api.services.store.begin() as tx:
+            await tx.businesses.save(replace(shop.business, **fields))
+
+    shop = await a_shop_that_is_remembered(api)
+    await change(shop, kyc_status=KycStatus.UNDER_REVIEW)
+    await refused(shop, 403, "KYC_REQUIRED", shop.as_live)
+    await api.initiate(shop)
+    await change(shop, status=BusinessStatus.SUSPENDED)
+    await refused(shop, 403, "BUSINESS_RESTRICTED", shop.as_sandbox, shop.as_live)
+    await change(shop, status=BusinessStatus.ACTIVE)
+    await api.initiate(shop)
+    async with api.services.store.begin() as tx:
+        for environment in Environment:
+            for key in await tx.api_keys.listed(shop.business.id, environment, 20):
+                await tx.api_keys.save(key.revoke(api.services.clock.now()))
+    await refused(shop, 401, "INVALID_API_KEY", shop.as_sandbox, shop.as_live)
+
+
+async def test_a_remembered_key_is_answered_as_one_that_was_just_read(api: Api) -> None:
+    shop = await a_shop_that_is_remembered(api)
+    initiate = partial(api.client.post, "/payments/initiate")
+    for credential in (shop.as_sandbox, shop.as_live):
+        replay = await initiate(headers=credential, json={"amount": 900, "idempotencyKey": "first"})
+        assert (replay.status_code, replay.headers["idempotency-replayed"]) == (200, "true")
+        assert replay.headers["idempotency-mismatch"] == "true"
+        assert_refused(await initiate(headers=credential, json={"amount": 1}), 400, "VALIDATION_ERROR", "amount")
+        unknown = await initiate(headers=credential, json={"amount": 500, "gateway": "nobody"})
+        assert_refused(unknown, 400, "GATEWAY_NOT_FOUND", "gateway")
+        huge = await initiate(headers=credential, json={"amount": 500, "metadata": {"x": "y" * 70_000}})
+        assert_refused(huge, 413, "PAYLOAD_TOO_LARGE")
+
+
+async def test_a_remembered_key_costs_no_reading(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = await a_shop_that_is_remembered(api)
+    reads = []
+    store = api.services.store
+    find_key = store.find_key
+
+    async def counted(secret_hash: bytes) -> KeyHolder | None:
+        reads.append(secret_hash)
+        return await find_key(secret_hash)
+
+    monkeypatch.setattr(store, "find_key", counted)
+    for _ in range(3):
+        await api.initiate(shop)
+    assert reads == []
+
+
+async def test_the_keys_read_longest_ago_are_forgotten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "ACCEPTED_MAX", 2)
+    first, second, third = [await api.open_shop() for _ in range(3)]
+    for shop in (first, second, first, third):
+        await api.client.get("/payments/context", headers=shop.as_sandbox)
+    assert list(api.services.accepted_keys) == [hash_secret(first.sandbox), hash_secret(third.sandbox)]
 
 
 async def test_the_header_is_the_equal_of_the_field(api: Api) -> None:

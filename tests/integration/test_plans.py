@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import psycopg
@@ -137,6 +138,19 @@ async def initiate(hot: Hot, prefix: str) -> None:
     assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
 
 
+async def initiate_believing(hot: Hot, prefix: str) -> None:
+    keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
+    payments = [
+        a_payment(
+            reference=f"PAY-20250131-{prefix}{n:03d}", business_id=key.business.id, idempotency_key=prefix + str(n)
+        )
+        for n, key in enumerate(keys)
+        if key is not None
+    ]
+    answers = await asyncio.gather(*map(hot.add_payment, payments, keys))
+    assert [created for _, created in answers] == [True] * MANY
+
+
 async def replay(hot: Hot) -> None:
     payments = [
         a_payment(reference=f"PAY-20250131-TRY{n:03d}", business_id=BIG, idempotency_key=f"order {n * 5}")
@@ -157,15 +171,21 @@ async def deliver(queue: DeliveryQueue) -> None:
     await queue.release(claimed[200:])
 
 
-KEYED = {"idempotency_keys_pkey", "payments_pkey"}
+HELD = {"api_keys_pkey"}
+REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
 FOUND = {"payments_pkey", "api_keys_secret_hash_key"}
 # What is not done in a transaction of the caller's.
 ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
-    "initiate": (lambda on: initiate(on.hot, "NEW"), set()),
-    "initiate replayed": (lambda on: replay(on.hot), KEYED),
+    "initiate": (lambda on: initiate(on.hot, "NEW"), HELD),
+    "initiate with a key believed": (lambda on: initiate_believing(on.hot, "BEL"), HELD | {"api_keys_secret_hash_key"}),
+    "initiate with a key believed, through PgBouncer": (
+        lambda on: initiate_believing(on.bounced, "BEP"),
+        HELD | {"api_keys_secret_hash_key"},
+    ),
+    "initiate replayed": (lambda on: replay(on.hot), REPLAYED),
     "payment and key found": (lambda on: find(on.hot), FOUND),
-    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), set()),
-    "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), KEYED),
+    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), HELD),
+    "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
     "key used": (lambda on: on.store.touch_key("key_1", NOW), {"api_keys_pkey"}),
     "hit counted, old ones swept": (lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, MINUTE), set()),

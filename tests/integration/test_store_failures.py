@@ -10,11 +10,11 @@ from sqlalchemy.exc import DataError
 
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import Conflict, ReferenceTaken, Unavailable
+from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
-from tests.builders import a_business, a_transition
+from tests.builders import a_business, a_key, a_transition
 from tests.integration.postgres_world import count, kill_others, lossy, numbered, together
 
 pytestmark = pytest.mark.anyio
@@ -114,14 +114,18 @@ async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_happened(d
         await store.close()
 
 
+@pytest.mark.parametrize("believed", [None, KeyHolder(a_key(), a_business())], ids=["key read", "key believed"])
 @pytest.mark.parametrize("key", [None, "order-1"])
 async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
-    database_url: str, key: str | None
+    database_url: str, store: PostgresStore, key: str | None, believed: KeyHolder | None
 ) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(a_key())
     payments = [numbered(n, idempotency_key=key and f"{key}-{n}") for n in range(5)]
     async with lossy(database_url, after=b"INSERT INTO payments") as url:
         store = PostgresStore(url, pool_size=2, pgbouncer=False)
-        assert await together(store, *payments) == [(payment, True) for payment in payments]
+        assert await together(store, *payments, believed=believed) == [(payment, True) for payment in payments]
         await store.close()
     assert await count(database_url, "payments") == 5
 

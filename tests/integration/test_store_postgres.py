@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import ReferenceTaken
+from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.builders import NOW, a_business, a_key
 from tests.integration.postgres_world import count, numbered, together
@@ -68,6 +68,21 @@ async def test_a_taken_reference_fails_alone_and_leaves_no_key_behind(store: Pos
     answers = await together(store, *(numbered(n, idempotency_key=f"k{n}") for n in range(5)))
     assert isinstance(answers.pop(3), ReferenceTaken)
     assert [created for _, created in answers] == [True] * 4
+    assert await count(database_url, "idempotency_keys") == 4
+
+
+async def test_a_key_that_stands_otherwise_than_believed_fails_alone(store: PostgresStore, database_url: str) -> None:
+    business, keys = a_business(), [a_key(f"key_{n}") for n in range(4)]
+    async with store.begin() as tx:
+        await tx.businesses.add(business)
+        for key in keys:
+            await tx.api_keys.add(key)
+        await tx.api_keys.save(keys[2].revoke(NOW))
+    believed = [None, *(KeyHolder(key, business) for key in keys)]
+    payments = [numbered(n, idempotency_key=f"k{n}") for n in range(5)]
+    answers = await asyncio.gather(*map(store.add_payment, payments, believed), return_exceptions=True)
+    assert isinstance(answers.pop(3), Outdated)
+    assert answers == [(payment, True) for payment in payments if payment is not payments[3]]
     assert await count(database_url, "idempotency_keys") == 4
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from payagg.application.offers import Offers
-from payagg.application.ports import Clock, Entropy, ReferenceTaken, Store, Unavailable
+from payagg.application.ports import Clock, Entropy, KeyHolder, Outdated, ReferenceTaken, Store, Unavailable
 from payagg.application.retry import retried
 from payagg.application.settlement import SIMULATED, Settlement
 from payagg.application.views import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
@@ -39,10 +39,29 @@ class Payments:
     base_url: str
     checkout_ttl: timedelta
 
-    async def initiate(self, command: InitiatePayment, business: Business, environment: Environment) -> Initiation:
+    async def initiate_believing(self, command: InitiatePayment, believed: KeyHolder) -> Initiation | None:
+        """Creates a payment for a key whose standing was read some time ago: adding it proves that it stands so still.
+
+        None when anything but a new payment comes out. Only one who holds a good key may learn what: read the key, and
+        `initiate`.
+        """
+        try:
+            done = await self.initiate(command, believed.business, believed.key.environment, believed)
+        except (Refusal, Outdated):
+            return None
+        return done if done.created else None
+
+    async def initiate(
+        self,
+        command: InitiatePayment,
+        business: Business,
+        environment: Environment,
+        believed: KeyHolder | None = None,
+    ) -> Initiation:
         """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
 
-        Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE.
+        Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and with
+        `believed` what the store says of it.
         """
         fingerprint = _checked(command)
         now = self.clock.now()
@@ -71,7 +90,7 @@ class Payments:
                 fingerprint=fingerprint,
             )
             try:
-                stored, created = await self.store.add_payment(payment)
+                stored, created = await self.store.add_payment(payment, believed)
             except ReferenceTaken:
                 continue
             return self._initiation(stored if created else stored.replay(self.clock.now()), created, fingerprint)

@@ -28,6 +28,10 @@ class ReferenceTaken(Exception):
     """A drawn reference already exists; draw another. Expect about two a day at 100,000 payments a day."""
 
 
+class Outdated(Exception):
+    """What a caller believed of a key and its business did not prove true; nothing was written."""
+
+
 class Clock(Protocol):
     def now(self) -> datetime:
         """The present instant in UTC, the same clock for every process (the database's)."""
@@ -371,6 +375,11 @@ class KeyHolder:
     key: ApiKey
     business: Business
 
+    @property
+    def standing(self) -> tuple[str, str, str]:
+        """All that can change about who may initiate: status of the key, status and KYC of the business."""
+        return self.key.status.value, self.business.status.value, self.business.kyc_status.value
+
 
 class Queue(Protocol):
     """The outbox's sending side; each call is its own short transaction."""
@@ -435,10 +444,12 @@ class Store(Protocol):
 
     async def find_payment(self, reference: str) -> Payment | None: ...
 
-    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
+    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         """The stored payment and whether it is new; the original when its idempotency key is taken.
 
-        Durable when it returns. Raises ReferenceTaken.
+        Durable when it returns. Raises ReferenceTaken. With `believed`, a holder read at some earlier time, the
+        payment is added only while that holder's standing is still the same; otherwise, and also when the idempotency
+        key is taken, raises Outdated.
         """
 
     async def is_current(self) -> bool:

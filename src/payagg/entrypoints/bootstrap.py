@@ -21,7 +21,7 @@ from payagg.application.gateways import Gateways
 from payagg.application.inbound import Inbound
 from payagg.application.offers import Offers
 from payagg.application.payments import Payments
-from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
+from payagg.application.ports import Clock, Entropy, KeyHolder, LogoStore, Provider, Sender, Store, Vault
 from payagg.application.reconcile import Reconciler
 from payagg.application.settlement import Settlement
 from payagg.application.tally import flush, keep_flushing
@@ -51,6 +51,7 @@ class Services:
     inbound: Inbound
     reconciler: Reconciler
     dispatcher: Dispatcher
+    accepted_keys: dict[bytes, KeyHolder]  # by hash, as they were when this process last accepted them
 
 
 def assemble(
@@ -97,6 +98,7 @@ def assemble(
         inbound=Inbound(store, clock, entropy, offers, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, offers, charges, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
+        accepted_keys={},
     )
 
 

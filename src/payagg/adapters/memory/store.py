@@ -13,7 +13,7 @@ from payagg.adapters.memory.payments import PaymentRows
 from payagg.adapters.memory.queue import DeliveryQueue
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import WebhookRows
-from payagg.application.ports import KeyHolder, ReferenceTaken
+from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken
 from payagg.domain.payment import Payment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,12 +79,18 @@ class MemoryStore:
         async with self.begin() as tx:
             return await tx.payments.get(reference)
 
-    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
+    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         async with self.begin() as tx:
+            if believed is not None:
+                holder = await self.find_key(believed.key.secret_hash)
+                if holder is None or holder.standing != believed.standing:
+                    raise Outdated
             key = payment.idempotency_key
             if key is not None:
                 original = await tx.payments.by_idempotency_key(payment.business_id, payment.environment, key)
                 if original is not None:
+                    if believed is not None:
+                        raise Outdated
                     return original, False
             if payment.reference in self.state.payments:
                 raise ReferenceTaken

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.businesses import API_KEY, BUSINESS
 from payagg.adapters.postgres.connections import Lines
 from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
 from payagg.adapters.postgres.payments import PAYMENT
-from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
+from payagg.application.ports import Conflict, KeyHolder, Outdated, ReferenceTaken, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 
@@ -25,14 +25,20 @@ _TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint"}
 _GIVEN = ", ".join(
     f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in PAYMENT.names
 )
+_BELIEVED = ("key_id", "key_status", "business_status", "kyc_status")
 _NAMES = ", ".join(PAYMENT.names)
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
 
 # RETURNING says who won. Rows go in by key, so that two processes never wait for each other in a circle. A reference
-# that exists breaks the whole statement: no idempotency key may stay behind without its payment.
+# that exists breaks the whole statement: no idempotency key may stay behind without its payment. What a caller
+# believed of its key is compared and never judged here: the rule is the domain's alone.
 ADD = f"""
 WITH given AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(%s::json) AS row ({_GIVEN})
+    SELECT * FROM json_to_recordset(%s::json) AS row ({_GIVEN}, {" text, ".join(_BELIEVED)} text)
+    WHERE key_id IS NULL OR (key_status, business_status, kyc_status) = (
+        SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
+        WHERE k.id = key_id
+    )
 ), keyed AS (
     INSERT INTO idempotency_keys (business_id, environment, key, reference)
     SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
@@ -61,6 +67,7 @@ OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint",
 
 class _Row(NamedTuple):
     payment: Payment
+    is_believing: bool
     encoded: bytes
 
 
@@ -77,8 +84,8 @@ class Hot:
     async def find_payment(self, reference: str) -> Payment | None:
         return await self._payments.ask(reference)
 
-    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
-        return await self._add.ask(_Row(payment, _encoded(payment)))
+    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._add.ask(_Row(payment, believed is not None, _encoded(payment, believed)))
 
     async def close(self) -> None:
         for batch in (self._add, self._payments, self._keys):
@@ -117,25 +124,31 @@ class Hot:
         except Unavailable:
             return _unavailable(given)
         added = {reference for (reference,) in rows}
-        replayed = await self._replayed([row.payment for row in given if row.payment.reference not in added], repeat)
+        replayed = await self._replayed([row for row in given if row.payment.reference not in added], repeat)
         return [
             (row.payment, True) if row.payment.reference in added else replayed[row.payment.reference] for row in given
         ]
 
-    async def _replayed(self, losers: list[Payment], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
-        """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited."""
+    async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
+        """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited.
+        A believing loser learns no more than Outdated, unless its own earlier try had won."""
         if not losers:
             return {}
-        asked = [(payment.business_id, payment.environment.value, payment.idempotency_key) for payment in losers]
+        payments = [row.payment for row in losers]
+        asked = [(payment.business_id, payment.environment.value, payment.idempotency_key) for payment in payments]
         try:
             rows = await self._read(ORIGINALS, tuple(map(list, zip(*asked, strict=True))))
         except Unavailable as error:
-            return dict.fromkeys((payment.reference for payment in losers), error)
+            return dict.fromkeys((payment.reference for payment in payments), error)
         held = {(p.business_id, p.environment.value, p.idempotency_key): p for p in map(PAYMENT.load, rows)}
-        return {
-            payment.reference: (held[key], repeat and held[key].reference == payment.reference)
-            for payment, key in zip(losers, asked, strict=True)
-        }
+        answers: dict[str, tuple[Payment, bool] | Exception] = {}
+        for row, key in zip(losers, asked, strict=True):
+            original, reference = held.get(key), row.payment.reference
+            is_own = repeat and original is not None and original.reference == reference
+            answers[reference] = (
+                Outdated() if original is None or (row.is_believing and not is_own) else (original, is_own)
+            )
+        return answers
 
     async def _taken(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
         """The reference exists: ours from a try whose answer was lost, or another's."""
@@ -158,9 +171,11 @@ class Hot:
         raise Unavailable("the database connection was lost")
 
 
-def _encoded(payment: Payment) -> bytes:
-    """The payment as a JSON object with the columns' names; raises VALIDATION_ERROR for text that is not Unicode."""
+def _encoded(payment: Payment, believed: KeyHolder | None) -> bytes:
+    """The row of `given` as a JSON object; raises VALIDATION_ERROR for text that is not Unicode."""
     values = {name: getattr(payment, name) for name in PAYMENT.names}
+    if believed is not None:
+        values.update(zip(_BELIEVED, (believed.key.id, *believed.standing), strict=True))
     values["fingerprint"] = payment.fingerprint.hex() if payment.fingerprint is not None else None
     try:
         return msgspec.json.encode(values)

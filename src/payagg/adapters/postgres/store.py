@@ -132,8 +132,8 @@ class PostgresStore:
     async def find_payment(self, reference: str) -> Payment | None:
         return await self._hot.find_payment(reference)
 
-    async def add_payment(self, payment: Payment) -> tuple[Payment, bool]:
-        return await self._hot.add_payment(payment)
+    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._hot.add_payment(payment, believed)
 
     @retried
     async def touch_key(self, key_id: str, now: datetime) -> None:

@@ -14,6 +14,7 @@ from payagg.entrypoints.bootstrap import Services
 
 ADMIN_ROLES = frozenset({"SUPER_ADMIN", "ADMIN"})
 READING_ROLES = ADMIN_ROLES | {"SUPPORT"}
+ACCEPTED_MAX = 4096  # keys a process remembers, about 1 KiB each
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,21 @@ async def secret_key(request: Request[Any, Any, Any]) -> KeyHolder:
     """An accepted key; also raises BUSINESS_RESTRICTED or KYC_REQUIRED."""
     holder = await known_key(request)
     holder.business.ensure_may_use(holder.key.environment)
+    accepted = services(request).accepted_keys
+    accepted.pop(holder.key.secret_hash, None)
+    accepted[holder.key.secret_hash] = holder
+    if len(accepted) > ACCEPTED_MAX:
+        del accepted[next(iter(accepted))]  # the one read longest ago
     return holder
+
+
+def accepted_key(request: Request[Any, Any, Any]) -> KeyHolder | None:
+    """The presented key as `secret_key` accepted it within the last minute or so, if this process remembers. It may
+    have been revoked since: whoever acts on it proves in the same statement that it was not."""
+    held = services(request)
+    _, digest = parse_secret(bearer(request))
+    holder = held.accepted_keys.get(digest)
+    return holder if holder is not None and not holder.key.is_use_stale(held.clock.now()) else None
 
 
 async def sandbox_key(request: Request[Any, Any, Any]) -> KeyHolder:
