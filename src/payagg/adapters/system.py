@@ -64,7 +64,8 @@ class SystemEntropy:
         self._prefix = prefix
 
     def reference(self, now: datetime) -> str:
-        return make_reference(self._prefix, now, secrets.randbelow(REFERENCE_SUFFIXES))
+        # One draw: 64 bits over 31 favour no suffix by more than one part in four billion.
+        return make_reference(self._prefix, now, secrets.randbits(64) % REFERENCE_SUFFIXES)
 
     def id(self, prefix: str, now: datetime) -> str:
         return f"{prefix}_{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"

@@ -17,7 +17,8 @@ class Connections(ServerState):
 
 
 class Corked:
-    """A transport whose writes of one turn of the loop leave together: head and body are one packet and one call."""
+    """A transport that keeps a response's head until its body comes, at most to the end of the loop's turn: together
+    they are one packet and one call."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -28,9 +29,11 @@ class Corked:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        if not self._held:
-            self._loop.call_soon(self._flush)
         self._held.append(data)
+        if len(self._held) > 1:
+            self._flush()
+        else:
+            self._loop.call_soon(self._flush)
 
     def close(self) -> None:
         self._flush()

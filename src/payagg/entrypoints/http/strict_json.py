@@ -38,9 +38,9 @@ def _ensure_plain_json(body: bytes) -> None:
     try:
         text = body.decode()
         try:
-            value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+            value = _UNIQUE.decode(text)
         except _TwiceError:
-            value = json.loads(text, object_pairs_hook=_marked, parse_constant=_no_constant)
+            value = _MARKED.decode(text)
             suspect = True
         else:
             suspect = _SUSPECT.search(body) is not None or body.count(b"{") + body.count(b"[") > DEPTH_MAX
@@ -86,6 +86,10 @@ def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(_: str) -> NoReturn:
     raise ValueError("NaN and Infinity are not JSON")
+
+
+_UNIQUE = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_MARKED = json.JSONDecoder(object_pairs_hook=_marked, parse_constant=_no_constant)
 
 
 def _fault(value: Any, depth: int) -> tuple[str, str] | None:
