@@ -15,6 +15,7 @@ REFERENCE_SUFFIXES = 36**6
 SLUG_PATTERN = "^[a-z0-9]+(?:-[a-z0-9]+)*$"
 URL_MAX = 2048
 EMAIL_MAX = 254
+_PAIRS = [first + second for first in REFERENCE_ALPHABET for second in REFERENCE_ALPHABET]  # two digits of base 36
 REFERENCE_SHAPE = re.compile(r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}")
 
 # fullmatch with [0-9] and ASCII classes: `$` would let a newline through and `\d` Arabic-Indic digits.
@@ -37,11 +38,9 @@ class Environment(Enum):
 
 def make_reference(prefix: str, day: datetime, number: int) -> str:
     """`<PFX>-YYYYMMDD-XXXXXX` from the UTC day and one random number below REFERENCE_SUFFIXES."""
-    suffix = ""
-    for _ in range(6):
-        number, digit = divmod(number, 36)
-        suffix = REFERENCE_ALPHABET[digit] + suffix
-    return f"{prefix}-{day:%Y%m%d}-{suffix}"
+    high, rest = divmod(number, 36**4)
+    middle, low = divmod(rest, 36**2)
+    return f"{prefix}-{day:%Y%m%d}-{_PAIRS[high]}{_PAIRS[middle]}{_PAIRS[low]}"
 
 
 def parse_reference(text: str, prefix: str) -> str:

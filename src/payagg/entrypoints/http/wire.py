@@ -117,7 +117,7 @@ async def decoded(request: Request[Any, Any, Any], kind: type[T]) -> T:
 
 
 async def _body(request: Request[Any, Any, Any]) -> bytes:
-    """The whole body. The edge keeps its cap and its deadline; Litestar's own would parse every header and count again."""
+    """The whole body. The edge keeps its cap and its deadline; Litestar's own parses every header and counts again."""
     parts = []
     more = True
     while more:
