@@ -69,13 +69,16 @@ PAYMENT = Machine(
 OUTCOMES = {"SUCCESS": Trigger.SUCCEED, "FAILED": Trigger.FAIL, "REVERSED": Trigger.REVERSE}
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def parse_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata itself; raises VALIDATION_ERROR on `metadata` past 50 keys, 100 characters a key, depth 5, 16 KB,
     or for a number that not every reader keeps (beyond 64 bits)."""
     if len(metadata) > METADATA_KEYS_MAX:
         raise invalid("metadata", f"At most {METADATA_KEYS_MAX} keys.")
     _walk(metadata, 1)
-    if len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode()) > METADATA_BYTES_MAX:
+    if len(_COMPACT.encode(metadata).encode()) > METADATA_BYTES_MAX:
         raise invalid("metadata", f"At most {METADATA_BYTES_MAX} bytes as JSON.")
     return metadata
 

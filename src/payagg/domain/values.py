@@ -3,6 +3,7 @@
 import re
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -58,6 +59,7 @@ def parse_email(text: str, field: str) -> str:
     return text
 
 
+@lru_cache(maxsize=256)  # a shop sends the same few with every payment
 def parse_url(text: str, field: str, schemes: tuple[str, ...] = ("http", "https")) -> str:
     """An absolute URL with a host; raises VALIDATION_ERROR naming `field`.
 
