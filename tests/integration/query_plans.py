@@ -94,10 +94,29 @@ def nth(number: int) -> str:
     return f"PAY-{NOW:%Y%m%d}-{number:06d}"
 
 
-def fill(database_url: str) -> None:
+# The rows that wait for a sweep, which come and go while the rest of a table stays.
+WAITING = {
+    "payments": "status = 'INITIATED'",
+    "attempts": "next_ask_at IS NOT NULL",
+    "deliveries": "status = 'PENDING'",
+    "inbox": "next_attempt_at IS NOT NULL",
+}
+
+
+def fill(database_url: str, *, after_quiet: bool = False) -> None:
+    """`after_quiet`: the server's statistics are of a time when nothing waited, as they are when a rush begins."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(FILL.encode())
+        if not after_quiet:
+            connection.execute("VACUUM ANALYZE")
+            return
+        for table, waits in WAITING.items():
+            connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+            connection.execute(f"CREATE TEMP TABLE waiting_{table} AS SELECT * FROM {table} WHERE {waits}".encode())
+            connection.execute(f"DELETE FROM {table} WHERE {waits}".encode())
         connection.execute("VACUUM ANALYZE")
+        for table in WAITING:
+            connection.execute(f"INSERT INTO {table} SELECT * FROM waiting_{table}".encode())
 
 
 @dataclass(frozen=True)

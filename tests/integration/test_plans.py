@@ -221,13 +221,13 @@ async def drive(database_url: str) -> list[Plan]:
     return recorder.plans
 
 
-@pytest.fixture(scope="module")
-def plans(postgres: str) -> Iterator[list[Plan]]:
+@pytest.fixture(scope="module", params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
+def plans(postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
     name = sql.Identifier("full_tables")
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template_of_tests").format(name))
         url = postgres.replace("/payagg?", "/full_tables?")
-        fill(url)
+        fill(url, after_quiet=request.param)
         yield asyncio.run(drive(url))
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 

@@ -24,13 +24,10 @@ class InboxRows:
         return (await self._connection.execute(statement)).first() is not None
 
     async def lock(self, event_id: str) -> InboundEvent | None:
-        query = (
-            select(inbox)
-            .where(inbox.c.id == event_id, inbox.c.next_attempt_at.is_not(None))
-            .with_for_update(skip_locked=True)
-        )
+        # By the key alone: asked for what waits, the server could walk through all that waits instead.
+        query = select(inbox).where(inbox.c.id == event_id).with_for_update(skip_locked=True)
         row = (await self._connection.execute(query)).first()
-        return _event(row) if row is not None else None
+        return _event(row) if row is not None and row.next_attempt_at is not None else None
 
     async def due(self, now: datetime, limit: int) -> list[str]:
         query = select(inbox.c.id).where(inbox.c.next_attempt_at <= now).order_by(inbox.c.next_attempt_at).limit(limit)

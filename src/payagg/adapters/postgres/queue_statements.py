@@ -17,6 +17,8 @@ LANES_MAX = 100_000  # looked at for the age of the oldest
 # Candidates are chosen from the snapshot, at most `per_lane` less those in flight, and locked afterwards: two workers
 # that choose the same rows share them instead of going on to the next ones, so a lane is never in flight twice over.
 # An endpoint that is failing gets one try at a time: many dead merchants together must not hold every worker's slots.
+# What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
+# of a quiet time, walk through everything that is due once for each candidate.
 # The window is wider than `per_lane` because rows in flight stand at its front, and late commits may come before them.
 CLAIM = text(f"""
 WITH RECURSIVE lanes(lane, n) AS (
@@ -50,7 +52,7 @@ WITH RECURSIVE lanes(lane, n) AS (
     SELECT d.reference, d.id, c.is_on, d.token IS NOT NULL AS is_lapsed
     FROM candidates c
     JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
-    WHERE d.status = 'PENDING' AND d.next_attempt_at <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    WHERE d.next_attempt_at <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
     FOR UPDATE OF d SKIP LOCKED
 ), taken AS (
     UPDATE deliveries d
@@ -73,6 +75,7 @@ SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
 FROM walked w
 LEFT JOIN taken t ON true
 LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
+ORDER BY t.next_attempt_at, t.id
 """)
 
 SIGNERS = text(f"""
