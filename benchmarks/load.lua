@@ -1,6 +1,7 @@
 -- wrk script: rotates over prepared calls and prints one JSON line of results.
--- Arguments after `--`: mode (initiate | read), the file of calls, a nonce that makes idempotency keys unique.
-local calls, mode, nonce, at, thread_id = {}, "read", "0", 0, 0
+-- Arguments after `--`: mode (initiate | get), the file of calls (a credential and, to get, a path in each line), a nonce
+-- that makes idempotency keys unique.
+local calls, mode, nonce, at, thread_id = {}, "get", "0", 0, 0
 local threads = 0
 
 function setup(thread)
@@ -11,8 +12,8 @@ end
 function init(args)
   mode, nonce = args[1], args[3]
   for line in io.lines(args[2]) do
-    local key, reference = line:match("^(%S+)%s*(%S*)$")
-    calls[#calls + 1] = { key, reference }
+    local credential, path = line:match("^(%S+)%s*(%S*)$")
+    calls[#calls + 1] = { credential, path }
   end
   at = math.floor(#calls / 2) * thread_id
 end
@@ -21,8 +22,8 @@ function request()
   at = at + 1
   local call = calls[at % #calls + 1]
   local headers = { ["Authorization"] = "Bearer " .. call[1] }
-  if mode == "read" then
-    return wrk.format("GET", "/api/v1/payments/" .. call[2], headers)
+  if mode == "get" then
+    return wrk.format("GET", call[2], headers)
   end
   headers["Content-Type"] = "application/json"
   local body = string.format(

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from benchmarks import seed
+from benchmarks import growth, seed
 from benchmarks.harness import Round, free_port, memory_mib, middle, pgbench, postgres, process, wrk
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.postgres.store import PostgresStore
@@ -38,10 +38,11 @@ SECRETS = {
 
 
 class Bench:
-    """One database with its past payments, the service and the reference build, and the table of figures."""
+    """One database with its past payments, the service and the reference build, and the table of figures. Each
+    operation of `--only` is a method."""
 
-    def __init__(self, stack: ExitStack, rounds: int, seconds: int) -> None:
-        self.rounds, self.seconds = rounds, seconds
+    def __init__(self, stack: ExitStack, rounds: int, seconds: int, past: int) -> None:
+        self.rounds, self.seconds, self.past = rounds, seconds, past
         self.figures: dict[str, Any] = {}
         self.url = stack.enter_context(postgres())
         migrate(self.url)
@@ -50,7 +51,10 @@ class Bench:
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         self.keys = self.folder / "keys"
         self.keys.write_text("".join(f"{seed.secret(n)}\n" for n in range(1, seed.BUSINESSES + 1)))
-        self.reads = self.write_reads(PAST)
+        self.reads = self.folder / "reads"
+        self.reads.write_text(
+            "".join(f"{seed.secret(seed.owner(n))} /api/v1/payments/{seed.reference(n)}\n" for n in range(1, PAST + 1))
+        )
         self.environment = SECRETS | {"PAYAGG_DATABASE_URL": self.url, "BENCH_DATABASE_URL": sqlalchemy_url(self.url)}
         port = free_port()
         self.service_url = f"http://127.0.0.1:{port}"
@@ -81,15 +85,6 @@ class Bench:
         )
         time.sleep(3)
 
-    def write_reads(self, past: int) -> Path:
-        """A file of (key, reference) pairs spread over all past payments."""
-        path = self.folder / f"reads-{past}"
-        step = max(1, past // 20_000)
-        path.write_text(
-            "".join(f"{seed.secret(seed.owner(n))} {seed.reference(n)}\n" for n in range(1, past + 1, step))
-        )
-        return path
-
     def alternate(self, name: str, sides: dict[str, Callable[[], Round]]) -> dict[str, Round]:
         """Runs every side in turn, `rounds` times after one warm-up each; keeps and returns the medians."""
         taken: dict[str, list[Round]] = {side: [] for side in sides}
@@ -106,10 +101,10 @@ class Bench:
         return medians
 
     def initiate(self) -> None:
-        self._three("initiate", self.keys, "initiate.sql", CONNECTIONS)
+        self._three("initiate", "initiate", self.keys, "initiate.sql", keys=seed.BUSINESSES)
 
     def read(self) -> None:
-        self._three("read", self.reads, "read.sql", CONNECTIONS)
+        self._three("read", "get", self.reads, "read.sql", keys=seed.BUSINESSES, payments=PAST)
 
     def lone(self) -> None:
         """One connection: latency is the figure."""
@@ -121,14 +116,13 @@ class Bench:
             },
         )
 
-    def _three(self, mode: str, calls: Path, script: str, connections: int, past: int = PAST) -> None:
-        variables = {"keys": seed.BUSINESSES} | ({"payments": past} if mode == "read" else {})
+    def _three(self, name: str, mode: str, calls: Path, script: str, **variables: int) -> None:
         self.alternate(
-            mode,
+            name,
             {
-                "payagg": lambda: wrk(self.service_url, mode, calls, connections, self.seconds),
-                "limit": lambda: pgbench(self.url, script, connections, self.seconds, **variables),
-                "reference": lambda: wrk(self.reference_url, mode, calls, connections, self.seconds),
+                "payagg": lambda: wrk(self.service_url, mode, calls, CONNECTIONS, self.seconds),
+                "limit": lambda: pgbench(self.url, script, CONNECTIONS, self.seconds, **variables),
+                "reference": lambda: wrk(self.reference_url, mode, calls, CONNECTIONS, self.seconds),
             },
         )
 
@@ -177,24 +171,8 @@ class Bench:
             }
 
     def growth(self) -> None:
-        """The rates at ten million payments beside those at ten thousand."""
-        small = {
-            "initiate": wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds),
-            "read": wrk(self.service_url, "read", self.reads, CONNECTIONS, self.seconds),
-        }
-        for first in range(PAST + 1, 10_000_001, 1_000_000):
-            seed.payments(self.url, first, min(first + 999_999, 10_000_000))
-            print(f"  loaded {first:,}", file=sys.stderr, flush=True)
-        reads = self.write_reads(10_000_000)
-        large = {
-            "initiate": [
-                wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds) for _ in range(self.rounds)
-            ],
-            "read": [wrk(self.service_url, "read", reads, CONNECTIONS, self.seconds) for _ in range(self.rounds)],
-        }
-        self.figures["growth"] = {
-            name: {"at_10_thousand": small[name].rate, "at_10_million": middle(large[name]).rate} for name in small
-        }
+        """Every operation and sweep at `past` payments beside the same at ten thousand."""
+        growth.measure(self.url, self.folder, SECRETS, self.past, self.seconds, self.alternate)
 
     def log(self) -> None:
         """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
@@ -305,10 +283,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--only", default="initiate,lone,read,deliver,memory")
+    parser.add_argument("--past", type=int, default=10_000_000, help="payments in the large database of `growth`")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/figures.json"))
     chosen = parser.parse_args()
     with ExitStack() as stack:
-        bench = Bench(stack, chosen.rounds, chosen.seconds)
+        bench = Bench(stack, chosen.rounds, chosen.seconds, chosen.past)
         for name in chosen.only.split(","):
             getattr(bench, name)()
         print(bench.table())

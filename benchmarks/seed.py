@@ -98,3 +98,207 @@ def ended_deliveries(url: str, endpoints: dict[str, int]) -> None:
                 [f"dlv_{endpoint_id}_", endpoint_id, endpoint_id, number],
             )
         connection.execute("VACUUM ANALYZE deliveries")
+
+
+# --- what settled payments leave behind, for `benchmarks.growth` ---------------------------------------------------
+
+OPEN = 2_000
+# Ids begin with their instant in ms, as the product draws them; those of the past lie within the last three hours.
+_ID = "lpad(to_hex(({start} + n)::bigint), 12, '0') || lpad(to_hex(n), 20, '0')"
+_NAME = "'PAY-20250101-' || upper(lpad(to_hex(n), 6, '0'))"
+
+
+def open_reference(number: int) -> str:
+    """The reference of open payment `number`, counted from 1: handed to the simulator, which says nothing yet."""
+    return f"PAY-20250102-{number:06X}"
+
+
+def endpoints(url: str) -> None:
+    """One endpoint and one owner for each business."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            """
+            INSERT INTO webhook_endpoints (id, business_id, environment, url, events, is_active, secret, secret_last4,
+                                           created_at, updated_at)
+            SELECT 'whe_bench_' || n, 'biz_bench_' || n, 'SANDBOX', 'https://shop.example/hook', '{}', true, 'x', 'abcd',
+                   now(), now() FROM generate_series(1, %s) n
+            """,
+            [BUSINESSES],
+        )
+        connection.execute("INSERT INTO members SELECT id, 'bench', 'OWNER' FROM businesses")
+
+
+def open_payments(url: str) -> None:
+    _open(url, "PAY-20250102-", OPEN, next_ask_at="NULL")
+
+
+def lapsed(url: str, round: int, past: int) -> int:
+    """INITIATED payments whose window has passed."""
+    number = 2_000
+    _run(
+        url,
+        f"""
+        INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at,
+                              updated_at, expires_at)
+        SELECT 'PAY-202402{round:02}-' || upper(lpad(to_hex(n), 6, '0')), 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000,
+               'NGN', 'INITIATED', 0, now() - interval '2 hours', now(), now() - interval '1 hour'
+        FROM generate_series(1, {number}) n
+        """,
+    )
+    return number
+
+
+def to_ask(url: str, round: int, past: int) -> int:
+    """Handed-over payments that are due to be asked about."""
+    return _open(url, f"PAY-202403{round:02}-", 200, next_ask_at="now() - interval '1 minute'")
+
+
+def inbound(url: str, round: int, past: int) -> int:
+    """Events that wait in the inbox, about settled payments from everywhere."""
+    number = 500
+    _run(
+        url,
+        f"""
+        INSERT INTO inbox (id, provider, environment, digest, body, received_at, attempts, next_attempt_at)
+        SELECT 'inb_due_{round}_' || n, 'provider_a', 'SANDBOX', sha256(('due {round} ' || n)::bytea),
+               convert_to('{{"event":"charge.success","data":{{"status":"success","domain":"test","currency":"NGN",'
+                          || '"amount":150000,"reference":"' || {_name(f"n * {past // number}")} || '"}}}}', 'UTF8'),
+               now(), 1, now() - interval '1 minute'
+        FROM generate_series(1, {number}) n
+        """,
+    )
+    return number
+
+
+def expired_deliveries(url: str, round: int, past: int) -> int:
+    """Deliveries and their events past retention."""
+    number = 2_500
+    days_ago = "(extract(epoch FROM now() - interval '40 days') * 1000)"
+    reference = f"'PAY-202404{round:02}-' || upper(lpad(to_hex(n), 6, '0'))"
+    _run(url, _events(1, number, days_ago, reference), _deliveries(1, number, days_ago, reference))
+    return 2 * number
+
+
+def due_deliveries(url: str, round: int, past: int) -> int:
+    """Deliveries that are due, over all endpoints."""
+    number = 5_000
+    start = "(extract(epoch FROM now()) * 1000)"
+    reference = f"'PAY-202405{round:02}-' || upper(lpad(to_hex(n), 6, '0'))"
+    due = _deliveries(1, number, start, reference).replace("'DELIVERED', 1, NULL", "'PENDING', 0, now()")
+    _run(url, _events(1, number, start, reference), due)
+    return number
+
+
+def _open(url: str, prefix: str, number: int, next_ask_at: str) -> int:
+    reference = f"'{prefix}' || upper(lpad(to_hex(n), 6, '0'))"
+    _run(
+        url,
+        f"""
+        INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, sequence, created_at,
+                              updated_at, expires_at)
+        SELECT {reference}, 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000, 'NGN', 'PENDING', 'sandbox', 1, now(), now(),
+               now() + interval '30 days' FROM generate_series(1, {number}) n
+        """,
+        f"""
+        INSERT INTO transitions (reference, sequence, from_status, to_status, trigger, actor, at)
+        SELECT {reference}, 1, 'INITIATED', 'PENDING', 'PROCESS', 'bench', now() FROM generate_series(1, {number}) n
+        """,
+        f"""
+        INSERT INTO attempts (reference, number, gateway, provider_reference, token, state, lease_until, scenario,
+                              hand_off_kind, hand_off_url, created_at, handed_off_at, asks, next_ask_at)
+        SELECT {reference}, 1, 'sandbox', {reference}, 'token', 'HANDED_OFF', now(), 'no_answer', 'SIMULATOR',
+               'https://pay.example/', now(), now(), 0, {next_ask_at} FROM generate_series(1, {number}) n
+        """,
+    )
+    return number
+
+
+def _keys(url: str, first: int, last: int) -> None:
+    _run(
+        url,
+        f"""
+        INSERT INTO idempotency_keys (business_id, environment, key, reference)
+        SELECT 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 'order-' || n, {_NAME} FROM generate_series({first}, {last}) n
+        """,
+    )
+
+
+def _attempts(url: str, first: int, last: int) -> None:
+    _run(
+        url,
+        f"""
+        INSERT INTO attempts (reference, number, gateway_id, gateway, provider_reference, token, state, lease_until,
+                              hand_off_kind, hand_off_url, created_at, handed_off_at, asks)
+        SELECT {_NAME}, 1, 'gw_provider_a', 'provider_a', {_NAME}, 'token', 'HANDED_OFF', now(), 'REDIRECT',
+               'https://pay.example/', now(), now(), 1 FROM generate_series({first}, {last}) n
+        """,
+    )
+
+
+def _calls(url: str, first: int, last: int) -> None:
+    _run(
+        url,
+        f"""
+        INSERT INTO provider_calls (reference, id, attempt, gateway, operation, result, duration_ms, actor, at)
+        SELECT {_NAME}, 'call_' || {_ID.format(start=_START)}, 1, 'provider_a', 'fetch_charge', 'SUCCEEDED', 200, 'bench',
+               now() FROM generate_series({first}, {last}) n
+        """,
+    )
+
+
+def _outbox(url: str, first: int, last: int) -> None:
+    _run(url, _events(first, last, _START, _NAME), _deliveries(first, last, _START, _NAME))
+    _run(
+        url,
+        f"""
+        UPDATE webhook_endpoints e SET successful = successful + n.number
+        FROM (SELECT n % 1000 + 1 AS owner, count(*) AS number FROM generate_series({first}, {last}) n GROUP BY 1) n
+        WHERE e.id = 'whe_bench_' || n.owner
+        """,
+    )
+
+
+def _inbox(url: str, first: int, last: int) -> None:
+    _run(
+        url,
+        f"""
+        INSERT INTO inbox (id, provider, environment, digest, body, received_at, attempts, handled_at, result)
+        SELECT 'inb_' || {_ID.format(start=_START)}, 'provider_a', 'SANDBOX', sha256(n::text::bytea), '{{}}', now(), 1, now(),
+               'APPLIED' FROM generate_series({first}, {last}) n
+        """,
+    )
+
+
+_START = "(extract(epoch FROM now()) * 1000 - 10000000)"
+LOADS = (payments, _outbox, _keys, _attempts, _calls, _inbox)
+
+
+def _events(first: int, last: int, start: str, reference: str) -> str:
+    return f"""
+        INSERT INTO events (reference, sequence, id, type, business_id, environment, body, created_at)
+        SELECT {reference}, 1, 'evt_' || {_ID.format(start=start)}, 'payment.success', 'biz_bench_' || (n % 1000 + 1),
+               'SANDBOX', convert_to('{{"type":"payment.success","data":{{}}}}', 'UTF8'), now()
+        FROM generate_series({first}, {last}) n
+        """
+
+
+def _deliveries(first: int, last: int, start: str, reference: str) -> str:
+    return f"""
+        INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id, lane,
+                                status, attempts, next_attempt_at, created_at)
+        SELECT {reference}, 'dlv_' || {_ID.format(start=start)}, 'evt_' || {_ID.format(start=start)}, 'payment.success', 1,
+               'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 'whe_bench_' || (n % 1000 + 1), 'whe_bench_' || (n % 1000 + 1),
+               'DELIVERED', 1, NULL, now() FROM generate_series({first}, {last}) n
+        """
+
+
+def _name(number: str) -> str:
+    return _NAME.replace("(n)", f"({number})")
+
+
+def _run(url: str, *statements: str) -> None:
+    """Each in order, in one transaction; triggers are off, for the machines are not what is measured."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        for statement in statements:
+            connection.execute(statement.encode())

@@ -1,0 +1,178 @@
+"""What changes when ten thousand payments have become ten million: two databases of one server, measured in turn.
+
+Both hold the same businesses. Whatever a sweep finds to do is added equally to both before each round, so the only
+difference is how much lies around it.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+
+from benchmarks import seed
+from benchmarks.harness import Round, free_port, process, wrk
+from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.security import Tokens
+from payagg.application.deliveries import PER_LANE
+from payagg.application.ports import Finished, Sent
+from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.settings import read_settings
+
+SMALL = 10_000
+CONNECTIONS = 64
+LEASE = timedelta(minutes=1)
+API = "/api/v1"
+
+
+class Grown:
+    """One database with `past` settled payments and all they left behind, and a service on it."""
+
+    def __init__(self, stack: ExitStack, server: str, name: str, past: int, secrets: dict[str, str]) -> None:
+        self.past = past
+        self.url = server.replace("/payagg?", f"/{name}?")
+        self.environment = secrets | {"PAYAGG_DATABASE_URL": self.url}
+        self.rounds = 0
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        migrate(self.url)
+        seed.businesses(self.url)
+        seed.endpoints(self.url)
+        seed.open_payments(self.url)
+        chunk = 1_000_000
+        for first in range(1, past + 1, chunk):
+            begun = time.monotonic()
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda load: load(self.url, first, min(first + chunk - 1, past)), seed.LOADS))  # noqa: B023
+            print(f"  {name}: {first + chunk - 1:,} in {time.monotonic() - begun:.0f} s", flush=True)
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+            connection.execute("CHECKPOINT")
+        port = free_port()
+        self.service = f"http://127.0.0.1:{port}"
+        arguments = ["-m", "payagg", "serve", "--no-worker", "--port", str(port)]
+        stack.enter_context(process(arguments, self.environment, self.service + "/readyz"))
+
+    def calls(self, folder: Path, secrets: dict[str, str]) -> dict[str, Path]:
+        """Files of calls for load.lua, spread over everything there is."""
+        tokens = Tokens(secrets["PAYAGG_JWT_KEY"], secrets["PAYAGG_JWT_ALGORITHM"])
+        claims = {"sub": "bench", "type": "merchant", "emailVerified": True}
+        token = tokens.issue(claims, 86_400, int(time.time()))
+        lines = {
+            "initiate": (seed.secret(n) for n in range(1, seed.BUSINESSES + 1)),
+            "read": (
+                f"{seed.secret(seed.owner(n))} {API}/payments/{seed.reference(n)}"
+                for n in range(1, self.past + 1, max(1, self.past // 20_000))
+            ),
+            "verify": (f"none {API}/public/payments/{seed.open_reference(n)}/verify" for n in range(1, seed.OPEN + 1)),
+            "log": (
+                f"{token} {API}/merchant/businesses/biz_bench_{n}/webhooks/whe_bench_{n}/deliveries"
+                for n in range(1, seed.BUSINESSES + 1)
+            ),
+        }
+        paths = {}
+        for mode, calls in lines.items():
+            paths[mode] = folder / f"{self.past}-{mode}"
+            paths[mode].write_text("".join(f"{line}\n" for line in calls))
+        return paths
+
+    def sweep(self, due: Callable[[str, int, int], int], work: Callable[[Services], Awaitable[int]]) -> Round:
+        """Adds what is `due`, then times `work` until all of it is done; items a second."""
+        self.rounds += 1
+        number = due(self.url, self.rounds, self.past)
+
+        async def timed() -> float:
+            async with running(read_settings(os.environ | self.environment), self.url) as services:
+                await services.store.is_current()
+                begun = time.monotonic()
+                done = 0
+                while done < number:
+                    now = await work(services)
+                    if not now:
+                        raise SystemExit(f"{due.__name__}: {done} of {number} were done")
+                    done += now
+                return time.monotonic() - begun
+
+        return Round(number / asyncio.run(timed()), 0, 0, 0)
+
+
+async def expire(services: Services) -> int:
+    return await services.settlement.expire_due()
+
+
+async def reconcile(services: Services) -> int:
+    return await services.reconciler.run_once()
+
+
+async def retry_inbox(services: Services) -> int:
+    return await services.inbound.retry_due()
+
+
+async def purge(services: Services) -> int:
+    return await services.dispatcher.purge()
+
+
+async def dispatch(services: Services) -> int:
+    """The queue's share of sending: claim and record, with nobody called in between."""
+    now = services.clock.now()
+    claimed = await services.store.queue.claim(now, 400, PER_LANE, LEASE)
+    await services.store.queue.finish([Finished(one, Sent(200, None, 5), now, None) for one in claimed])
+    return len(claimed)
+
+
+async def drain(services: Services) -> int:
+    """A hundred looks at the gateways, none of which is draining."""
+    for _ in range(100):
+        await services.gateways.end_drains()
+    return 100
+
+
+SWEEPS = {
+    "expiry": (seed.lapsed, expire),
+    "reconciliation": (seed.to_ask, reconcile),
+    "inbox": (seed.inbound, retry_inbox),
+    "retention": (seed.expired_deliveries, purge),
+    "dispatch": (seed.due_deliveries, dispatch),
+    "drains": (lambda *_: 500, drain),
+}
+
+
+def measure(
+    server: str,
+    folder: Path,
+    secrets: dict[str, str],
+    past: int,
+    seconds: int,
+    alternate: Callable[[str, dict[str, Callable[[], Round]]], dict[str, Round]],
+) -> None:
+    """Hands every operation and sweep to `alternate`, once on `past` payments and once on SMALL."""
+    with ExitStack() as stack:
+        small, large = (
+            Grown(stack, server, name, number, secrets) for name, number in (("small", SMALL), ("large", past))
+        )
+        few, many = small.calls(folder, secrets), large.calls(folder, secrets)
+        for mode in few:
+
+            def load(side: Grown, calls: Path, mode: str = mode) -> Round:
+                return wrk(side.service, "initiate" if mode == "initiate" else "get", calls, CONNECTIONS, seconds)
+
+            alternate(
+                f"{mode} at {past:,}",
+                {
+                    "payagg": lambda calls=many[mode], load=load: load(large, calls),  # type: ignore[misc]
+                    f"at {SMALL:,}": lambda calls=few[mode], load=load: load(small, calls),  # type: ignore[misc]
+                },
+            )
+        for name, (due, work) in SWEEPS.items():
+            alternate(
+                f"sweep {name} at {past:,}",
+                {
+                    "payagg": lambda due=due, work=work: large.sweep(due, work),  # type: ignore[misc]
+                    f"at {SMALL:,}": lambda due=due, work=work: small.sweep(due, work),  # type: ignore[misc]
+                },
+            )
