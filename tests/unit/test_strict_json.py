@@ -1,13 +1,14 @@
 """Strict decoding (reliability.md 0.1 to 0.3, F1, F2, F4): each hostile form is a VALIDATION_ERROR naming the field."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from msgspec import Meta, Struct
 
 from payagg.application.views import InitiatePayment
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http import strict_json
 from payagg.entrypoints.http.strict_json import DEPTH_MAX, decode
 
 
@@ -179,3 +180,31 @@ def test_lengths_count_code_points() -> None:
 def test_null_means_absent_and_extras_are_ignored() -> None:
     command = decode(b'{"amount":100,"customerEmail":null,"status":"SUCCESS","environment":"LIVE"}', InitiatePayment)
     assert command == InitiatePayment(amount=100)
+
+
+def test_a_repeated_key_among_thousands_is_named() -> None:
+    keys = [*range(8_000), 7_999]
+    body = '{"amount":100,"metadata":{' + ",".join(f'"k{n}":1' for n in keys) + "}}"
+    assert refusal(body.encode()).field == "metadata.k7999"
+
+
+def test_keys_are_compared_a_number_of_times_that_grows_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    class Key(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    pairs: list[tuple[str, Any]] = [(Key(f"k{n}"), n) for n in [*range(3_000), 2_999]]
+    assert strict_json._marked(pairs).key == "k2999"
+    assert compared < 10 * len(pairs)
+
+
+def test_no_input_can_pass_for_the_name_of_a_field() -> None:
+    for value in ("x - at `$.amount`", "4111111111111111 - at `$4111111111111111"):
+        assert refusal(json.dumps({"amount": 100, "currency": value}).encode()).field == "currency"

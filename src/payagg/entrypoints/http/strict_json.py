@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -79,8 +80,8 @@ def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) == len(pairs):
         return found
     marked = _Twice(found)
-    keys = [key for key, _ in pairs]
-    marked.key = next(key for at, key in enumerate(keys) if key in keys[:at])
+    counted = Counter(key for key, _ in pairs)
+    marked.key = next(key for key, _ in pairs if counted[key] > 1)
     return marked
 
 
@@ -129,8 +130,9 @@ def _printable(name: str) -> str:
 
 
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
-# msgspec ends its messages with " - at `$.order[0].gatewayId`", and names missing and unknown fields in backticks.
-_AT = re.compile(r" - at `(?:key in )?\$(.*)`$", re.DOTALL)
+# msgspec ends its messages with " - at `$.order[0].gatewayId`", and names missing and unknown fields in backticks. What
+# stands before may repeat the input, so the last such ending is the true one.
+_AT = re.compile(r"(.*) - at `(?:key in )?\$(.*)`$", re.DOTALL)
 _FIELD = re.compile(r"(missing required|contains unknown) field `(.*)`", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(str|array|object)` of length (>=|<=) ([0-9]+)")
 _BOUND = re.compile(r"Expected `int` (>=|<=) (-?[0-9]+)")
@@ -149,8 +151,7 @@ _UNITS = {"str": "characters", "array": "items", "object": "properties"}
 def _named(message: str, body: bytes, kind: Any) -> Refusal:
     """A msgspec message as a VALIDATION_ERROR in our words, which never repeat the input."""
     found = _AT.search(message)
-    path = found[1].lstrip(".") if found else ""
-    words = message[: found.start()] if found else message
+    words, path = (found[1], found[2].lstrip(".")) if found else (message, "")
     own = _FIELD.search(words)
     if own:
         path = f"{path}.{own[2]}" if path else own[2]
