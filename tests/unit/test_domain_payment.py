@@ -185,6 +185,8 @@ LIMITS = {
     "16 KB of wide characters": ({"a": "ẹ" * 5458}, {"a": "ẹ" * 5459}),
     "the largest 64-bit integer": ({"a": 2**63 - 1}, {"a": 2**63}),
     "the smallest 64-bit integer": ({"a": [-(2**63)]}, {"a": [-(2**63) - 1]}),
+    "a fraction within 64 bits": ({"a": [9.2e18, 1e-300]}, {"a": [9.3e18]}),
+    "a negative one": ({"a": -9.2e18}, {"a": -1e307}),
 }
 
 

@@ -74,7 +74,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def parse_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata itself; raises VALIDATION_ERROR on `metadata` past 50 keys, 100 characters a key, depth 5, 16 KB,
-    or for a number that not every reader keeps (beyond 64 bits)."""
+    or for a number beyond 64 bits: not every reader keeps it, and the database would write out all its digits."""
     if len(metadata) > METADATA_KEYS_MAX:
         raise invalid("metadata", f"At most {METADATA_KEYS_MAX} keys.")
     _walk(metadata, 1)
@@ -84,8 +84,8 @@ def parse_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _walk(value: Any, depth: int) -> None:
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise invalid("metadata", "Integers must fit 64 bits.")
+    if isinstance(value, int | float) and not -(2**63) <= value < 2**63:
+        raise invalid("metadata", "Numbers must fit 64 bits.")
     if not isinstance(value, Mapping | list):
         return
     if depth > METADATA_DEPTH_MAX:

@@ -138,7 +138,9 @@ urls = st.builds(
     st.text(LETTERS + DIGITS + "-._~/?&=%", max_size=20),
 )
 
-_leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=20))
+_leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(-9.2e18, 9.2e18), st.text(max_size=20)
+)
 metadata = st.dictionaries(
     st.text(LETTERS, min_size=1, max_size=8),
     st.one_of(
