@@ -96,6 +96,7 @@ async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi):
         (b'{"file": "x"}', {"Content-Type": "application/json"}),
         (one + b"--b--\r\n", {"Content-Type": "multipart/form-data"}),
         (one + b"--b--\r\n", {"Content-Type": "multipart/form-data; boundary=" + "b" * 300}),
+        (one + b"--b--\r\n", {"Content-Type": "multipart/form-data; boundary=" + "b" * 5000}),
         (b"", form),
         (b"garbage", form),
         (b"--b--\r\n", form),

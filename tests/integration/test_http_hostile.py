@@ -198,6 +198,7 @@ async def test_wrong_uploads_are_refused(api: Api) -> None:
             ({"Content-Type": "multipart/form-data; boundary=x"}, b""),
             ({"Content-Type": "multipart/form-data; boundary=x"}, b"--x\r\n" * 2000),
             ({"Content-Type": "multipart/form-data; boundary=" + "x" * 300}, b"--x--"),
+            ({"Content-Type": "multipart/form-data; boundary=" + "x" * 5000}, b"--x--"),
             ({}, b""),
         ):
             answer = await api.client.request(

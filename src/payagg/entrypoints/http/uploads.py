@@ -24,7 +24,7 @@ async def uploaded(request: Request[Any, Any, Any], name: str, most: int) -> byt
     part = _Part(name, most)
     if media_type != "multipart/form-data" or not 0 < len(boundary) <= BOUNDARY_MAX or not boundary.isascii():
         refusal = invalid(name, "Send the file as multipart/form-data.")
-    parser = PushMultipartParser(boundary or "none", max_segment_count=PARTS_MAX, strict=True)
+    parser = PushMultipartParser("none" if refusal else boundary, max_segment_count=PARTS_MAX, strict=True)
     async for chunk in request.stream():
         if refusal is None:
             try:
