@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-import uvicorn
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers import providers_of
@@ -23,6 +22,7 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, assemble
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.middleware import BODY_SECONDS
+from payagg.entrypoints.server import http_server, listen
 from payagg.entrypoints.settings import Settings
 from tests.interface.recorder import recorded
 
@@ -54,27 +54,15 @@ def services_over(store: Store, settings: Settings = SETTINGS, clock: Clock | No
 @asynccontextmanager
 async def served(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[str]:
     """The origin of a server that answers until the block is left."""
-    config = uvicorn.Config(
-        recorded(create_app(services, body_seconds=body_seconds)),
-        host="127.0.0.1",
-        port=0,
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-    )
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve())
+    server = http_server(recorded(create_app(services, body_seconds=body_seconds)))
+    listener = listen("127.0.0.1", 0)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         if running.done():
             running.result()
         await asyncio.sleep(0.005)
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         await running

@@ -1,6 +1,7 @@
 """What holds for every route: envelopes for every refusal, body limits, headers, odd paths, limits, downtime."""
 
 import asyncio
+import json
 import socket
 from dataclasses import replace
 from ipaddress import ip_network
@@ -8,6 +9,7 @@ from ipaddress import ip_network
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.http.connection import HEAD_MAX
 from tests.integration.http_world import SETTINGS, Api, an_api, assert_refused, bearer, services_over
 
 pytestmark = pytest.mark.anyio
@@ -215,6 +217,34 @@ async def test_an_endless_chunked_body_is_cut_at_the_cap(api: Api) -> None:
     writer.close()
     assert told.startswith(b"HTTP/1.1 413")
     assert b"PAYLOAD_TOO_LARGE" in told
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"GET /" + b"x" * HEAD_MAX, b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(9_000))],
+    ids=["line", "headers"],
+)
+async def test_a_head_without_end_is_cut_at_the_cap(api: Api, head: bytes) -> None:
+    host, _, port = api.origin.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(head)
+    told = await asyncio.wait_for(reader.read(), 5)  # well before the deadline of a slow head
+    writer.close()
+    assert told.startswith(b"HTTP/1.1 400")
+    error = json.loads(told.partition(b"\r\n\r\n")[2])["error"]
+    assert (error["code"], str(HEAD_MAX) in error["message"]) == ("VALIDATION_ERROR", True)
+
+
+async def test_a_head_within_the_cap_passes(api: Api) -> None:
+    shop = await api.open_shop()
+    answer = await api.client.get("/payments/context", headers=shop.as_sandbox | {"X-Note": "y" * (HEAD_MAX - 2_000)})
+    assert answer.status_code == 200
+
+
+async def test_what_is_not_http_is_refused_in_the_envelope(api: Api) -> None:
+    told = await raw(api.origin, b"\x16\x03\x01 hello\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 400")
+    assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "VALIDATION_ERROR"
 
 
 async def test_a_body_that_drips_is_given_up(store: PostgresStore) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 import uvicorn
 import uvloop
-from litestar.types import ControllerRouterHandler
+from litestar.types import ASGIApp, ControllerRouterHandler
 
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
@@ -62,23 +62,29 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def http_server(app: ASGIApp) -> QuietServer:
+    """Uvicorn as we run it. Addresses are our middleware's business."""
+    return QuietServer(
+        uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    )
+
+
 async def serve_http(
     services: Services, listener: socket.socket, stop: asyncio.Event, extra: Sequence[ControllerRouterHandler] = ()
 ) -> None:
-    """Answers on `listener` until `stop`, then finishes what it accepted. Addresses are our middleware's business."""
-    config = uvicorn.Config(
-        create_app(services, extra_routes=extra),
-        http=Connection,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
-    server = QuietServer(config)
+    """Answers on `listener` until `stop`, then finishes what it accepted."""
+    server = http_server(create_app(services, extra_routes=extra))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stopping = asyncio.create_task(stop.wait())
     try:

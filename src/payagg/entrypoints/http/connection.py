@@ -1,4 +1,4 @@
-"""One client's connection: a deadline for slow headers, and a stop that drops no request that is on its way."""
+"""One client's connection: a deadline and a cap for its headers, and a stop that drops no request on its way."""
 
 import asyncio
 from typing import Any
@@ -6,6 +6,10 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.wire import error_envelope
+
+HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
 LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
 
@@ -46,13 +50,14 @@ class Corked:
 
 
 class Connection(HttpToolsProtocol):
-    """Uvicorn's own sets no deadline before the headers are whole, and closes idle connections at once when it stops,
-    though the next request may have been sent already."""
+    """Uvicorn's own sets neither deadline nor cap before the headers are whole, and closes idle connections when it
+    stops, though the next request may have been sent already."""
 
     server_state: Connections
     header_seconds = HEADER_SECONDS
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
+    _head: int | None = None  # bytes that came of a head that is not whole yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -65,12 +70,17 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._head is not None:
+            self._head += len(data)
+            if self._head > HEAD_MAX:
+                self.send_400_response(f"The request line and headers must fit {HEAD_MAX} bytes.")
+                return
         # Part of a request's head, or of a body that its answer did not wait for; a whole request sets no timer.
         if self._timer is None and self._in_message and self._is_idle():
             self._close_in(self.header_seconds)
 
     def on_message_begin(self) -> None:
-        self._in_message = True
+        self._in_message, self._head = True, 0
         super().on_message_begin()
 
     def on_message_complete(self) -> None:
@@ -79,9 +89,17 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._stay()
+        self._head = None
         super().on_headers_complete()
         if self.server_state.is_closing:
             self.cycle.keep_alive = False
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what cannot be read as a request, in the envelope, and hangs up."""
+        body = error_envelope(400, ErrorCode.VALIDATION_ERROR.name, msg).content
+        head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        self.transport.close()
 
     def shutdown(self) -> None:
         if self._is_idle():
