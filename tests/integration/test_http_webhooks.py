@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from standardwebhooks import Webhook
 
+from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus
 from tests.integration.http_world import Api, Shop, assert_refused, bearer, merchant_token
 from tests.integration.receivers import a_receiver
@@ -40,8 +42,6 @@ async def change(api: Api, shop: Shop, endpoint_id: str, **body: Any) -> httpx.R
 
 
 async def set_status(api: Api, shop: Shop, status: BusinessStatus) -> None:
-    from dataclasses import replace
-
     async with api.services.store.begin() as tx:
         business = await tx.businesses.lock(shop.business.id)
         assert business is not None
@@ -380,3 +380,16 @@ async def test_no_event_behind_an_open_transaction_is_shown_before_it(api: Api) 
         assert (await events(api, shop))["events"] == []
     page = await settled_events(api, shop, 2)
     assert [event["data"]["reference"] for event in page["events"]] == [slow, fast]
+
+
+async def test_a_test_delivery_whose_secret_cannot_be_opened_says_so(api: Api, store: PostgresStore) -> None:
+    shop = await api.open_shop()
+    made = await create(api, shop, "http://127.0.0.1:1/hooks")
+    async with store.begin() as tx:
+        endpoint = await tx.webhooks.endpoint(shop.business.id, made["id"])
+        assert endpoint is not None
+        await tx.webhooks.save_endpoint(replace(endpoint, secret=b"gone:" + endpoint.secret))
+    answer = await api.client.post(f"{shop.path}/webhooks/{made['id']}/test", headers=shop.as_owner)
+    assert answer.status_code == 200
+    result = answer.json()["data"]
+    assert (result["delivered"], result["error"]) == (False, "the signing secret cannot be opened")

@@ -143,7 +143,10 @@ class Webhooks:
             data={"message": "This is a test. No payment is behind it."},
         )
         sent_bytes = msgspec.json.encode(body)
-        keys = [self.vault.open(sealed, secret_context(endpoint.id)) for sealed in endpoint.signing_secrets(now)]
+        try:
+            keys = [self.vault.open(sealed, secret_context(endpoint.id)) for sealed in endpoint.signing_secrets(now)]
+        except ValueError:
+            return TestDelivery(False, None, 0, "the signing secret cannot be opened")
         headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
         sent = await self.sender.send(endpoint.url, headers, sent_bytes)
         count("test_deliveries", "delivered" if sent.is_accepted else "failed")
