@@ -15,6 +15,7 @@ from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.application.deliveries import Dispatcher
 from payagg.application.ports import Sent
+from tests.builders import a_delivery, an_event, an_id
 from tests.integration.outbox_rows import KEYS, load_deliveries, load_endpoints
 from tests.integration.receivers import until
 
@@ -74,6 +75,29 @@ async def test_twenty_thousand_deliveries_to_a_dead_endpoint_delay_no_other(
     assert merchants.healthy == 2_000
 
 
+async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
+    database_url: str, store: PostgresStore
+) -> None:
+    """Hosts cost a business nothing to name: by host, these would hold all of a worker's slots."""
+    load_endpoints(database_url, "whe_ok", 1, "https://ok.example/")
+    event = an_event()
+    urls = [f"https://dead-{number % 100}.example/" for number in range(500)]
+    deliveries = [a_delivery(event, an_id("dlv", number), None, url) for number, url in enumerate(urls)]
+    async with store.begin() as tx:
+        await tx.webhooks.emit(event, deliveries)
+    load_deliveries(database_url, "whe_ok", 50, 1, "now()")
+    merchants = Merchants()
+    stop = asyncio.Event()
+    running = asyncio.create_task(dispatcher(store, merchants).run(stop))
+    try:
+        await until(lambda: merchants.healthy == 50, seconds=10)
+    finally:
+        stop.set()
+        merchants.release.set()
+        await running
+    assert merchants.most_waiting == 5
+
+
 async def test_a_hundred_thousand_future_retries_do_not_slow_a_claim(database_url: str, store: PostgresStore) -> None:
     load_endpoints(database_url, "whe_", 50, "https://ok.example/")
     load_deliveries(database_url, "whe_", 100_000, 50, "now() + interval '5 hours' + n * interval '1 millisecond'")
@@ -104,6 +128,7 @@ def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url:
         "times": [now] * count,
         "gone": [False] * count,
         "tried": [True] * count,
+        "urls": ["https://ok.example/"] * count,
         "lanes": [f"whe_{n}" for n in range(50)],
         "hopeless": timedelta(hours=120),
     }

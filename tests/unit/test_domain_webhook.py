@@ -130,9 +130,12 @@ def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane():
     assert delivery.next_attempt_at == an_event().created_at
 
 
-def test_a_delivery_to_a_payments_own_address_shares_the_lane_of_business_and_host():
-    delivery = a_delivery(endpoint_id=None, url="https://Shop.Example:8443/own?x=1")
-    assert delivery.lane == "biz_1:shop.example"
+@pytest.mark.parametrize("environment", Environment)
+def test_deliveries_to_payments_own_addresses_share_one_lane_per_business_and_environment(environment):
+    event = an_event(environment=environment)
+    hosts = ("https://shop.example/own?x=1", "https://other.example/own")
+    lanes = {a_delivery(event, endpoint_id=None, url=url).lane for url in hosts}
+    assert lanes == {f"biz_1:{environment.value}"}
 
 
 def test_events_are_kept_once_in_the_catalogues_order():

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from urllib.parse import urlsplit
 
 from payagg.domain.errors import invalid
 from payagg.domain.payment import Status
@@ -150,8 +149,9 @@ class Delivery:
 
     @classmethod
     def of(cls, event: Event, id: str, endpoint_id: str | None, url: str | None) -> "Delivery":
-        """A delivery due at once. The lane is the endpoint, or the business and host behind a webhookUrl."""
-        lane = endpoint_id or f"{event.business_id}:{urlsplit(url or '').hostname}"
+        """A delivery due at once. The lane is the endpoint; all webhookUrls of a business and environment share one,
+        because a lane per host would let a business that names many dead hosts hold every worker's slots."""
+        lane = endpoint_id or f"{event.business_id}:{event.environment.value}"
         return cls(
             id=id,
             event_id=event.id,
