@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from payagg.adapters.webhooks.addresses import is_allowed
-from payagg.adapters.webhooks.network import Address
+from payagg.adapters.webhooks.network import Address, Stream
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports import Sent
 from tests.integration.receivers import Receiver, a_receiver, listening, read_request
@@ -27,7 +27,8 @@ REFUSED = [
     "255.255.255.255", "::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254",
     "::ffff:100.64.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::1",
     "2002:a00:1::", "3fff::1", "5f00::1", "fc00::1", "fd12::1", "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1",
-    "not an address",
+    "::ffff:0:127.0.0.1", "::ffff:0:10.0.0.1", "64:ff9b:2::1", "1fff::1", "4000::1", "e000::1",
+    "168.63.129.16", "::ffff:168.63.129.16", "not an address",
 ]  # fmt: skip
 # Spellings that a resolver understands and a naive check does not.
 SPELLINGS = [
@@ -158,6 +159,65 @@ async def test_connections_are_used_again_and_a_closed_one_is_replaced(sender: H
     async with listening(once) as port:
         for _ in range(3):
             assert (await sender.send(f"http://127.0.0.1:{port}/", {}, BODY)).is_accepted
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+NO = b"HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n"
+IDLE_TOO_LONG = b"HTTP/1.1 408 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize("comes_with_the_answer", [True, False])
+@pytest.mark.parametrize("stray", [OK, b"H", IDLE_TOO_LONG], ids=["200", "one byte", "408"])
+async def test_what_nobody_asked_for_is_not_the_answer_to_the_next_event(
+    sender: HttpSender, stray: bytes, comes_with_the_answer: bool
+) -> None:
+    received: list[bytes] = []
+    idle, strayed = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await read_request(reader)
+        assert first is not None
+        received.append(first.body)
+        if len(received) > 1:
+            writer.write(NO)
+        elif comes_with_the_answer:
+            writer.write(OK + stray)
+        else:
+            writer.write(OK)
+            await idle.wait()
+            writer.write(stray)
+        await writer.drain()
+        if stray is IDLE_TOO_LONG:
+            writer.write_eof()
+        strayed.set()
+        if (again := await read_request(reader)) is not None:
+            received.append(again.body + b" on the same connection")
+
+    async with listening(talk) as port:
+        url = f"http://127.0.0.1:{port}/"
+        assert (await sender.send(url, {}, b"one")).is_accepted
+        idle.set()
+        await strayed.wait()
+        sent = await sender.send(url, {}, b"two")
+    assert received == [b"one", b"two"]
+    assert sent.status_code == 503
+
+
+async def test_a_byte_that_nobody_asked_for_is_seen_wherever_it_waits() -> None:
+    ours, theirs = socket.socketpair()
+    stream = Stream(ours)
+    await stream.write(b"request")
+    assert not stream.get_extra_info("is_readable")
+    theirs.send(b"x")
+    assert stream.get_extra_info("is_readable")  # still in the kernel: the loop has not run since
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert stream.get_extra_info("is_readable")  # taken in by the reader
+    assert await stream.read(10) == b"x"
+    assert not stream.get_extra_info("is_readable")
+    theirs.close()
+    assert stream.get_extra_info("is_readable")
+    await stream.aclose()
 
 
 @pytest.mark.parametrize("status", [201, 204, 299])

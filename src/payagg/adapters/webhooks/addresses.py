@@ -3,13 +3,16 @@
 import ipaddress
 from ipaddress import IPv4Address, IPv6Address
 
+# Where every public IPv6 address lies; `is_global` says True for most of what is not assigned and lies elsewhere.
+UNICAST = ipaddress.ip_network("2000::/3")
 # `is_global` says True for these, or says so in some versions of Python: multicast, transition mechanisms that carry
-# another address inside, and reserved blocks.
+# another address inside, reserved blocks, and the address where a virtual machine on Azure reaches its host.
 REFUSED = tuple(
     ipaddress.ip_network(network)
     for network in (
         "0.0.0.0/8",
         "100.64.0.0/10",
+        "168.63.129.16/32",
         "192.0.0.0/24",
         "192.88.99.0/24",
         "198.18.0.0/15",
@@ -43,4 +46,6 @@ def is_allowed(text: str, *, allow_loopback: bool) -> bool:
         address = address.ipv4_mapped or address
     if address.is_loopback:
         return allow_loopback
+    if isinstance(address, IPv6Address) and address not in UNICAST:
+        return False
     return address.is_global and not any(address in network for network in REFUSED)

@@ -5,6 +5,7 @@ lead elsewhere. The URL stays as it is, and TLS is verified against its host nam
 
 import asyncio
 import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -196,7 +197,16 @@ class Stream(httpcore.AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
-            return self._ends is not None and (self._ends[0].at_eof() or self._ends[1].is_closing())
+            return self._ends is not None and self._is_readable(*self._ends)
         if info == "ssl_object" and self._ends is not None:
             return self._ends[1].get_extra_info("ssl_object")
         return None
+
+    def _is_readable(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the receiver closed or sent something; before a request, both forbid to use the connection again."""
+        # asyncio offers no other way to see what its reader holds.
+        if writer.is_closing() or reader.at_eof() or reader._buffer:  # type: ignore[attr-defined]
+            return True
+        waiting = select.poll()  # for what the loop has not taken in yet
+        waiting.register(self._socket, select.POLLIN)
+        return bool(waiting.poll(0))

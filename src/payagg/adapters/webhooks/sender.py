@@ -127,7 +127,7 @@ class HttpSender:
             answered.append((response.status, _retry_after(response.headers)))
             is_whole = await _drain(response)
         finally:
-            if is_whole and connection.is_available():
+            if is_whole and connection.is_available() and not _has_more(connection):
                 self._keep(place, connection)
             else:
                 await connection.aclose()
@@ -173,6 +173,11 @@ async def _drain(response: httpcore.Response) -> bool:
             return False
     await response.aclose()
     return True
+
+
+def _has_more(connection: httpcore.AsyncHTTPConnection) -> bool:
+    """Whether more came along with the answer. httpcore keeps it out of sight, to be read as the next answer."""
+    return bool(connection._connection._h11_state.trailing_data[0])  # type: ignore[union-attr]
 
 
 def _host(target: httpcore.URL) -> bytes:
