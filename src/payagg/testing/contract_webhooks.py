@@ -155,6 +155,22 @@ class QueueContract:
         assert (still_on.is_active, still_on.failing_since) == (True, NOW)
         assert await store.queue.deactivated() == before + 1
 
+    async def test_a_try_at_an_old_address_is_counted_and_says_nothing_of_the_new_one(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)))
+        gone, fine = await claim(store, limit=2)
+        async with store.begin() as tx:
+            await tx.webhooks.save_endpoint(an_endpoint(url="https://shop.example/new"))
+        (failing,) = await claim(store)
+        told = Finished(gone, Sent(410, "answered 410", 1), NOW, None, deactivate=True)
+        await store.queue.finish([told, Finished(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
+        await store.queue.finish([Finished(fine, OK, NOW + MINUTE, None)])
+        async with store.begin() as tx:
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert endpoint is not None
+        assert (endpoint.is_active, endpoint.failing_since) == (True, NOW + SECOND)
+        assert (endpoint.successful, endpoint.failed) == (1, 1)
+
     async def test_a_lane_has_so_many_in_flight_and_no_more(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
         busy = [a_delivery(id=DLV[n]) for n in range(4)]

@@ -86,15 +86,16 @@ ORDER BY e.created_at, e.id
 """)
 
 # Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
+# A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now.
 FINISH = text("""
 WITH results AS (
     SELECT * FROM unnest(
         CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[]), CAST(:statuses AS text[]),
         CAST(:retries AS timestamptz[]), CAST(:codes AS int[]), CAST(:errors AS text[]), CAST(:durations AS int[]),
-        CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[])
-    ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried)
+        CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[]), CAST(:urls AS text[])
+    ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried, url)
 ), endpoints AS (
-    SELECT e.id FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
+    SELECT e.id, e.url FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
 ), written AS (
     UPDATE deliveries d
     SET status = r.status, next_attempt_at = r.retry_at, lease_until = NULL, token = NULL,
@@ -102,12 +103,16 @@ WITH results AS (
         duration_ms = CASE WHEN r.tried THEN r.duration_ms ELSE d.duration_ms END
     FROM results r
     WHERE (SELECT count(*) FROM endpoints) >= 0 AND d.reference = r.reference AND d.id = r.id AND d.token = r.token
-    RETURNING d.endpoint_id, r.status, r.at, r.gone, r.tried
+    RETURNING d.endpoint_id, r.status, r.at, r.gone, r.tried, r.url
+), told AS (
+    SELECT w.endpoint_id, w.status, w.at, w.gone, w.tried AND w.url = e.url AS is_current
+    FROM written w JOIN endpoints e ON e.id = w.endpoint_id
 ), totals AS (
     SELECT endpoint_id, count(*) FILTER (WHERE status = 'DELIVERED') AS successful,
-           count(*) FILTER (WHERE status = 'FAILED') AS failed, bool_or(status = 'DELIVERED') AS has_success,
-           bool_or(gone) AS is_gone, min(at) FILTER (WHERE tried) AS first_at, max(at) FILTER (WHERE tried) AS last_at
-    FROM written WHERE endpoint_id IS NOT NULL GROUP BY endpoint_id
+           count(*) FILTER (WHERE status = 'FAILED') AS failed,
+           bool_or(is_current AND status = 'DELIVERED') AS has_success, bool_or(is_current AND gone) AS is_gone,
+           min(at) FILTER (WHERE is_current) AS first_at, max(at) FILTER (WHERE is_current) AS last_at
+    FROM told GROUP BY endpoint_id
 )
 UPDATE webhook_endpoints e
 SET successful = e.successful + t.successful, failed = e.failed + t.failed,
