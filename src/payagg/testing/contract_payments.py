@@ -274,9 +274,12 @@ class PaymentContract:
             due = await tx.payments.due_asks(NOW + MINUTE, 10, HOUR)
             assert [attempt.reference for attempt in due] == [OTHER, REFERENCE]
             assert await tx.payments.due_asks(NOW + MINUTE, 10, HOUR) == []
+            assert await tx.payments.oldest_ask(NOW + HOUR) == NOW  # held, and late all the same
         async with store.begin() as tx:
             again = await tx.payments.due_asks(NOW + MINUTE + HOUR, 1, HOUR, "provider_b")
             assert [attempt.reference for attempt in again] == [OTHER]
+            assert await tx.payments.save_attempt(again[0], again[0].token)
+            assert await tx.payments.due_asks(NOW + MINUTE + HOUR, 1, HOUR, "provider_b") == again  # saved, so free
 
     async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
         await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))

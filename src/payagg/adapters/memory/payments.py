@@ -71,14 +71,15 @@ class PaymentRows:
         if stored is None or stored.token != token:
             return False
         self._write(attempt)
+        self.state.held.pop((attempt.reference, attempt.number), None)
         return True
 
     async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
+        held = self.state.held
         due = [attempt for _, attempt in self._asked_by(now) if gateway in (None, attempt.gateway)]
-        held = [replace(attempt, next_ask_at=now + hold) for attempt in due[:limit]]
-        for attempt in held:
-            self._write(attempt)
-        return held
+        free = [attempt for attempt in due if held.get((attempt.reference, attempt.number), now) <= now][:limit]
+        held.update({(attempt.reference, attempt.number): now + hold for attempt in free})
+        return free
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
         return next((at for at, _ in self._asked_by(now)), None)

@@ -97,8 +97,9 @@ class PaymentRows:
 
     async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
         due = (
-            select(attempts.c.reference, attempts.c.number, attempts.c.next_ask_at.label("was"))
+            select(attempts.c.reference, attempts.c.number)
             .where(attempts.c.next_ask_at <= now, true() if gateway is None else attempts.c.gateway == gateway)
+            .where(or_(attempts.c.held_until.is_(None), attempts.c.held_until <= now))
             .order_by(attempts.c.next_ask_at, attempts.c.reference)
             .limit(_in_text(limit))
             .with_for_update(key_share=True, skip_locked=True)
@@ -107,12 +108,12 @@ class PaymentRows:
         held = (
             update(attempts)
             .where(attempts.c.reference == due.c.reference, attempts.c.number == due.c.number)
-            .values(next_ask_at=now + hold)
-            .returning(attempts, due.c.was)
+            .values(held_until=now + hold)
+            .returning(attempts)
             .cte("held")
         )
         # RETURNING comes in no order of its own.
-        ordered = select(*(held.c[column.name] for column in attempts.c)).order_by(held.c.was, held.c.reference)
+        ordered = select(held).order_by(held.c.next_ask_at, held.c.reference)
         return [_attempt(row) for row in await self._connection.execute(ordered)]
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
@@ -167,16 +168,18 @@ def _in_text(value: Any) -> BindParameter[Any]:
 
 def _attempt(row: Any) -> Attempt:
     values = dict(row._mapping)
+    del values["held_until"]
     kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
     values["state"] = AttemptState(values["state"])
     return Attempt(**values, hand_off=HandOff(HandOffKind(kind), url) if url is not None else None)
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
-    values = {c.name: getattr(attempt, c.name) for c in attempts.c if not c.name.startswith("hand_off_")}
+    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_"))]
     given = attempt.hand_off
     return {
-        **values,
+        **{name: getattr(attempt, name) for name in own},
+        "held_until": None,
         "state": attempt.state.value,
         "hand_off_kind": given.kind.value if given else None,
         "hand_off_url": given.checkout_url if given else None,

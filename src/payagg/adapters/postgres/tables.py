@@ -218,6 +218,7 @@ attempts = Table(
     Column("asks", SmallInteger, nullable=False),
     _at("next_ask_at", nullable=True),
     _at("last_ask_at", nullable=True),
+    _at("held_until", nullable=True),  # a reconciler is asking, and others keep away
     PrimaryKeyConstraint("reference", "number"),
     CheckConstraint("(state = 'HANDED_OFF') = (hand_off_url IS NOT NULL)", name="hand_off_is_whole"),
     # The rule that nobody pays twice: two processes may both believe they won, the index believes only one.
@@ -309,7 +310,7 @@ deliveries = Table(
     Column("environment", Text, nullable=False),
     Column("endpoint_id", Text),  # NULL = the payment's own webhookUrl
     Column("url", Text),  # only for the payment's own webhookUrl; an endpoint's address is read when sending
-    Column("lane", Text, nullable=False),  # what shares a fate: one endpoint, or one business's webhookUrl host
+    Column("lane", Text, nullable=False),  # what shares a fate: one endpoint, or all webhookUrls of one business
     *_word("status", "PENDING", "DELIVERED", "FAILED"),
     Column("attempts", SmallInteger, nullable=False),
     _at("next_attempt_at", nullable=True),
