@@ -84,3 +84,16 @@ async def test_no_card_number_is_repeated_or_kept(api: Api) -> None:
     async with api.services.store.begin() as tx:
         attempts = await tx.payments.attempts(reference)
     assert CARD["cardNumber"] not in accepted.text + repr(attempts)
+
+
+async def test_a_card_is_asked_for_only_where_one_is_used(api: Api) -> None:
+    await api.open_gateways()
+    shop = await api.open_shop()
+    reference = (await api.initiate(shop))["reference"]
+    path = f"/public/payments/{reference}/process"
+    first = await api.client.post(path, json=CARD)
+    again = await api.client.post(path, json={"gatewaySlug": "sandbox"})
+    assert (again.status_code, again.json()["data"]) == (first.status_code, first.json()["data"])
+    live = (await api.initiate(shop, shop.as_live))["reference"]
+    refused = await api.client.post(f"/public/payments/{live}/process", json={"gatewaySlug": "sandbox"})
+    assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")

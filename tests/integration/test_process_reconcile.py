@@ -15,6 +15,7 @@ from payagg.testing.fake_providers import Fault, Webhooks
 from tests.integration.provider_world import World, world_on
 
 pytestmark = pytest.mark.anyio
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -146,3 +147,42 @@ async def test_an_unhealthy_provider_is_left_alone_until_its_pause_ends(world: W
         world.clock.move(timedelta(minutes=3))
         await world.services.reconciler.run_once()
     assert {(await world.read(payment)).status for payment in payments} == {Status.SUCCESS}
+
+
+async def test_an_ask_that_could_not_be_made_stays_overdue_for_the_metric(world: World) -> None:
+    payment = await world.handed_over()
+    due = (await world.attempts(payment))[-1].next_ask_at
+    assert due is not None
+    async with world.store.begin() as tx:
+        health = await tx.health.lock("provider_a", payment.environment)
+        await tx.health.save(replace(health, faults=Health.FAULTS_MAX, open_until=due + HOUR * 9, open_for=HOUR * 9))
+    world.clock.set(due + HOUR)
+    await world.services.reconciler.run_once()
+    assert await world.services.reconciler.oldest_unasked() == due
+    assert world.fakes.paystack.book.count("verify") == 0
+
+
+async def test_a_declined_card_at_the_providers_page_is_final_only_when_the_window_has_closed(world: World) -> None:
+    payment, given_up = await world.handed_over(), await world.handed_over()
+    for one in (payment, given_up):
+        world.fakes.paystack.decline(one.reference)
+    world.clock.move(timedelta(minutes=5))
+    await world.services.reconciler.run_once()
+    assert world.fakes.paystack.book.count("verify") == 2
+    assert (await world.read(payment)).status is Status.PENDING
+    world.fakes.paystack.pay(payment.reference)  # with another card, on the same page
+    world.clock.move(HOUR)
+    await world.services.reconciler.run_once()
+    assert (await world.read(payment)).status is Status.SUCCESS
+    assert (await world.read(given_up)).status is Status.FAILED
+    assert await world.anomalies() == []
+
+
+@pytest.mark.parametrize("alter", [{"mode": "live"}, {"reference": "PAY-20250131-AAAAAA"}])
+async def test_evidence_about_something_else_expires_nothing(world: World, alter: dict[str, object]) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.abandon(payment.reference)
+    world.fakes.paystack.book.alter = alter
+    await run_through(world, payment)
+    assert (await world.read(payment)).status is Status.PENDING
+    assert AnomalyKind.NO_EVIDENCE in [a.kind for a in await world.anomalies(payment)]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from payagg.adapters.providers.references import ours
 from payagg.application.views import ProcessPayment
-from payagg.domain.charge import AttemptState, Health
+from payagg.domain.charge import ATTEMPTS_MAX, AttemptState, Health
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.payment import Payment, Status
@@ -200,3 +201,39 @@ async def test_trap_20_no_credential_reaches_a_log_or_an_error(
     told = (caplog.text + "".join(errors) + "".join(capsys.readouterr())).lower()
     for secret in (*SECRET_KEYS.values(), *PUBLIC_KEYS.values(), *SIGNING.values(), "canary@example.com", "canaryson"):
         assert secret.lower() not in told
+
+
+async def test_a_payment_is_tried_twenty_times_and_then_calls_nobody(world: World) -> None:
+    world.fakes.paystack.min_amount = 5_000
+    payment = await world.payment(amount=100)
+    for _ in range(ATTEMPTS_MAX + 2):
+        assert await refusal(world, payment) is ErrorCode.GATEWAY_NOT_AVAILABLE
+    assert world.fakes.paystack.book.count("initialize") == len(await world.attempts(payment)) == ATTEMPTS_MAX
+    last = (await world.attempts(payment))[-1].provider_reference
+    assert ours(last) == last  # an event about it would be recognised
+
+
+async def test_launching_a_popup_calls_nobody_and_says_nothing_about_health(world: World) -> None:
+    payments = [await world.handed_over("provider_b") for _ in range(Health.FAULTS_MAX)]
+    world.fakes.payaza.book.faults.extend([Fault.SERVER_ERROR] * 100)
+    for payment in payments:
+        await world.process(await world.payment(), "provider_b")
+        await world.services.verification.verify(payment.reference)
+    assert await refusal(world, await world.payment(), "provider_b") is ErrorCode.GATEWAY_NOT_AVAILABLE
+    world.clock.move(Health.FIRST_PAUSE)
+    await world.process(await world.payment(), "provider_b")  # does not take the place of the probe
+    world.fakes.payaza.book.faults.clear()
+    world.fakes.payaza.book.calls.clear()
+    await world.services.verification.verify(payments[0].reference)
+    assert world.fakes.payaza.book.calls != []
+
+
+async def test_a_provider_that_turns_a_charge_down_is_there(world: World) -> None:
+    for _ in range(2):
+        for _ in range(Health.FAULTS_MAX - 1):
+            world.fakes.paystack.book.faults.append(Fault.SERVER_ERROR)
+            await refusal(world, await world.payment())
+        world.fakes.paystack.min_amount = 5_000
+        await refusal(world, await world.payment(amount=100))
+        world.fakes.paystack.min_amount = 1
+    assert (await world.process(await world.payment())).gateway == "provider_a"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, HandOff
+from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, HandOff, Outcome, ProviderReport
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
 from payagg.testing.fake_providers import Fault
@@ -108,3 +108,13 @@ async def test_a_decline_fails_the_payment_with_our_own_word(world: World) -> No
 async def test_an_unopened_popup_leaves_a_payment_pending(world: World) -> None:
     payment = await world.handed_over("provider_b")
     assert (await world.services.verification.verify(payment.reference)).status is Status.PENDING
+
+
+async def test_what_an_event_claimed_is_no_finding_of_verify(world: World) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.book.charges[payment.reference].status = "ongoing"
+    lie = ProviderReport(payment.reference, Outcome.SUCCEEDED, "success", frozenset({1}))
+    await world.services.settlement.report(lie, "provider_a", payment.environment, "event:provider_a")
+    assert [a.kind for a in await world.anomalies(payment)] == [AnomalyKind.MISMATCH]
+    for _ in range(2):  # the second within the two seconds
+        assert (await world.services.verification.verify(payment.reference)).status is Status.PENDING

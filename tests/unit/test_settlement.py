@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from payagg.adapters.memory import MemoryStore
+from payagg.application import tally
 from payagg.application.settlement import Settled, Settlement
 from payagg.domain.charge import AnomalyKind, AttemptState, Outcome
 from payagg.domain.errors import Refusal
@@ -142,6 +143,50 @@ async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outco
     assert await world.told(outcome, **stranger) is Settled.ANOMALY
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.WRONG_PROVIDER]
+
+
+@pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.REFUSED, AttemptState.UNKNOWN])
+async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state):
+    world = await World().with_payment(handed=False)
+    payment = await world.payment()
+    async with world.store.begin() as tx:
+        await tx.payments.add_attempt(an_attempt(payment, 1, state))
+    assert await world.told(Outcome.FAILED) is Settled.UNCHANGED
+    assert (await world.payment()).status is Status.INITIATED
+    assert await world.told(Outcome.SUCCEEDED) is Settled.MOVED  # money that came is believed all the same
+
+
+async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
+    world = await World().with_payment(handed=False)
+    payment = await world.payment()
+    async with world.store.begin() as tx:
+        await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
+        await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.HANDED_OFF))
+        await world.settlement.write(tx, *payment.hand_over("provider_a", world.clock.now(), "payer"))
+    assert await world.told(Outcome.FAILED) is Settled.UNCHANGED
+    assert (await world.payment()).status is Status.PENDING
+    assert await world.told(Outcome.FAILED, provider_reference=f"{REFERENCE}.2") is Settled.MOVED
+
+
+@pytest.mark.parametrize("facts", [{"amounts": frozenset({149999})}, {"currency": "USD"}])
+async def test_a_failure_of_another_amount_or_currency_moves_nothing(facts):
+    world = await World().with_payment()
+    assert await world.told(Outcome.FAILED, **facts) is Settled.MISMATCH
+    assert (await world.payment()).status is Status.PENDING
+    assert await world.anomalies() == [AnomalyKind.MISMATCH]
+
+
+async def test_a_failure_need_not_name_an_amount():
+    world = await World().with_payment()
+    assert await world.told(Outcome.FAILED, amounts=frozenset(), currency="") is Settled.MOVED
+
+
+async def test_each_kept_fact_is_counted():
+    tally.counts.clear()
+    world = await World().with_payment()
+    for _ in range(2):
+        await world.told(currency="USD")
+    assert tally.counts["anomalies", "MISMATCH"] == 1
 
 
 async def test_a_payment_nobody_processed_is_moved_by_no_provider():

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from payagg.application.offers import Choice
@@ -34,12 +35,14 @@ class Charges:
     async def start(self, payment: Payment, attempt: Attempt, choice: Choice, business_name: str) -> HandOff:
         """Starts the attempt's charge; raises ProviderFault."""
         charge = self._charge(payment, attempt, choice, business_name)
-        return await self._call("start_charge", "payer", payment, attempt, lambda: choice.provider.start_charge(charge))
+        call = partial(choice.provider.start_charge, charge)
+        return await self._call("start_charge", "payer", payment, attempt, call, tells=not choice.provider.starts_alone)
 
     async def fetch(self, payment: Payment, attempt: Attempt, choice: Choice, actor: str) -> ProviderReport:
         """Asks what became of the attempt's charge; raises ProviderFault."""
         charge = self._charge(payment, attempt, choice, "")
-        return await self._call("fetch_charge", actor, payment, attempt, lambda: choice.provider.fetch_charge(charge))
+        call = partial(choice.provider.fetch_charge, charge)
+        return await self._call("fetch_charge", actor, payment, attempt, call, tells=True)
 
     def _charge(self, payment: Payment, attempt: Attempt, choice: Choice, business_name: str) -> Charge:
         return Charge(
@@ -59,8 +62,16 @@ class Charges:
         )
 
     async def _call(
-        self, operation: str, actor: str, payment: Payment, attempt: Attempt, call: Callable[[], Awaitable[R]]
+        self,
+        operation: str,
+        actor: str,
+        payment: Payment,
+        attempt: Attempt,
+        call: Callable[[], Awaitable[R]],
+        *,
+        tells: bool,
     ) -> R:
+        """`tells`: whether the answer says something about the provider's health."""
         started = time.monotonic()
         fault: ProviderFault | None = None
         answer: R | None = None
@@ -71,7 +82,7 @@ class Charges:
             fault = ProviderFault(FaultKind.TIMEOUT)
         except ProviderFault as raised:
             fault = raised
-        await self._note(operation, actor, payment, attempt, answer, fault, time.monotonic() - started)
+        await self._note(operation, actor, payment, attempt, answer, fault, time.monotonic() - started, tells=tells)
         if fault is not None:
             raise fault
         assert answer is not None
@@ -87,6 +98,8 @@ class Charges:
         answer: HandOff | ProviderReport | None,
         fault: ProviderFault | None,
         seconds: float,
+        *,
+        tells: bool,
     ) -> None:
         if attempt.gateway == SANDBOX_SLUG:
             return  # the simulator is our own code: nothing can be learnt from noting it
@@ -114,8 +127,10 @@ class Charges:
                     at=now,
                 )
             )
-            if fault is None or fault.kind.is_unhealthy:
-                await self._judge(tx, attempt.gateway, payment.environment, fault is None, now)
+            if tells:
+                # A provider that turns a request down is there.
+                ok = fault is None or not fault.kind.is_unhealthy
+                await self._judge(tx, attempt.gateway, payment.environment, ok, now)
 
     async def _judge(self, tx: Transaction, gateway: str, environment: Environment, ok: bool, now: datetime) -> None:
         fresh = Health(gateway, environment)

@@ -24,6 +24,7 @@ from payagg.application.views import (
 )
 from payagg.domain.charge import (
     ASK_AFTER,
+    ATTEMPTS_MAX,
     LEASE,
     Attempt,
     AttemptState,
@@ -96,7 +97,8 @@ class Checkout:
         """
         if command.gateway_slug is not None:
             await self.offers.ensure_known(command.gateway_slug)
-            _scenario(command.gateway_slug, command)
+            if command.card_number is not None:
+                _scenario(command.gateway_slug, command)
         # A payer who closes the browser must not stop a charge half-way: the work goes on without its caller.
         task = asyncio.create_task(self._process(reference, command))
         self.running.add(task)
@@ -145,7 +147,6 @@ class Checkout:
             slug = command.gateway_slug or payment.gateway
             if slug is None:
                 raise invalid("gatewaySlug", "Choose a gateway.")
-            scenario = _scenario(slug, command)
             business = await tx.businesses.get(payment.business_id)
             name = business.name if business else ""
             if last is not None and last.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN):
@@ -156,6 +157,9 @@ class Checkout:
                     await tx.payments.save_attempt(taken, last.token)
                     return Claimed(payment, taken, choice, name, is_takeover=True)
             choice = await self.offers.choose(tx, payment, slug)
+            if len(attempts) >= ATTEMPTS_MAX:
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "Too many tries; start a new payment.", "gatewaySlug")
+            scenario = _scenario(slug, command)
             if last is not None:
                 await self._close(tx, last)
             attempt = self._next_attempt(payment, attempts, slug, choice, scenario, now)

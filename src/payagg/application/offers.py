@@ -131,7 +131,8 @@ class Offers:
         reason = self._unready(gateway, payment.environment)
         if reason is UnavailableReason.NOT_CONFIGURED:
             raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug")
-        if reason is not None or not await self.admit(tx, slug, payment.environment):
+        probes = not provider.starts_alone
+        if reason is not None or not await self.admit(tx, slug, payment.environment, probes=probes):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         return Choice(provider, gateway.id, self.credentials(gateway))
 
@@ -147,14 +148,17 @@ class Offers:
             return None
         return Choice(provider, gateway.id, credentials)
 
-    async def admit(self, tx: Transaction, slug: str, environment: Environment) -> bool:
-        """Whether the provider's health lets a call through now; after a pause, one caller at a time."""
+    async def admit(self, tx: Transaction, slug: str, environment: Environment, *, probes: bool = True) -> bool:
+        """Whether the provider's health lets a call through now; after a pause, one caller at a time. A call that will
+        say nothing of its health does not take that one's place: `probes=False`."""
         if slug == SANDBOX_SLUG:
             return True
         now = self.clock.now()
         seen = next((h for h in await tx.health.all() if (h.gateway, h.environment) == (slug, environment)), None)
         if seen is None or not seen.open_for:
             return True  # never paused, or recovered since: no row need be locked
+        if not probes:
+            return not seen.is_open(now)
         admitted = (await tx.health.lock(slug, environment)).admit(now)
         if admitted is None:
             return False

@@ -69,6 +69,10 @@ class Provider(Protocol):
     @property
     def slug(self) -> str: ...
 
+    @property
+    def starts_alone(self) -> bool:
+        """Whether `start_charge` calls nobody, so that it says nothing about the provider's health."""
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """Raises Refusal(VALIDATION_ERROR, field='credentials.<name>') for a key under the wrong environment."""
 
@@ -230,8 +234,8 @@ class Payments(Protocol):
         """Whether it was written: only while the stored token is still `token`."""
 
     async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
-        """Attempts (of one gateway's slug, where given) whose `next_ask_at` has come, oldest first, moved to
-        now + hold so that other workers skip them."""
+        """Attempts (of one gateway's slug, where given) whose `next_ask_at` has come, oldest first, held until
+        now + hold so that other workers skip them. Saving an attempt ends its hold."""
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
         """The earliest `next_ask_at` that has passed by `now`."""
@@ -389,7 +393,8 @@ class Queue(Protocol):
         as a try."""
 
     async def finish(self, results: Sequence["Finished"]) -> None:
-        """Records tries whose token still matches; moves counters, `failing_since` and deactivation."""
+        """Records tries whose token still matches; moves counters and, unless the endpoint's address was changed during
+        the try, `failing_since` and deactivation."""
 
     async def release(self, claimed: Sequence["Claimed"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""

@@ -10,7 +10,16 @@ from payagg.application.offers import Choice, Offers
 from payagg.application.ports import Clock, Entropy, Store
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
-from payagg.domain.charge import LEASE, Attempt, AttemptState, Outcome, ProviderFault, ProviderReport, next_ask
+from payagg.domain.charge import (
+    LEASE,
+    Attempt,
+    AttemptState,
+    HandOffKind,
+    Outcome,
+    ProviderFault,
+    ProviderReport,
+    next_ask,
+)
 from payagg.domain.payment import Payment
 
 # Per provider and run. A worker that comes back after hours finds thousands due and asks them oldest first, a budget
@@ -69,10 +78,15 @@ class Reconciler:
             except ProviderFault:
                 report = None
         self.crash_point("J1")
-        if report is not None:
+        if report is not None and not self._may_go_on(report, payment, current):
             await self.settlement.report(report, current.gateway, payment.environment, "reconciler", asked=current)
         self.crash_point("J2")
         await self._schedule(current, report)
+
+    def _may_go_on(self, report: ProviderReport, payment: Payment, attempt: Attempt) -> bool:
+        """Whether a payer whose card was declined may be trying another one on the same page of the provider's."""
+        is_page = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.REDIRECT
+        return report.outcome is Outcome.FAILED and is_page and self.clock.now() < payment.expires_at
 
     @retried
     async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, Choice | None] | None:
@@ -110,5 +124,5 @@ class Reconciler:
                 replace(current, asks=current.asks + 1, last_ask_at=now, next_ask_at=due), current.token
             )
             if due is None and not final:
-                unpaid = report is not None and report.outcome is Outcome.UNPAID
+                unpaid = report is not None and report.proves_unpaid(payment, current)
                 await self.settlement.close(tx, payment, current, unpaid=unpaid, actor="reconciler")

@@ -138,19 +138,21 @@ class Settlement:
                     await self.note(tx, None, AnomalyKind.UNKNOWN_REFERENCE, actor, report)
                 return Settled.UNKNOWN_PAYMENT
             now = self.clock.now()
+            if asked is not None and report.provider_reference != asked.provider_reference:
+                await self.note(tx, stored, AnomalyKind.MISMATCH, actor, report, field="reference")
+                return Settled.MISMATCH
             trigger = TRIGGER_FOR.get(report.outcome)
             if trigger is None:
                 return Settled.UNCHANGED
             if stored.environment is not environment:
                 await self.note(tx, stored, AnomalyKind.WRONG_ENVIRONMENT, actor, report)
                 return Settled.ANOMALY
-            if asked is not None and report.provider_reference != asked.provider_reference:
-                await self.note(tx, stored, AnomalyKind.MISMATCH, actor, report, field="reference")
-                return Settled.MISMATCH
             attempt = _attempt_named(await tx.payments.attempts(reference), report.provider_reference, gateway)
             if attempt is None:
                 await self.note(tx, stored, AnomalyKind.WRONG_PROVIDER, actor, report, gateway=gateway)
                 return Settled.ANOMALY
+            if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
+                return Settled.UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
             difference = report.mismatch(stored)
             if difference == "amount" and _is_part(report, stored):
                 await self.note(tx, stored, AnomalyKind.PARTIAL_REFUND, actor, report)
@@ -179,17 +181,13 @@ class Settlement:
     async def close(self, tx: Transaction, payment: Payment, attempt: Attempt, *, unpaid: bool, actor: str) -> Payment:
         """Ends the asking about a locked payment: with the provider's word that nothing was paid it expires, without
         it the payment stays PENDING and is named to operators once."""
-        now = self.clock.now()
         if payment.status is not Status.PENDING:
             return payment
         if unpaid:
             return await self.move(tx, payment, Trigger.EXPIRE, actor=actor, reason=EXPIRED_REASON)
         if not any(a.kind is AnomalyKind.NO_EVIDENCE for a in await tx.payments.anomalies(payment.reference)):
             details = {"providerReference": attempt.provider_reference, "gateway": attempt.gateway}
-            anomaly = Anomaly(
-                self.entropy.id("anm", now), payment.reference, AnomalyKind.NO_EVIDENCE, actor, details, now
-            )
-            await tx.payments.add_anomaly(anomaly)
+            await self._keep(tx, payment.reference, AnomalyKind.NO_EVIDENCE, actor, details)
         return payment
 
     async def note(
@@ -207,14 +205,20 @@ class Settlement:
             "word": report.word,
             "amounts": sorted(report.amounts),
             "currency": report.currency,
+            **report.details,
             **more,
         }
         reference = payment.reference if payment else None
         known = await tx.payments.anomalies(reference) if reference else []
-        if any(a.kind is kind and dict(a.details) == details for a in known):
-            return
+        if not any(a.kind is kind and dict(a.details) == details for a in known):
+            await self._keep(tx, reference, kind, source, details)
+
+    async def _keep(
+        self, tx: Transaction, reference: str | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]
+    ) -> None:
         now = self.clock.now()
         await tx.payments.add_anomaly(Anomaly(self.entropy.id("anm", now), reference, kind, source, details, now))
+        count("anomalies", kind.value)
 
     @retried
     async def expire_due(self) -> int:

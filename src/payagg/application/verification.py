@@ -58,7 +58,9 @@ class Verification:
             every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
             if not await tx.payments.begin_ask(reference, attempt.number, now, every):
                 # Asked a moment ago, perhaps by another process: its finding stands until the next call.
-                if any(a.kind is AnomalyKind.MISMATCH for a in await tx.payments.anomalies(reference)):
+                # What an event claimed is no finding of anybody who asked.
+                known = await tx.payments.anomalies(reference)
+                if any(a.kind is AnomalyKind.MISMATCH and a.is_from_asking for a in known):
                     raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
                 return payment
         try:

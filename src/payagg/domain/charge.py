@@ -9,6 +9,7 @@ from typing import Any
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.values import CURRENCY, Environment
 
+ATTEMPTS_MAX = 20  # per payment: each may be a call to a provider that anybody who holds the checkout link can cause
 LEASE = timedelta(seconds=20)  # longer than a provider call may take, so a live claimant is never overtaken
 VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
 
@@ -111,6 +112,11 @@ class Attempt:
             created_at=now,
         )
 
+    @property
+    def is_handed_off(self) -> bool:
+        """Whether the payer was sent to it, or may have been: only such an attempt can fail its payment."""
+        return self.state is AttemptState.HANDED_OFF
+
     def is_held(self, now: datetime) -> bool:
         """Whether a live claimant may still be talking to the provider."""
         return self.state is AttemptState.CLAIMED and now < self.lease_until
@@ -182,18 +188,25 @@ class ProviderReport:
     def mismatch(self, payment: Payment) -> str | None:
         """Which fact differs from the payment ('reference', 'environment', 'currency', 'amount'), or None.
 
-        The amount counts only for outcomes that say money moved: providers fill it in on failures too.
+        Whoever says that money moved must name its currency and amount; a failure may leave them out.
         """
         if payment_reference(self.provider_reference) != payment.reference:
             return "reference"
         if self.environment is not None and self.environment is not payment.environment:
             return "environment"
-        if self.outcome in (Outcome.SUCCEEDED, Outcome.REVERSED):
-            if self.currency != payment.currency:
-                return "currency"
-            if payment.amount not in self.amounts:
-                return "amount"
+        if self.outcome not in TRIGGER_FOR:
+            return None
+        may_omit = self.outcome is Outcome.FAILED
+        if self.currency != payment.currency and (self.currency or not may_omit):
+            return "currency"
+        if payment.amount not in self.amounts and (self.amounts or not may_omit):
+            return "amount"
         return None
+
+    def proves_unpaid(self, payment: Payment, attempt: Attempt) -> bool:
+        """Whether it is evidence that nothing was paid, about this very attempt and in its environment."""
+        is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None
+        return self.outcome is Outcome.UNPAID and is_about_it
 
 
 class FaultKind(Enum):
@@ -254,9 +267,13 @@ class Anomaly:
     id: str
     reference: str | None
     kind: AnomalyKind
-    source: str
+    source: str  # `verify`, `reconciler`, `process`, or `event:` with the provider
     details: Mapping[str, Any]
     at: datetime
+
+    @property
+    def is_from_asking(self) -> bool:
+        return not self.source.startswith("event:")
 
 
 @dataclass(frozen=True)

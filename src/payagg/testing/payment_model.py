@@ -54,11 +54,15 @@ class Model:
         if self.status == "INITIATED" and self.is_expired(now):
             self.move("FAILED", "EXPIRED")
 
+    def is_at(self, number: int) -> bool:
+        """Whether the payer was sent to attempt `number`: once one was, there are no more."""
+        return self.hand_off is not None and number == len(self.attempts)
+
     def learn(self, number: int, outcome: str, right_amount: bool, reason: str | None, now: datetime) -> str:
         """A report about attempt `number` of ours; the word for what it does."""
-        if outcome not in LANDS_ON:
+        if outcome not in LANDS_ON or (outcome == "FAILED" and not self.is_at(number)):
             return "UNCHANGED"
-        if outcome != "FAILED" and not right_amount:
+        if not right_amount:
             self.anomalies.add("MISMATCH")
             return "MISMATCH"
         self.expire(now)

@@ -109,6 +109,8 @@ class DomainSystem:
             return self.note(reference, AnomalyKind.WRONG_ENVIRONMENT)
         if [attempt.gateway for attempt in self.attempts[reference][number - 1 : number]] != [gateway]:
             return self.note(reference, AnomalyKind.WRONG_PROVIDER)
+        if outcome is Outcome.FAILED and not self.attempts[reference][number - 1].is_handed_off:
+            return "UNCHANGED"
         if report.mismatch(payment) is not None:
             self.note(reference, AnomalyKind.MISMATCH)
             return "MISMATCH"
@@ -184,6 +186,7 @@ class ScriptedProvider:
     slug: str
     charges: Counter[str]
     refuses: bool = False
+    starts_alone: bool = False
     says: tuple[Outcome, bool] = (Outcome.PENDING, True)  # and whether the amount is right
 
     def check_credentials(self, credentials: Mapping[str, str]) -> None:

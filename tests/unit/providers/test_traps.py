@@ -3,17 +3,22 @@
 import base64
 import json
 import logging
+import os
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
+import trustme
 
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers import providers_of, transport
 from payagg.adapters.providers.amounts import kobo_of, naira_text
 from payagg.adapters.providers.payer import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
 from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
-from payagg.domain.charge import Charge, Outcome, ProviderReport, provider_reference
+from payagg.domain.charge import Charge, FaultKind, Outcome, ProviderFault, ProviderReport, provider_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.testing.builders import a_payment
@@ -155,6 +160,9 @@ def test_trap_5_provider_a_compares_the_requested_amount_and_never_accepts_less(
         ("1400.00", "1500", "0.00", "UNDERPAYMENT", False),
         ("1500.00", "1500", "0.00", "UNDERPAYMENT", False),
         ("1400.00", "1500", "0.00", "EXACT", False),
+        ("1400.005", "1500", "0.00", "EXACT", False),
+        ('"many"', "1500", "0.00", "EXACT", False),
+        ("null", "1500", "0.00", "EXACT", True),
         ("1400.00", "1400", "100.00", "EXACT", False),
         ("1500.001", "", "0", "", False),
     ],
@@ -371,3 +379,35 @@ def test_trap_20_clients_that_could_print_headers_are_silenced_even_at_debug(cap
 def test_trap_20_no_text_of_a_provider_becomes_a_reason(text: object) -> None:
     report = read(A, paystack("failed", gateway_response=text))
     assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}
+
+
+def test_two_refunds_of_half_each_are_two_facts() -> None:
+    def told(refund: str) -> ProviderReport:
+        data = {"transaction_reference": REFERENCE, "refund_reference": refund, "amount": "75000", "currency": "NGN"}
+        return read(A, json.dumps({"event": "refund.processed", "data": data}).encode())
+
+    assert told("TRF_1").details != told("TRF_2").details
+
+
+@pytest.mark.anyio
+async def test_a_tls_record_that_breaks_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    server_tls, client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(server_tls)
+    authority.configure_trust(client_tls)
+    monkeypatch.setattr(transport, "_tls", lambda: client_tls)
+
+    def serve(listener: socket.socket) -> None:
+        raw, _ = listener.accept()
+        with server_tls.wrap_socket(raw, server_side=True) as tls:
+            tls.recv(65_536)
+            with socket.socket(fileno=os.dup(tls.fileno())) as beneath:
+                beneath.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)  # a record that nobody sealed
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(serve, listener)
+        url = f"https://localhost:{listener.getsockname()[1]}/"
+        with pytest.raises(ProviderFault) as raised:
+            await transport.Transport(allow_loopback=True).exchange("GET", url, {})
+        served.result()
+    assert raised.value.kind is FaultKind.MALFORMED

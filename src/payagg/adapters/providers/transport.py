@@ -65,7 +65,8 @@ class Transport:
             raise ProviderFault(FaultKind.TIMEOUT) from None
         except httpx.ConnectError:
             raise ProviderFault(FaultKind.UNREACHABLE) from None
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError):
+        # A TLS record that breaks after the handshake comes through httpx as it is, an OSError.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError):
             raise ProviderFault(FaultKind.MALFORMED, "the connection or the answer broke off") from None
         if answer.status == httpx.codes.TOO_MANY_REQUESTS:
             raise ProviderFault(FaultKind.RATE_LIMITED)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from payagg.application.api_keys import ApiKeyContext, context_of
 from payagg.application.payments import Initiation
+from payagg.application.tally import count
 from payagg.application.views import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment, TestPayment
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
@@ -121,6 +122,7 @@ def initiated(request: Request[Any, Any, Any], done: Initiation) -> Response[byt
     headers = {"Idempotency-Replayed": "true"}
     if done.mismatch:
         headers["Idempotency-Mismatch"] = "true"
+        count("idempotency_mismatches")
         _log.warning("idempotency key reused with another body", reference=done.payment.reference)
     return envelope(done.payment, 200, headers)
 

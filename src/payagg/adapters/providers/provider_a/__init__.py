@@ -26,6 +26,10 @@ class Paystack:
     def slug(self) -> str:
         return self._slug
 
+    @property
+    def starts_alone(self) -> bool:
+        return False
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         named.check(credentials, self._transport, KEYS, FOREIGN)
 

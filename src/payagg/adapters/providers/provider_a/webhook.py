@@ -28,6 +28,7 @@ class _Refund(msgspec.Struct):
     """`amount` is a number in some events and a string in others."""
 
     transaction_reference: Any = None
+    refund_reference: Any = None
     amount: msgspec.Raw = ABSENT
     currency: Any = None
     domain: Any = None
@@ -76,4 +77,6 @@ def _refund(refund: _Refund) -> ProviderReport | None:
         amounts=frozenset() if amount is None else frozenset({amount}),
         currency=word(refund.currency),
         environment=DOMAINS.get(refund.domain) if isinstance(refund.domain, str) else None,
+        # Two refunds of half each are two facts.
+        details={"refundReference": word(refund.refund_reference)} if refund.refund_reference else {},
     )

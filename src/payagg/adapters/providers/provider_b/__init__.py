@@ -27,6 +27,10 @@ class Payaza:
     def slug(self) -> str:
         return self._slug
 
+    @property
+    def starts_alone(self) -> bool:
+        return True
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         named.check(credentials, self._transport, KEYS, FOREIGN)
 

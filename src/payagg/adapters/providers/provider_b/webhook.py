@@ -72,6 +72,12 @@ def _amounts(event: _Event) -> frozenset[int]:
     proven = received(event.amount_received, event.transaction_fee)
     paid, requested = kobo_of(event.amount_received, UNIT), kobo_of(event.request_amount, UNIT)
     # EXACT stands on failures too, so it counts for nothing without the paid status that the outcome carries.
-    if event.amount_validation == "EXACT" and requested is not None and (paid is None or paid >= requested):
+    # A card sample has no amount_received; one that is there and cannot be read proves nothing.
+    is_covered = paid >= requested if paid is not None and requested is not None else _is_absent(event.amount_received)
+    if event.amount_validation == "EXACT" and requested is not None and is_covered:
         return proven | {requested}
     return proven
+
+
+def _is_absent(value: msgspec.Raw) -> bool:
+    return bytes(value) in (b"", b"null")

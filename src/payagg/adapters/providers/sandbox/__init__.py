@@ -13,6 +13,10 @@ class Simulator:
 
     slug = SANDBOX_SLUG
 
+    @property
+    def starts_alone(self) -> bool:
+        return True
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """There are none to check."""
 
