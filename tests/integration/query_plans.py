@@ -1,24 +1,25 @@
 """Full tables, and the plans that the server makes there for what the product sends.
 
-A cursor of our own stands where the driver's is: each statement is explained, run and undone just before it is sent,
-once with a plan for its very values and once with a plan for any values, because the server may choose either.
+A cursor and lines of our own stand where the product's are: each statement is explained, run and undone just before it
+is sent, once with a plan for its very values and once with a plan for any values, because the server may choose either.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, LiteralString
 
 import psycopg
 from psycopg import sql
 from psycopg._queries import PostgresQuery
-from psycopg.adapt import Transformer
+from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import ExecStatus, TransactionStatus
 from sqlalchemy import event
 
-from payagg.adapters.postgres.connections import BY_INDEX, Connect, Lines, connector
+from payagg.adapters.postgres.connections import BY_INDEX, Connect, connector
 from payagg.adapters.postgres.hot import Hot
+from payagg.adapters.postgres.lines import Lines
 from payagg.adapters.postgres.store import PostgresStore
 from tests.builders import NOW
 
@@ -160,19 +161,32 @@ class Recorder:
 
         return Explaining
 
-    def record(self, connection: psycopg.AsyncConnection[Any], statement: Any, parameters: Any) -> None:
+    def record(self, sent: "Sent") -> None:
         if self.name is not None:
             for mode in MODES:
-                plan = explained(connection, statement, parameters, mode)
-                self.plans.append(Plan(self.name, mode, str(statement), list(visits(plan))))
+                self.plans.append(Plan(self.name, mode, sent.statement.decode(), list(visits(sent.explained(mode)))))
 
 
 class ExplainingCursor(psycopg.AsyncCursor[Any]):
     recorder: ClassVar[Recorder]
 
     async def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
-        self.recorder.record(self.connection, query, params)
+        self.recorder.record(Sent.by_cursor(self.connection, query, params))
         return await super().execute(query, params, **how)
+
+
+class ExplainingLines(Lines):
+    """Explains each statement on a connection of its own, made like those that it is about to be sent on."""
+
+    def __init__(self, connect: Connect, most: int, recorder: Recorder) -> None:
+        super().__init__(connect, most)
+        self._recorder = recorder
+
+    async def run(self, statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
+        connection = await self._connect()
+        self._recorder.record(Sent.by_line(connection, statement, parameters))
+        await connection.close()
+        return await super().run(statement, parameters)
 
 
 @dataclass(frozen=True)
@@ -200,43 +214,53 @@ def watched(database_url: str, recorder: Recorder) -> Watched:
     event.listen(store._engine.sync_engine, "connect", watch)
     direct = connector(database_url, pgbouncer=False, settings=BY_INDEX)
     bounced = connector(database_url, pgbouncer=True)
-    return Watched(store, Hot(Lines(_watched(direct, cursor), 2)), Hot(Lines(_watched(bounced, cursor), 2)))
+    return Watched(store, Hot(ExplainingLines(direct, 2, recorder)), Hot(ExplainingLines(bounced, 2, recorder)))
 
 
-def _watched(connect: Connect, cursor: type[psycopg.AsyncCursor[Any]]) -> Connect:
-    async def connected() -> psycopg.AsyncConnection[Any]:
-        connection = await connect()
-        connection.cursor_factory = cursor
-        return connection
+@dataclass(frozen=True)
+class Sent:
+    """A statement that is about to be sent, with $1, $2 ... for its values."""
 
-    return connected
+    connection: psycopg.AsyncConnection[Any]
+    statement: bytes
+    types: Sequence[int]
+    values: Sequence[Any]
 
+    @classmethod
+    def by_cursor(cls, connection: psycopg.AsyncConnection[Any], statement: Any, parameters: Any) -> "Sent":
+        query = PostgresQuery(Transformer(connection))
+        query.convert(statement, parameters)
+        ordered = [] if parameters is None else [parameters[name] for name in query._order or range(len(parameters))]
+        return cls(connection, query.query, query.types, ordered)
 
-def explained(connection: psycopg.AsyncConnection[Any], statement: Any, parameters: Any, mode: str) -> dict[str, Any]:
-    """The plan with what it did, in the state and on the connection that the statement is about to meet."""
-    wire = connection.pgconn
-    query = PostgresQuery(Transformer(connection))
-    query.convert(statement, parameters)
-    ordered = [] if parameters is None else [parameters[name] for name in query._order or range(len(parameters))]
-    values = ", ".join(sql.Literal(value).as_string(connection) for value in ordered)
-    inside = wire.transaction_status == TransactionStatus.INTRANS
-    begin, end = ("SAVEPOINT plan", "ROLLBACK TO plan; RELEASE plan") if inside else ("BEGIN", "ROLLBACK")
+    @classmethod
+    def by_line(cls, connection: psycopg.AsyncConnection[Any], statement: str, parameters: Sequence[Any]) -> "Sent":
+        types = Transformer(connection)
+        types.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
+        return cls(connection, statement.encode(), types.types or (), parameters)
 
-    def run(text: str) -> Any:
-        result = wire.exec_(text.encode())
-        assert result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK), result.get_error_message()
-        return result.get_value(0, 0) if result.ntuples else None
+    def explained(self, mode: str) -> dict[str, Any]:
+        """The plan with what it did, in the state and on the connection that the statement is about to meet."""
+        wire = self.connection.pgconn
+        values = ", ".join(sql.Literal(value).as_string(self.connection) for value in self.values)
+        inside = wire.transaction_status == TransactionStatus.INTRANS
+        begin, end = ("SAVEPOINT plan", "ROLLBACK TO plan; RELEASE plan") if inside else ("BEGIN", "ROLLBACK")
 
-    run(begin)
-    run(f"SET LOCAL plan_cache_mode = {mode}")
-    prepared = wire.prepare(b"explained", query.query, query.types)
-    assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
-    arguments = f"({values})" if values else ""
-    found = run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE explained {arguments}")
-    run("DEALLOCATE explained")
-    run(end)
-    plan: dict[str, Any] = json.loads(found)[0]["Plan"]
-    return plan
+        def run(text: str) -> Any:
+            result = wire.exec_(text.encode())
+            assert result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK), result.get_error_message()
+            return result.get_value(0, 0) if result.ntuples else None
+
+        run(begin)
+        run(f"SET LOCAL plan_cache_mode = {mode}")
+        prepared = wire.prepare(b"explained", self.statement, self.types)
+        assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
+        arguments = f"({values})" if values else ""
+        found = run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE explained {arguments}")
+        run("DEALLOCATE explained")
+        run(end)
+        plan: dict[str, Any] = json.loads(found)[0]["Plan"]
+        return plan
 
 
 def visits(node: dict[str, Any], above: str | None = None) -> Iterator[Visit]:

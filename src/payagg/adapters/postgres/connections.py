@@ -1,19 +1,16 @@
 """How connections are made: libpq reads the URL itself, so several hosts and unix sockets work as it documents."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from select import POLLIN, poll
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
 from sqlalchemy import Engine, NullPool, create_engine, event
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from payagg.adapters.postgres.errors import meaning, translated
 from payagg.application.ports import Unavailable
 
 DriverConnection = psycopg.AsyncConnection[Any]
@@ -98,52 +95,11 @@ def async_engine(connect: Connect, pool_size: int) -> AsyncEngine:
 
 def _ensure_open(connection: Any, record: Any, proxy: Any) -> None:
     """Makes the pool start anew when the server has closed an idle connection, as it does when it restarts."""
-    if _was_closed(connection.driver_connection):
+    if was_closed(connection.driver_connection):
         raise InvalidatePoolError
 
 
-class Lines:
-    """At most `most` autocommitting connections for single statements: a pool without a transaction's overhead."""
-
-    def __init__(self, connect: Connect, most: int) -> None:
-        self._connect = connect
-        self._idle: list[DriverConnection] = []
-        self._free = asyncio.Semaphore(most)
-
-    async def run(self, statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
-        """The rows of one statement, which is a transaction of its own; raises what `meaning` says of an error."""
-        async with self._free:
-            connection = await self._open()
-            try:
-                cursor = await connection.execute(statement, parameters)
-                return await cursor.fetchall()
-            except psycopg.Error as error:
-                raise meaning(error) from None
-            finally:
-                # Anything else is a connection that was lost, or a caller that gave up in the middle.
-                if connection.info.transaction_status is TransactionStatus.IDLE:
-                    self._idle.append(connection)
-                else:
-                    await connection.close()
-
-    async def close(self) -> None:
-        while self._idle:
-            await self._idle.pop().close()
-
-    async def _open(self) -> DriverConnection:
-        while self._idle:
-            # The one used last is the likeliest to be warm: its statements are prepared.
-            connection = self._idle.pop()
-            if not _was_closed(connection):
-                return connection
-            await connection.close()
-        with translated():
-            connection = await self._connect()
-        await connection.set_autocommit(True)
-        return connection
-
-
-def _was_closed(connection: DriverConnection) -> bool:
+def was_closed(connection: DriverConnection) -> bool:
     """Whether the server has hung up: between statements it says nothing but its farewell, so a look at the socket
     tells without a round trip."""
     socket = poll()

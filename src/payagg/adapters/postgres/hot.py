@@ -11,8 +11,8 @@ import msgspec
 
 from payagg.adapters.postgres.batch import Batch
 from payagg.adapters.postgres.businesses import API_KEY, BUSINESS
-from payagg.adapters.postgres.connections import Lines
 from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
+from payagg.adapters.postgres.lines import Lines
 from payagg.adapters.postgres.payments import PAYMENT
 from payagg.application.ports import Conflict, KeyHolder, Outdated, ReferenceTaken, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
@@ -34,7 +34,7 @@ _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
 # believed of its key is compared and never judged here: the rule is the domain's alone.
 ADD = f"""
 WITH given AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(%s::json) AS row ({_GIVEN}, {" text, ".join(_BELIEVED)} text)
+    SELECT * FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_BELIEVED)} text)
     WHERE key_id IS NULL OR (key_status, business_status, kyc_status) = (
         SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
         WHERE k.id = key_id
@@ -52,13 +52,13 @@ ORDER BY reference
 RETURNING reference
 """  # noqa: S608 - our own column names
 ORIGINALS = f"""
-SELECT {_PAYMENT} FROM unnest(%s::text[], %s::text[], %s::text[]) AS asked (business_id, environment, key)
+SELECT {_PAYMENT} FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (business_id, environment, key)
 JOIN idempotency_keys USING (business_id, environment, key) JOIN payments p USING (reference)
 """  # noqa: S608
-PAYMENTS = f"SELECT {_PAYMENT} FROM payments p WHERE p.reference = ANY(%s)"  # noqa: S608
+PAYMENTS = f"SELECT {_PAYMENT} FROM payments p WHERE p.reference = ANY($1)"  # noqa: S608
 KEYS = f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
-FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY(%s)
+FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY($1)
 """  # noqa: S608
 
 # What tells our own payment from another that drew the same reference.

@@ -11,11 +11,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.businesses import ApiKeyRows, BusinessRows
-from payagg.adapters.postgres.connections import BY_INDEX, Lines, async_engine, connector
+from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.gateways import GatewayRows
 from payagg.adapters.postgres.hot import Hot
 from payagg.adapters.postgres.inbox import HealthRows, InboxRows
+from payagg.adapters.postgres.lines import Lines
 from payagg.adapters.postgres.migrations import heads
 from payagg.adapters.postgres.payments import PaymentRows
 from payagg.adapters.postgres.queue import DeliveryQueue
