@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test fuzz check docs bench lock clean install install-dev browser pgbouncer
+.PHONY: help run test soak fuzz check docs bench lock clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,6 +11,9 @@ run: install ## Start everything with demo data and print a tour (ARGS="--port 9
 
 test: install-dev browser pgbouncer ## Run every test (ARGS="-k name" chooses)
 	$(PYTHON) -m pytest -n 2 $(ARGS)
+
+soak: install-dev ## Search for illegal histories ten times as long as the tests do
+	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest -n 2 -k "race_grid or payment_machine" $(ARGS)
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
 	PYTHONPATH=src:. $(PYTHON) -m tests.fuzz.run $(ARGS)

@@ -9,9 +9,10 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.system import SystemEntropy
 from payagg.testing.payment_machine import payment_machine
 from payagg.testing.store_system import StoreSystem
+from tests.rounds import scaled
 
 BRIEF = settings(
-    max_examples=12,
+    max_examples=scaled(12),
     stateful_step_count=20,
     deadline=None,
     database=None,

@@ -18,8 +18,9 @@ from payagg.testing.clocks import SeededEntropy
 from payagg.testing.payment_machine import payment_machine
 from payagg.testing.payment_systems import DomainSystem
 from payagg.testing.store_system import StoreSystem
+from tests.rounds import scaled
 
-BRIEF = settings(max_examples=60, stateful_step_count=50, deadline=None, database=None)
+BRIEF = settings(max_examples=scaled(60), stateful_step_count=50, deadline=None, database=None)
 # Planted defects need not be made small, only found; the same search each time keeps the test from flickering.
 HUNT = settings(BRIEF, max_examples=1000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
 
