@@ -401,3 +401,23 @@ async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: Site) -
         assert fake.book.answers == [200, 200]
     assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
     assert PUBLIC_KEYS["test"].encode() in launch_parameters(HandOff(handed.handoff, handed.checkout_url))
+
+
+async def test_events_that_come_late_or_the_wrong_way_round_are_taken_as_they_come(site: Site) -> None:
+    book = site.fakes.paystack.book
+    book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/provider_a/sandbox"
+    late, turned = await site.handed_over(), await site.handed_over()
+    book.webhooks, book.late_seconds = Webhooks.LATE, 0.2
+    site.fakes.paystack.pay(late.reference)
+    assert (await site.read(late)).status is Status.PENDING
+    await book.settled()
+    assert (await site.read(late)).status is Status.SUCCESS
+
+    book.webhooks = Webhooks.HELD
+    site.fakes.paystack.pay(turned.reference)
+    site.fakes.paystack.refund(turned.reference)
+    assert (await site.read(turned)).status is Status.PENDING
+    await book.release(backwards=True, times=2)
+    assert (await site.read(turned)).status is Status.REVERSED
+    assert [a.kind for a in await site.anomalies(turned)] == [AnomalyKind.LATE_SUCCESS]
+    assert book.answers == [200] * 5
