@@ -12,10 +12,10 @@ A = TypeVar("A")
 class Batch(Generic[Q, A]):
     """Runs `work` on the questions that have gathered, at most `lanes` runs at once and `size` questions in each.
 
-    A lone caller never waits for company: while a lane is free it does its own work, at once and by itself. Those who
-    come while every lane is busy gather, and share the next run. A run takes only questions that were asked before it
-    began, so an answer is never older than its question. `work` returns an answer or an exception for each question, in
-    order; an exception it raises goes to all of them. A caller that gives up leaves the others' run alone.
+    A lone caller never waits for company: a run starts at once while a lane is free. A run takes only questions that
+    were asked before it began, so an answer is never older than its question. `work` returns an answer or an
+    exception for each question, in order; an exception it raises goes to all of them. A caller that gives up
+    leaves the others' run alone.
     """
 
     def __init__(self, work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]], *, size: int, lanes: int) -> None:
@@ -25,48 +25,30 @@ class Batch(Generic[Q, A]):
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._busy = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._quiet = asyncio.Event()
 
     async def ask(self, question: Q) -> A:
-        if self._busy >= self._lanes:
-            waiter: asyncio.Future[A] = asyncio.get_running_loop().create_future()
-            self._waiting.append((question, waiter))
-            return await waiter
-        self._busy += 1
-        try:
-            (answer,) = await self._work([question])
-        finally:
-            self._pass_on()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def close(self) -> None:
-        """Returns when every run has ended."""
-        while self._busy:
-            self._quiet.clear()
-            await self._quiet.wait()
-
-    def _pass_on(self) -> None:
-        """Gives a lane that has become free to those who wait. At once and not in a callback: a question asked between
-        the two would find no lane and wait for ever."""
-        if self._waiting:
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, answer))
+        if self._busy < self._lanes:
+            # The task begins after the callers of this very moment have asked, so that they share it.
+            self._busy += 1
             task = asyncio.create_task(self._run())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        else:
-            self._free()
+        return await answer
 
-    def _free(self) -> None:
-        self._busy -= 1
-        self._quiet.set()
+    async def close(self) -> None:
+        """Returns when every run has ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _run(self) -> None:
         try:
             while taken := self._take():
                 await self._answer(taken)
         finally:
-            self._free()
+            # Here and not in a callback: a question asked between the two would find no lane and wait for ever.
+            self._busy -= 1
 
     async def _answer(self, taken: list[tuple[Q, asyncio.Future[A]]]) -> None:
         try:
