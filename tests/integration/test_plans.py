@@ -164,6 +164,10 @@ async def find(hot: Hot) -> None:
     await asyncio.gather(*(hot.find_key(bytes([number]) * 32) for number in range(MANY)))
 
 
+async def use(hot: Hot) -> None:
+    await asyncio.gather(*(hot.touch_key(f"key_{number}", NOW) for number in range(MANY)))
+
+
 async def deliver(queue: DeliveryQueue) -> None:
     claimed = await queue.claim(NOW, 300, 5, MINUTE)
     assert len(claimed) == 300
@@ -187,7 +191,8 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), HELD),
     "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
-    "key used": (lambda on: on.store.touch_key("key_1", NOW), {"api_keys_pkey"}),
+    "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
+    "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
     "hit counted, old ones swept": (lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, MINUTE), set()),
     "deliveries claimed and finished": (
         lambda on: deliver(on.store.queue),

@@ -1,10 +1,11 @@
-"""The three statements that every request meets. Callers of one moment share a statement, and for payments a commit.
+"""The few statements that nearly every request meets. Callers of one moment share a statement, and with it a commit.
 
 They go to the driver directly, each a transaction of its own: at these rates the toolkit's own work would be most of
 the cost. Everything else goes through the repositories.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBrok
 from payagg.adapters.postgres.lines import Lines
 from payagg.adapters.postgres.payments import PAYMENT
 from payagg.application.ports import Conflict, KeyHolder, Outdated, ReferenceTaken, Unavailable
+from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 
@@ -60,6 +62,14 @@ KEYS = f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
 FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY($1)
 """  # noqa: S608
+# A key that somebody else holds is being written this very moment.
+TOUCH = """
+WITH stale AS (
+    SELECT id FROM api_keys WHERE id = ANY($1) AND status = 'ACTIVE' AND (last_used_at IS NULL OR last_used_at <= $2)
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE api_keys SET last_used_at = $3 WHERE id = ANY(ARRAY(SELECT id FROM stale))
+"""
 
 # What tells our own payment from another that drew the same reference.
 OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint", "created_at")
@@ -77,6 +87,7 @@ class Hot:
         self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, lanes=LANES)
         self._payments: Batch[str, Payment | None] = Batch(self._payments_of, size=BATCH_MAX, lanes=LANES)
         self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, lanes=LANES)
+        self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch, size=BATCH_MAX, lanes=LANES)
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
@@ -87,8 +98,11 @@ class Hot:
     async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._add.ask(_Row(payment, believed is not None, _encoded(payment, believed)))
 
+    async def touch_key(self, key_id: str, now: datetime) -> None:
+        await self._touched.ask((key_id, now))
+
     async def close(self) -> None:
-        for batch in (self._add, self._payments, self._keys):
+        for batch in (self._add, self._payments, self._keys, self._touched):
             await batch.close()
         await self._lines.close()
 
@@ -104,6 +118,11 @@ class Hot:
             key = API_KEY.load(row[:width])
             found[key.secret_hash] = KeyHolder(key, BUSINESS.load(row[width:]))
         return [found.get(secret_hash) for secret_hash in hashes]
+
+    async def _touch(self, used: list[tuple[str, datetime]]) -> list[None]:
+        now = max(now for _, now in used)
+        await self._read(TOUCH, ([key_id for key_id, _ in used], now - LAST_USED_GRAIN, now))
+        return [None] * len(used)
 
     async def _added(self, given: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
         """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
@@ -162,7 +181,7 @@ class Hot:
         return ReferenceTaken(payment.reference)
 
     async def _read(self, statement: LiteralString, parameters: tuple[Any, ...]) -> list[Any]:
-        """The rows; a read that lost its connection is made once more, on another."""
+        """The rows; what lost its connection is done once more, on another, as it may be done twice."""
         for _ in range(2):
             try:
                 return await self._lines.run(statement, parameters)

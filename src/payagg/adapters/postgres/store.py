@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from psycopg.pq import TransactionStatus
-from sqlalchemy import delete, func, or_, select, text, tuple_, update
+from sqlalchemy import delete, func, select, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -20,12 +20,11 @@ from payagg.adapters.postgres.lines import Lines
 from payagg.adapters.postgres.migrations import heads
 from payagg.adapters.postgres.payments import PaymentRows
 from payagg.adapters.postgres.queue import DeliveryQueue
-from payagg.adapters.postgres.tables import api_keys, rate_counters
+from payagg.adapters.postgres.tables import rate_counters
 from payagg.adapters.postgres.tallies import add_tallies, all_tallies
 from payagg.adapters.postgres.webhooks import WebhookRows
 from payagg.application.ports import Conflict, KeyHolder
 from payagg.application.retry import retried
-from payagg.domain.api_key import LAST_USED_GRAIN, ApiKeyStatus
 from payagg.domain.payment import Payment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -136,15 +135,8 @@ class PostgresStore:
     async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._hot.add_payment(payment, believed)
 
-    @retried
     async def touch_key(self, key_id: str, now: datetime) -> None:
-        stale = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at <= now - LAST_USED_GRAIN)
-        async with self.connection() as connection:
-            await connection.execute(
-                update(api_keys)
-                .where(api_keys.c.id == key_id, api_keys.c.status == ApiKeyStatus.ACTIVE.value, stale)
-                .values(last_used_at=now)
-            )
+        await self._hot.touch_key(key_id, now)
 
     async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
         async with self.connection() as connection:
