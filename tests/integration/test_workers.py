@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.server import WORKER_NICENESS
 from tests.integration.http_world import Api, Shop, services_over
 from tests.integration.postgres_world import count
 from tests.integration.processes import children, serving, wait_until
@@ -114,6 +115,17 @@ def roles(pid: int) -> list[str]:
     return sorted(Path(f"/proc/{child}/cmdline").read_text().split("\0")[3] for child in children(pid))
 
 
+def niceness(pid: int) -> list[tuple[str, int]]:
+    """The role of each child and how much it steps back behind this process."""
+    return sorted(
+        (
+            Path(f"/proc/{child}/cmdline").read_text().split("\0")[3],
+            psutil.Process(child).nice() - psutil.Process().nice(),
+        )
+        for child in children(pid)
+    )
+
+
 async def test_a_restart_under_load_answers_every_request_and_refuses_no_connection(
     database_url: str, store: PostgresStore
 ) -> None:
@@ -152,6 +164,8 @@ async def test_a_stop_under_load_answers_what_was_accepted(
 async def test_two_serving_processes_have_one_worker_and_stop_within_ten_seconds_when_idle(database_url: str) -> None:
     with serving(database_url, "--workers", "2") as (process, origin):
         wait_until(lambda: len(children(process.pid)) == 3)
+        # Requests go first: a payer waits for them.
+        wait_until(lambda: niceness(process.pid) == [("web", 0), ("web", 0), ("worker", WORKER_NICENESS)])
         assert roles(process.pid) == ["web", "web", "worker"]
         idle = [await connected(origin) for _ in range(CLIENTS)]
         process.send_signal(signal.SIGTERM)

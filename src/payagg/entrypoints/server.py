@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -23,6 +24,7 @@ DRAIN_SECONDS = 20  # for requests that were accepted; a charge may take 15
 UNREAD_SECONDS = 15  # Linux alone keeps it
 RESTART_SECONDS = 1.0
 BACKLOG = 2048
+WORKER_NICENESS = 10
 _log = structlog.get_logger("payagg.server")
 
 
@@ -125,10 +127,16 @@ async def run_process(
         settle_memory()
         ready()
         if listener is None:
+            step_back()
             await stop.wait()
         else:
             _log.info("serving", address=list(listener.getsockname()[:2]))
             await serve_http(services, listener, stop)
+
+
+def step_back() -> None:
+    """Lets the processes that answer requests go first: a payer waits for them, a webhook may come a moment later."""
+    os.nice(WORKER_NICENESS)
 
 
 def settle_memory() -> None:
