@@ -150,9 +150,7 @@ class Bench:
             port = free_port()
             address = f"http://127.0.0.1:{port}"
             stack.enter_context(process(["-m", "benchmarks.receiver", str(port)], {}, address + "/count"))
-            due = 60_000
-            seed_deliveries(self.url, self.environment, f"{address}/hook", due)
-            quiet = wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds)
+            seed_deliveries(self.url, self.environment, f"{address}/hook", 3_000 * self.seconds * (self.rounds + 1))
             before = count(address)
             begun = time.monotonic()
             worker = stack.enter_context(process(["-m", "benchmarks.worker"], self.environment, None))
@@ -162,12 +160,20 @@ class Bench:
             start = count(address)
             time.sleep(self.seconds)
             rate = (count(address) - start) / (time.monotonic() - first)
-            busy = wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds)
+            alone, meanwhile, rates = [], [], []
+            for _ in range(self.rounds):
+                worker.suspend()
+                alone.append(wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds))
+                worker.resume()
+                start, first = count(address), time.monotonic()
+                meanwhile.append(wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds))
+                rates.append((count(address) - start) / (time.monotonic() - first))
             self.figures["deliver"] = {
                 "rate": rate,
+                "rate_meanwhile": median(rates),
                 "worker_mib": memory_mib(worker),
-                "initiate_alone": asdict(quiet),
-                "initiate_meanwhile": asdict(busy),
+                "initiate_alone": asdict(middle(alone)),
+                "initiate_meanwhile": asdict(middle(meanwhile)),
             }
 
     def growth(self) -> None:

@@ -6,6 +6,8 @@ import signal
 from dataclasses import replace
 
 from payagg.entrypoints.bootstrap import running
+from payagg.entrypoints.server import run as serve
+from payagg.entrypoints.server import step_back
 from payagg.entrypoints.settings import read_settings
 from payagg.entrypoints.worker import run
 
@@ -14,9 +16,10 @@ async def main() -> None:
     settings = replace(read_settings(os.environ), dev=True)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    step_back()
     async with running(settings, os.environ["PAYAGG_DATABASE_URL"]) as services:
         await run(services, stop)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    serve(main())
