@@ -9,7 +9,7 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import httpcore
@@ -94,21 +94,15 @@ def _lookup(host: str) -> Sequence[Address]:
     return list(dict.fromkeys((family, str(where[0])) for family, _, _, _, where in found))
 
 
-class CheckedNetwork(httpcore.AsyncNetworkBackend):
+class CheckedNetwork:
     """`allow_loopback` adds this machine's own addresses to the public ones, for `dev`."""
 
     def __init__(self, resolve: Resolve, *, allow_loopback: bool) -> None:
         self._resolve = resolve
         self._allow_loopback = allow_loopback
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
+    async def connect(self, host: str, port: int) -> "Stream":
+        """Raises NameUnresolved, AddressRefused, httpcore.ConnectError or httpcore.ConnectTimeout."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return Stream(await self._dial(await self._addresses(host), port))
@@ -145,24 +139,20 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
 
 
 class Stream(httpcore.AsyncNetworkStream):
-    """A dialled socket, plain until `start_tls`. The caller's deadline bounds every wait, so `timeout` is not used."""
+    """A dialled socket, plain until `secure`. The caller's deadline bounds every wait, so `timeout` is not used."""
 
     def __init__(self, dialled: socket.socket) -> None:
         self._socket = dialled
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._left = ANSWER_MAX
 
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.AsyncNetworkStream:
+    async def secure(self, context: ssl.SSLContext, host: str) -> None:
+        """Starts TLS for `host`; closes the socket when that fails."""
         try:
-            self._ends = await asyncio.open_connection(
-                sock=self._socket, ssl=ssl_context, server_hostname=server_hostname
-            )
+            self._ends = await asyncio.open_connection(sock=self._socket, ssl=context, server_hostname=host)
         except BaseException:
             self._socket.close()
             raise
-        return self
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._left = ANSWER_MAX  # a request begins, and so its answer's allowance
@@ -198,8 +188,6 @@ class Stream(httpcore.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
             return self._ends is not None and self._is_readable(*self._ends)
-        if info == "ssl_object" and self._ends is not None:
-            return self._ends[1].get_extra_info("ssl_object")
         return None
 
     def _is_readable(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 import httpcore
 
@@ -24,8 +25,7 @@ from payagg.application.ports import Sent
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer
 BODY_MAX = 16 * 1024  # bytes of an answer's body that are read, for the sake of the connection alone
 KEEP_SECONDS = 20.0  # an idle connection is used again for so long
-KEPT_PER_HOST = 250  # some hosts serve many merchants
-KEPT_MAX = 300  # idle sockets count against the process's open files
+KEPT_MAX = 400  # as many as tries at once: one host may serve many merchants. They count against the open files.
 USER_AGENT = "payagg-webhooks/1"
 _HEADERS = (
     (b"content-type", b"application/json"),
@@ -50,8 +50,9 @@ class HttpSender:
         self._resolver = Resolver() if resolve is None else None
         self._network = CheckedNetwork(resolve or self._resolver, allow_loopback=allow_loopback)  # type: ignore[arg-type]
         self._tls = tls or ssl.create_default_context()
+        self._tls.set_alpn_protocols(["http/1.1"])
         self._deadline = deadline
-        self._idle: dict[Place, deque[httpcore.AsyncHTTPConnection]] = {}
+        self._idle: dict[Place, deque[httpcore.AsyncHTTP11Connection]] = {}
         self._kept = 0
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
@@ -84,11 +85,8 @@ class HttpSender:
     async def _post(
         self, url: str, headers: Mapping[str, str], body: bytes, answered: list[tuple[int, timedelta | None]]
     ) -> None:
-        target = httpcore.URL(url)
-        if target.scheme not in (b"http", b"https"):
-            raise httpcore.UnsupportedProtocol
-        origin = target.origin
-        place = (origin.scheme, origin.host, origin.port)
+        target = _parsed(url)
+        place = _place(target)
         request = httpcore.Request(
             "POST",
             target,
@@ -109,14 +107,21 @@ class HttpSender:
                 # The receiver may close a kept connection at any moment; before any answer that says nothing of it.
                 if answered:
                     raise
-        connection = httpcore.AsyncHTTPConnection(
-            origin, ssl_context=self._tls, keepalive_expiry=KEEP_SECONDS, network_backend=self._network
-        )
+        connection = await self._connected(target)
         await self._exchange(connection, place, request, answered)
+
+    async def _connected(self, target: httpcore.URL) -> httpcore.AsyncHTTP11Connection:
+        # httpcore's own AsyncHTTPConnection adds a lock and a choice of protocols to each request, for sharing one
+        # connection, which is never done here.
+        scheme, host, port = _place(target)
+        stream = await self._network.connect(host.decode("ascii"), port)
+        if scheme == b"https":
+            await stream.secure(self._tls, host.decode("ascii"))
+        return httpcore.AsyncHTTP11Connection(target.origin, stream, keepalive_expiry=KEEP_SECONDS)
 
     async def _exchange(
         self,
-        connection: httpcore.AsyncHTTPConnection,
+        connection: httpcore.AsyncHTTP11Connection,
         place: Place,
         request: httpcore.Request,
         answered: list[tuple[int, timedelta | None]],
@@ -132,7 +137,7 @@ class HttpSender:
             else:
                 await connection.aclose()
 
-    def _kept_connection(self, place: Place) -> httpcore.AsyncHTTPConnection | None:
+    def _kept_connection(self, place: Place) -> httpcore.AsyncHTTP11Connection | None:
         kept = self._idle.get(place)
         while kept:
             connection = kept.pop()
@@ -144,24 +149,32 @@ class HttpSender:
             self._close_later(connection)
         return None
 
-    def _keep(self, place: Place, connection: httpcore.AsyncHTTPConnection) -> None:
-        kept = self._idle.setdefault(place, deque())
-        if len(kept) >= KEPT_PER_HOST:
-            self._close_later(kept.popleft())
-            self._kept -= 1
-        elif self._kept >= KEPT_MAX:
+    def _keep(self, place: Place, connection: httpcore.AsyncHTTP11Connection) -> None:
+        if self._kept >= KEPT_MAX:
             oldest = next(iter(self._idle))
             self._close_later(self._idle[oldest].popleft())
             self._kept -= 1
             if not self._idle[oldest]:
                 del self._idle[oldest]
-            kept = self._idle.setdefault(place, kept)
-        kept.append(connection)
+        self._idle.setdefault(place, deque()).append(connection)
         self._kept += 1
 
-    def _close_later(self, connection: httpcore.AsyncHTTPConnection) -> None:
+    def _close_later(self, connection: httpcore.AsyncHTTP11Connection) -> None:
         closing = asyncio.ensure_future(connection.aclose())
         closing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+@lru_cache(maxsize=1024)
+def _parsed(url: str) -> httpcore.URL:
+    target = httpcore.URL(url)
+    if target.scheme not in (b"http", b"https"):
+        raise httpcore.UnsupportedProtocol
+    return target
+
+
+def _place(target: httpcore.URL) -> Place:
+    origin = target.origin
+    return origin.scheme, origin.host, origin.port
 
 
 async def _drain(response: httpcore.Response) -> bool:
@@ -175,9 +188,9 @@ async def _drain(response: httpcore.Response) -> bool:
     return True
 
 
-def _has_more(connection: httpcore.AsyncHTTPConnection) -> bool:
+def _has_more(connection: httpcore.AsyncHTTP11Connection) -> bool:
     """Whether more came along with the answer. httpcore keeps it out of sight, to be read as the next answer."""
-    return bool(connection._connection._h11_state.trailing_data[0])  # type: ignore[union-attr]
+    return bool(connection._h11_state.trailing_data[0])
 
 
 def _host(target: httpcore.URL) -> bytes:
