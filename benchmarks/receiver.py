@@ -1,16 +1,19 @@
 """A bare merchant: answers 200 to every POST on loopback and counts them; GET /count tells how many."""
 
 import asyncio
+import re
 import sys
 
+import uvloop
+
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"
+LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
 class Receiver(asyncio.Protocol):
     count = 0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
         self.buffer = b""
 
@@ -18,17 +21,14 @@ class Receiver(asyncio.Protocol):
         self.buffer += data
         while b"\r\n\r\n" in self.buffer:
             head, _, rest = self.buffer.partition(b"\r\n\r\n")
-            length = 0
-            for line in head.split(b"\r\n")[1:]:
-                name, _, value = line.partition(b":")
-                if name.lower() == b"content-length":
-                    length = int(value)
+            told = LENGTH.search(head)
+            length = int(told[1]) if told else 0
             if len(rest) < length:
                 return
             self.buffer = rest[length:]
             if head.startswith(b"GET"):
-                told = str(Receiver.count).encode()
-                self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(told), told))
+                body = str(Receiver.count).encode()
+                self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             else:
                 Receiver.count += 1
                 self.transport.write(ANSWER)
@@ -41,4 +41,5 @@ async def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(int(sys.argv[1])))

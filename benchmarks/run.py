@@ -30,6 +30,7 @@ from payagg.adapters.postgres.store import PostgresStore
 
 CONNECTIONS = 64
 PAST = 10_000
+DUE = 1_500  # deliveries a second, beside initiations
 SECRETS = {
     "PAYAGG_JWT_KEY": "b" * 48,
     "PAYAGG_JWT_ALGORITHM": "HS256",
@@ -145,29 +146,30 @@ class Bench:
         self.figures["start"] = {"seconds_to_ready": sorted(starts)[len(starts) // 2]}
 
     def deliver(self) -> None:
-        """Signed webhooks a second from one worker process to a bare receiver, and what that costs initiate."""
+        """Signed webhooks a second from one worker process to a bare receiver; then DUE of them a second beside
+        initiations at full speed, and what that costs these."""
         with ExitStack() as stack:
             port = free_port()
             address = f"http://127.0.0.1:{port}"
             stack.enter_context(process(["-m", "benchmarks.receiver", str(port)], {}, address + "/count"))
-            seed_deliveries(self.url, self.environment, f"{address}/hook", 3_000 * self.seconds * (self.rounds + 1))
-            before = count(address)
-            begun = time.monotonic()
+            backlog, paced = 4_000 * self.seconds, DUE * self.seconds
+            seed_deliveries(self.url, self.environment, f"{address}/hook", backlog + paced * self.rounds)
+            fall_due(self.url, 1, backlog, at_once=True)
             worker = stack.enter_context(process(["-m", "benchmarks.worker"], self.environment, None))
-            while count(address) == before and time.monotonic() - begun < 30:
-                time.sleep(0.05)
-            first = time.monotonic()
-            start = count(address)
-            time.sleep(self.seconds)
+            wait_for(address, 1)
+            start, first = count(address), time.monotonic()
+            wait_for(address, backlog - 1_000)  # without the last ones, of which there are too few at once
             rate = (count(address) - start) / (time.monotonic() - first)
+            wait_for(address, backlog)
             alone, meanwhile, rates = [], [], []
-            for _ in range(self.rounds):
-                worker.suspend()
+            for number in range(self.rounds):
                 alone.append(wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds))
-                worker.resume()
-                start, first = count(address), time.monotonic()
+                start = count(address)
+                fall_due(self.url, backlog + number * paced + 1, paced, at_once=False)
+                first = time.monotonic()
                 meanwhile.append(wrk(self.service_url, "initiate", self.keys, CONNECTIONS, self.seconds))
                 rates.append((count(address) - start) / (time.monotonic() - first))
+                wait_for(address, backlog + (number + 1) * paced)
             self.figures["deliver"] = {
                 "rate": rate,
                 "rate_meanwhile": median(rates),
@@ -235,8 +237,30 @@ def count(address: str) -> int:
         return int(answer.read())
 
 
+def wait_for(address: str, number: int) -> None:
+    """Until the receiver has had `number` deliveries."""
+    deadline = time.monotonic() + 120
+    while count(address) < number:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"only {count(address)} of {number} deliveries came")
+        time.sleep(0.05)
+
+
+def fall_due(url: str, first: int, number: int, *, at_once: bool) -> None:
+    """Lets `number` of the seeded deliveries fall due, from the one numbered `first` on: now, or DUE a second."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            """
+            UPDATE deliveries SET next_attempt_at = now() + (n - %(first)s) * %(step)s::interval
+            FROM generate_series(%(first)s::int, %(last)s) n
+            WHERE reference = 'PAY-20250102-' || upper(lpad(to_hex(n), 6, '0')) AND id = 'dlv_bench_' || n
+            """,
+            {"first": first, "last": first + number - 1, "step": f"{0 if at_once else 1 / DUE} s"},
+        )
+
+
 def seed_deliveries(url: str, environment: dict[str, str], target: str, number: int) -> None:
-    """`number` due deliveries over 200 endpoints, through the same tables that a settlement writes."""
+    """`number` deliveries over 200 endpoints, due some day, through the same tables that a settlement writes."""
     from base64 import b64decode
 
     from payagg.adapters.security import AesVault
@@ -274,7 +298,7 @@ def seed_deliveries(url: str, environment: dict[str, str], target: str, number: 
                                     lane, status, attempts, next_attempt_at, created_at)
             SELECT reference, 'dlv_bench_' || substr(id, 11), id, type, 1, business_id, environment,
                    'whe_bench_' || (substr(id, 11)::int % 200), 'whe_bench_' || (substr(id, 11)::int % 200), 'PENDING', 0,
-                   now(), now()
+                   now() + interval '1 day', now()
             FROM events WHERE id LIKE 'evt_bench_%'
             """
         )
