@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TextIO
 
@@ -58,7 +59,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
         structlog.stdlib.add_log_level,
         structlog.processors.format_exc_info,
         _scrub,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _stamp,
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(_json)],
@@ -86,7 +87,12 @@ def _json(event: Any, **_: Any) -> str:
     try:
         return msgspec.json.encode(event, enc_hook=repr).decode()
     except UnicodeEncodeError:  # a lone surrogate, as in a file name that is not UTF-8
-        return json.dumps(event, default=repr)
+        return json.dumps(event, default=str)
+
+
+def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["timestamp"] = datetime.now(UTC)  # the encoder writes it as ISO 8601
+    return event
 
 
 def _scrub(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

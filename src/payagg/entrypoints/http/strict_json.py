@@ -15,6 +15,8 @@ DEPTH_MAX = 32
 FIELD_MAX = 100  # characters of an input's name that are repeated to the caller
 KEYS_TRIED = 1000
 NOT_JSON = "The body is not valid JSON."
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
@@ -36,6 +38,10 @@ def decode(body: bytes, kind: type[T]) -> T:
 
 def _ensure_plain_json(body: bytes) -> None:
     """Refuses what msgspec would let through: NUL, equal keys (it keeps the last), huge numbers, deep nesting."""
+    # Most bodies hold nothing of the kind, which their bytes show, and are not walked.
+    suspect = _SUSPECT.search(body) is not None or body.count(b"{") + body.count(b"[") > DEPTH_MAX
+    if not suspect and _is_compact(body):
+        return
     try:
         text = body.decode()
         try:
@@ -43,15 +49,20 @@ def _ensure_plain_json(body: bytes) -> None:
         except _TwiceError:
             value = _MARKED.decode(text)
             suspect = True
-        else:
-            suspect = _SUSPECT.search(body) is not None or body.count(b"{") + body.count(b"[") > DEPTH_MAX
     except (ValueError, RecursionError):
         raise Refusal(ErrorCode.VALIDATION_ERROR, NOT_JSON) from None
-    # Most bodies hold nothing of the kind, which their bytes show, and are not walked.
     fault = _fault(value, 0) if suspect else None
     if fault is not None:
         path, words = fault
         raise Refusal(ErrorCode.VALIDATION_ERROR, words, _printable(path.lstrip(".")) or None)
+
+
+def _is_compact(body: bytes) -> bool:
+    """Whether these are the very bytes that writing them anew gives, as most programs send them: no key is repeated."""
+    try:
+        return _encode(_decode(body)) == body
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 # Only an escape can bring NUL or half a surrogate pair, only an exponent or very many digits an infinite number.
