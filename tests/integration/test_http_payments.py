@@ -107,7 +107,7 @@ async def test_equal_requests_at_once_make_one_payment(api: Api) -> None:
 
 
 async def a_shop_that_is_remembered(api: Api) -> Shop:
-    """Its keys are known to the process, so that the next initiation rests on what was read before."""
+    """Its keys are known to the process, so that the next initiation or reading rests on what was read before."""
     await api.open_gateways()
     shop = await api.open_shop()
     for credential in (shop.as_sandbox, shop.as_live):
@@ -120,11 +120,15 @@ async def a_shop_that_is_remembered(api: Api) -> Shop:
 
 async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api: Api) -> None:
     async def refused(shop: Shop, status: int, code: str, *credentials: dict[str, str]) -> None:
-        """Whatever is sent: a new payment, a replay that would tell of an old one, or nothing that could be read."""
+        """Whatever is sent: a new payment, a replay that would tell of an old one, or nothing that could be read.
+        And whatever is asked for."""
         for credential in credentials:
             for body in ({"amount": 500}, {"amount": 150000, "idempotencyKey": "first"}, {"amount": 1.5}, []):
                 sent = await api.client.post("/payments/initiate", headers=credential, json=body)
                 assert_refused(sent, status, code)
+            for reference in (payment, "PAY-20250131-ABSENT", "nonsense"):
+                asked = await api.client.get(f"/payments/{reference}", headers=credential)
+                assert_refused(asked, status, code)
         assert api.services.accepted_keys.keys() >= {hash_secret(bearer_of(c)) for c in credentials}
 
     def bearer_of(credential: dict[str, str]) -> str:
@@ -135,6 +139,7 @@ async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api:
             await tx.businesses.save(replace(shop.business, **fields))
 
     shop = await a_shop_that_is_remembered(api)
+    payment = (await api.initiate(shop))["reference"]
     await change(shop, kyc_status=KycStatus.UNDER_REVIEW)
     await refused(shop, 403, "KYC_REQUIRED", shop.as_live)
     await api.initiate(shop)
@@ -161,6 +166,19 @@ async def test_a_remembered_key_is_answered_as_one_that_was_just_read(api: Api) 
         assert_refused(unknown, 400, "GATEWAY_NOT_FOUND", "gateway")
         huge = await initiate(headers=credential, json={"amount": 500, "metadata": {"x": "y" * 70_000}})
         assert_refused(huge, 413, "PAYLOAD_TOO_LARGE")
+    mine = (await api.initiate(shop))["reference"]
+    theirs = (await api.initiate(await api.open_shop()))["reference"]
+    read = await api.client.get(f"/payments/{mine}", headers=shop.as_sandbox)
+    assert (read.status_code, read.json()["data"]["reference"]) == (200, mine)
+    for credential, reference in (
+        (shop.as_live, mine),
+        (shop.as_sandbox, theirs),
+        (shop.as_sandbox, "PAY-20250131-ABSENT"),
+    ):
+        asked = await api.client.get(f"/payments/{reference}", headers=credential)
+        assert_refused(asked, 404, "PAYMENT_NOT_FOUND")
+    nonsense = await api.client.get("/payments/nonsense", headers=shop.as_sandbox)
+    assert_refused(nonsense, 400, "INVALID_REFERENCE", "reference")
 
 
 async def test_a_remembered_key_costs_no_reading(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +193,8 @@ async def test_a_remembered_key_costs_no_reading(api: Api, monkeypatch: pytest.M
 
     monkeypatch.setattr(store, "find_key", counted)
     for _ in range(3):
-        await api.initiate(shop)
+        reference = (await api.initiate(shop))["reference"]
+        assert (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).status_code == 200
     assert reads == []
 
 

@@ -160,8 +160,11 @@ async def replay(hot: Hot) -> None:
 
 
 async def find(hot: Hot) -> None:
+    keys = await asyncio.gather(*(hot.find_key(sha256(str(number).encode()).digest()) for number in range(MANY)))
+    assert None not in keys
+    found = await asyncio.gather(*(hot.find_payment(nth(number), key) for number, key in enumerate(keys)))
+    assert None not in found
     await asyncio.gather(*(hot.find_payment(nth(number)) for number in range(MANY)))
-    await asyncio.gather(*(hot.find_key(bytes([number]) * 32) for number in range(MANY)))
 
 
 async def use(hot: Hot) -> None:
@@ -177,7 +180,7 @@ async def deliver(queue: DeliveryQueue) -> None:
 
 HELD = {"api_keys_pkey"}
 REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
-FOUND = {"payments_pkey", "api_keys_secret_hash_key"}
+FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
 # What is not done in a transaction of the caller's.
 ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "initiate": (lambda on: initiate(on.hot, "NEW"), HELD),

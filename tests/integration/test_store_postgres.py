@@ -104,11 +104,23 @@ async def test_a_repeated_key_gets_the_original_whoever_asks_beside_it(store: Po
 
 
 async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) -> None:
+    business, good, revoked = a_business(), a_key("key_1"), a_key("key_2")
+    async with store.begin() as tx:
+        await tx.businesses.add(business)
+        for key in (good, revoked):
+            await tx.api_keys.add(key)
+        await tx.api_keys.save(revoked.revoke(NOW))
     payments = [numbered(n) for n in range(10)]
     await together(store, *payments)
     asked = [payments[n % 10].reference for n in range(30)] + ["PAY-20250131-ABSENT"]
-    found = await asyncio.gather(*map(store.find_payment, asked))
-    assert found == [payments[n % 10] for n in range(30)] + [None]
+    believed = [None, KeyHolder(good, business), KeyHolder(revoked, business)]
+    finding = (store.find_payment(reference, believed[n % 3]) for n, reference in enumerate(asked))
+    found = await asyncio.gather(*finding, return_exceptions=True)
+    for n, answer in enumerate(found):
+        if believed[n % 3] is believed[2]:
+            assert isinstance(answer, Outdated)
+        else:
+            assert answer == (payments[n % 10] if n < 30 else None)
 
 
 async def test_a_key_is_found_with_its_business(store: PostgresStore) -> None:

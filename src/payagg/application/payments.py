@@ -104,9 +104,22 @@ class Payments:
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
         return await self.initiate(InitiatePayment(**fields, gateway=SANDBOX_SLUG), business, Environment.SANDBOX)
 
-    async def read(self, reference: str, business_id: str, environment: Environment) -> PaymentDetail:
-        """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's."""
-        payment = _owned(await self.store.find_payment(reference), business_id, environment)
+    async def read_believing(self, reference: str, believed: KeyHolder) -> PaymentDetail | None:
+        """A payment for a key whose standing was read some time ago: reading it proves that it stands so still.
+
+        None for anything but the payment: read the key, and `read`.
+        """
+        try:
+            return await self.read(reference, believed.business.id, believed.key.environment, believed)
+        except (Refusal, Outdated):
+            return None
+
+    async def read(
+        self, reference: str, business_id: str, environment: Environment, believed: KeyHolder | None = None
+    ) -> PaymentDetail:
+        """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
+        with `believed` what the store says of it."""
+        payment = _owned(await self.store.find_payment(reference, believed), business_id, environment)
         return PaymentDetail.of(payment.as_of(self.clock.now()))
 
     @retried

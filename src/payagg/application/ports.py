@@ -447,14 +447,14 @@ class Store(Protocol):
     async def touch_key(self, key_id: str, now: datetime) -> None:
         """Writes `last_used_at`, unless another process did within the minute."""
 
-    async def find_payment(self, reference: str) -> Payment | None: ...
+    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
+        """With `believed`, a holder read at some earlier time: raises Outdated unless its standing is the same now."""
 
     async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         """The stored payment and whether it is new; the original when its idempotency key is taken.
 
-        Durable when it returns. Raises ReferenceTaken. With `believed`, a holder read at some earlier time, the
-        payment is added only while that holder's standing is still the same; otherwise, and also when the idempotency
-        key is taken, raises Outdated.
+        Durable when it returns. Raises ReferenceTaken. With `believed`, as above, the payment is added only while that
+        holder's standing is still the same; otherwise, and also when the idempotency key is taken, raises Outdated.
         """
 
     async def is_current(self) -> bool:

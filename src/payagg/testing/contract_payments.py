@@ -41,6 +41,29 @@ async def handed(store: Store, attempt: Attempt) -> None:
         await tx.payments.add_attempt(attempt)
 
 
+standing_changes = pytest.mark.parametrize(
+    "change",
+    [
+        lambda holder: KeyHolder(holder.key.revoke(NOW), holder.business),
+        lambda holder: KeyHolder(holder.key, replace(holder.business, status=BusinessStatus.SUSPENDED)),
+        lambda holder: KeyHolder(holder.key, replace(holder.business, status=BusinessStatus.RESTRICTED)),
+        lambda holder: KeyHolder(holder.key, replace(holder.business, kyc_status=KycStatus.UNDER_REVIEW)),
+    ],
+    ids=["key revoked", "business suspended", "business restricted", "KYC moved"],
+)
+
+
+async def changed(store: Store, believed: KeyHolder, change: Callable[[KeyHolder], KeyHolder]) -> KeyHolder:
+    """The holder as it stands after `change`, which is stored."""
+    now = change(believed)
+    async with store.begin() as tx:
+        if now.key != believed.key:
+            await tx.api_keys.save(now.key)
+        if now.business != believed.business:
+            await tx.businesses.save(now.business)
+    return now
+
+
 class PaymentContract:
     async def test_a_payment_comes_back_as_it_went_in(self, store: Store) -> None:
         payment = a_payment(
@@ -62,7 +85,8 @@ class PaymentContract:
             assert await tx.payments.lock(REFERENCE) == payment
 
     async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
-        assert await store.find_payment(REFERENCE) is None
+        for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
+            assert await store.find_payment(reference) is None
         async with store.begin() as tx:
             assert await tx.payments.get(REFERENCE) is None
             assert await tx.payments.lock(REFERENCE) is None
@@ -102,26 +126,12 @@ class PaymentContract:
         assert await store.add_payment(payment, believed) == (payment, True)
         assert await store.find_payment(REFERENCE) == payment
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda holder: KeyHolder(holder.key.revoke(NOW), holder.business),
-            lambda holder: KeyHolder(holder.key, replace(holder.business, status=BusinessStatus.SUSPENDED)),
-            lambda holder: KeyHolder(holder.key, replace(holder.business, status=BusinessStatus.RESTRICTED)),
-            lambda holder: KeyHolder(holder.key, replace(holder.business, kyc_status=KycStatus.UNDER_REVIEW)),
-        ],
-        ids=["key revoked", "business suspended", "business restricted", "KYC moved"],
-    )
+    @standing_changes
     async def test_nothing_is_added_for_a_key_that_stands_otherwise(
         self, store: Store, change: Callable[[KeyHolder], KeyHolder]
     ) -> None:
         believed = await a_holder(store)
-        now = change(believed)
-        async with store.begin() as tx:
-            if now.key != believed.key:
-                await tx.api_keys.save(now.key)
-            if now.business != believed.business:
-                await tx.businesses.save(now.business)
+        now = await changed(store, believed, change)
         with pytest.raises(Outdated):
             await store.add_payment(a_payment(idempotency_key="order-1"), believed)
         assert await store.find_payment(REFERENCE) is None
@@ -133,6 +143,29 @@ class PaymentContract:
             with pytest.raises(Outdated):
                 await store.add_payment(a_payment(idempotency_key=key), KeyHolder(a_key(), a_business()))
         assert await store.find_payment(REFERENCE) is None
+
+    async def test_a_payment_is_found_for_a_key_that_stands_as_believed(self, store: Store) -> None:
+        believed = await a_holder(store)
+        assert await store.find_payment(REFERENCE, believed) is None
+        payment = await stored(store)
+        assert await store.find_payment(REFERENCE, believed) == payment
+
+    @standing_changes
+    async def test_nothing_is_found_for_a_key_that_stands_otherwise(
+        self, store: Store, change: Callable[[KeyHolder], KeyHolder]
+    ) -> None:
+        believed = await a_holder(store)
+        payment = await stored(store)
+        now = await changed(store, believed, change)
+        for reference in (REFERENCE, OTHER):
+            with pytest.raises(Outdated):
+                await store.find_payment(reference, believed)
+        assert await store.find_payment(REFERENCE, now) == payment
+
+    async def test_a_key_believed_while_reading_must_exist(self, store: Store) -> None:
+        await stored(store)
+        with pytest.raises(Outdated):
+            await store.find_payment(REFERENCE, KeyHolder(a_key(), a_business()))
 
     async def test_on_belief_alone_nobody_learns_of_the_original(self, store: Store) -> None:
         believed = await a_holder(store)

@@ -75,16 +75,14 @@ class MemoryStore:
             if key is not None and key.is_use_stale(now):
                 self.state.api_keys[key_id] = replace(key, last_used_at=now)
 
-    async def find_payment(self, reference: str) -> Payment | None:
+    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:
+            await self._ensure_standing(believed)
             return await tx.payments.get(reference)
 
     async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         async with self.begin() as tx:
-            if believed is not None:
-                holder = await self.find_key(believed.key.secret_hash)
-                if holder is None or holder.standing != believed.standing:
-                    raise Outdated
+            await self._ensure_standing(believed)
             key = payment.idempotency_key
             if key is not None:
                 original = await tx.payments.by_idempotency_key(payment.business_id, payment.environment, key)
@@ -98,6 +96,12 @@ class MemoryStore:
             if key is not None:
                 self.state.idempotency_keys[payment.business_id, payment.environment, key] = payment.reference
             return payment, True
+
+    async def _ensure_standing(self, believed: KeyHolder | None) -> None:
+        if believed is not None:
+            holder = await self.find_key(believed.key.secret_hash)
+            if holder is None or holder.standing != believed.standing:
+                raise Outdated
 
     async def is_current(self) -> bool:
         return True  # the rows are this very code's dataclasses

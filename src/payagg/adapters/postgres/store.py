@@ -129,8 +129,8 @@ class PostgresStore:
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)
 
-    async def find_payment(self, reference: str) -> Payment | None:
-        return await self._hot.find_payment(reference)
+    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
+        return await self._hot.find_payment(reference, believed)
 
     async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._hot.add_payment(payment, believed)
