@@ -65,7 +65,7 @@ class SystemEntropy:
 
     def reference(self, now: datetime) -> str:
         # One draw: 64 bits over 31 favour no suffix by more than one part in four billion.
-        return make_reference(self._prefix, now, secrets.randbits(64) % REFERENCE_SUFFIXES)
+        return make_reference(self._prefix, now, int.from_bytes(secrets.token_bytes(8)) % REFERENCE_SUFFIXES)
 
     def id(self, prefix: str, now: datetime) -> str:
         return f"{prefix}_{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"

@@ -7,12 +7,13 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TextIO
 
 import msgspec
 import structlog
+
+from payagg.adapters.system import SystemClock
 
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
 _HIDE = re.compile(
@@ -20,6 +21,7 @@ _HIDE = re.compile(
     r"|(?<![0-9A-Za-z_-])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z])"
 )
 HIDDEN = "[hidden]"
+_clock = SystemClock()
 
 
 class Lines:
@@ -91,12 +93,12 @@ def _json(event: Any, **_: Any) -> str:
 
 
 def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    event["timestamp"] = datetime.now(UTC)  # the encoder writes it as ISO 8601
+    event["timestamp"] = _clock.now()  # the encoder writes it as ISO 8601
     return event
 
 
 def _scrub(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return {name: scrubbed(value) for name, value in event.items()}
+    return {name: _sieved(value) if type(value) is str else scrubbed(value) for name, value in event.items()}
 
 
 def scrubbed(value: Any) -> Any:

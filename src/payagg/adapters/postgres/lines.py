@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
+import msgspec
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
+from psycopg.types.json import set_json_loads
 
 from payagg.adapters.postgres.connections import Connect, DriverConnection, was_closed
 from payagg.adapters.postgres.errors import meaning, translated
@@ -63,6 +65,7 @@ class Line:
     def __init__(self, connection: DriverConnection) -> None:
         self._connection = connection
         self._wire = connection.pgconn
+        set_json_loads(msgspec.json.decode, connection)
         self._types = Transformer(connection)
         self._prepared: dict[str, bytes] = {}
         self._loop = asyncio.get_running_loop()

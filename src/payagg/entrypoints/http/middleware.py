@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -99,10 +100,8 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        started = time.monotonic()
         request_id = self._request_id(scope)
-        structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         method: str = scope["method"]
         is_head = method == "HEAD"
@@ -135,7 +134,7 @@ class Edge:
         try:
             await self._app(scope, body, answer)
         finally:
-            self._log(scope, method, status, loop.time() - started)
+            self._log(scope, method, status, time.monotonic() - started)
 
     def _request_id(self, scope: Scope) -> str:
         for name, value in scope["headers"]:

@@ -39,13 +39,14 @@ def decode(body: bytes, kind: type[T]) -> T:
 def _ensure_plain_json(body: bytes) -> None:
     """Refuses what msgspec would let through: NUL, equal keys (it keeps the last), huge numbers, deep nesting."""
     # Most bodies hold nothing of the kind, which their bytes show, and are not walked.
-    suspect = _SUSPECT.search(body) is not None or body.count(b"{") + body.count(b"[") > DEPTH_MAX
-    if not suspect and _is_compact(body):
+    is_flat = body.count(b"{") + body.count(b"[") <= DEPTH_MAX
+    if is_flat and b"\\u" not in body and _is_compact(body):
         return
     try:
         text = body.decode()
         try:
             value = _UNIQUE.decode(text)
+            suspect = not is_flat or _SUSPECT.search(body) is not None
         except _TwiceError:
             value = _MARKED.decode(text)
             suspect = True
@@ -58,7 +59,8 @@ def _ensure_plain_json(body: bytes) -> None:
 
 
 def _is_compact(body: bytes) -> bool:
-    """Whether these are the very bytes that writing them anew gives, as most programs send them: no key is repeated."""
+    """Whether these are the very bytes that writing them anew gives, as most programs send them: then no key is
+    repeated, and no number is infinite."""
     try:
         return _encode(_decode(body)) == body
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
