@@ -17,7 +17,7 @@ from payagg.adapters.postgres.gateways import GatewayRows
 from payagg.adapters.postgres.hot import Hot
 from payagg.adapters.postgres.inbox import HealthRows, InboxRows
 from payagg.adapters.postgres.lines import Lines
-from payagg.adapters.postgres.migrations import heads
+from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.payments import PaymentRows
 from payagg.adapters.postgres.queue import DeliveryQueue
 from payagg.adapters.postgres.tables import rate_counters
@@ -121,10 +121,9 @@ class PostgresStore:
     @retried
     async def is_current(self) -> bool:
         async with self.connection() as connection:
-            if (await connection.execute(text("SELECT to_regclass('alembic_version')"))).scalar() is None:
+            if not (await connection.execute(IS_MIGRATED)).scalar():
                 return False
-            rows = await connection.execute(text("SELECT version_num FROM alembic_version"))
-            return set(rows.scalars()) == heads()
+            return set((await connection.execute(VERSIONS)).scalars()) == {HEAD}
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)
