@@ -207,17 +207,17 @@ async def test_a_byte_that_nobody_asked_for_is_seen_wherever_it_waits() -> None:
     ours, theirs = socket.socketpair()
     stream = Stream(ours)
     await stream.write(b"request")
-    assert not stream.get_extra_info("is_readable")
+    assert not stream.is_readable
     theirs.send(b"x")
-    assert stream.get_extra_info("is_readable")  # still in the kernel: the loop has not run since
+    assert stream.is_readable  # still in the kernel: the loop has not run since
     for _ in range(3):
         await asyncio.sleep(0)
-    assert stream.get_extra_info("is_readable")  # taken in by the reader
-    assert await stream.read(10) == b"x"
-    assert not stream.get_extra_info("is_readable")
+    assert stream.is_readable  # taken in by the reader
+    assert await stream.read() == b"x"
+    assert not stream.is_readable
     theirs.close()
-    assert stream.get_extra_info("is_readable")
-    await stream.aclose()
+    assert stream.is_readable
+    stream.close()
 
 
 @pytest.mark.parametrize("status", [201, 204, 299])

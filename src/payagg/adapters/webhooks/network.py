@@ -1,7 +1,5 @@
-"""The network under httpcore: it resolves, checks every address and dials the checked one, so no second lookup can
+"""The network under the sender: it resolves, checks every address and dials the checked one, so no second lookup can
 lead elsewhere. The URL stays as it is, and TLS is verified against its host name."""
-
-# ruff: noqa: ASYNC109 - these signatures are httpcore's; the sender's deadline bounds every wait
 
 import asyncio
 import contextlib
@@ -10,28 +8,30 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
-
-import httpcore
 
 from payagg.adapters.webhooks.addresses import is_allowed
 
 CONNECT_SECONDS = 5.0
-ANSWER_MAX = 96 * 1024  # bytes of one answer, head included; httpcore keeps its own cap on an unfinished head
+ANSWER_MAX = 96 * 1024  # bytes of one answer, head included
+READ_MAX = 64 * 1024
 LOOKUPS_MAX = 200  # at once; a slow name server holds a thread each
 Address = tuple[socket.AddressFamily, str]
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 
 
-class NameUnresolved(httpcore.ConnectError):
+class NotConnected(Exception):
+    """No address answered."""
+
+
+class NameUnresolved(NotConnected):
     """No address was found, so nothing is dialled."""
 
 
-class AddressRefused(httpcore.ConnectError):
+class AddressRefused(NotConnected):
     """One of the host's addresses is not public."""
 
 
-class AnswerTooLarge(httpcore.ReadError):
+class AnswerTooLarge(Exception):
     """More came than any answer needs."""
 
 
@@ -102,12 +102,9 @@ class CheckedNetwork:
         self._allow_loopback = allow_loopback
 
     async def connect(self, host: str, port: int) -> "Stream":
-        """Raises NameUnresolved, AddressRefused, httpcore.ConnectError or httpcore.ConnectTimeout."""
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return Stream(await self._dial(await self._addresses(host), port))
-        except TimeoutError:
-            raise httpcore.ConnectTimeout("no connection in time") from None
+        """Raises NotConnected or TimeoutError."""
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return Stream(await self._dial(await self._addresses(host), port))
 
     async def _addresses(self, host: str) -> Sequence[Address]:
         try:
@@ -135,11 +132,11 @@ class CheckedNetwork:
                 raise
             else:
                 return dialled
-        raise httpcore.ConnectError("no address answered")
+        raise NotConnected
 
 
-class Stream(httpcore.AsyncNetworkStream):
-    """A dialled socket, plain until `secure`. The caller's deadline bounds every wait, so `timeout` is not used."""
+class Stream:
+    """A dialled socket, plain until `secure`. Reading and writing raise OSError; the caller's deadline bounds them."""
 
     def __init__(self, dialled: socket.socket) -> None:
         self._socket = dialled
@@ -154,47 +151,42 @@ class Stream(httpcore.AsyncNetworkStream):
             self._socket.close()
             raise
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._left = ANSWER_MAX  # a request begins, and so its answer's allowance
-        ends = self._ends or await self._open()
-        ends[1].write(buffer)
-        try:
-            await ends[1].drain()
-        except OSError as error:
-            raise httpcore.WriteError("the connection broke") from error
+    async def write(self, request: bytes) -> None:
+        """Sends a whole request, whose answer then may be ANSWER_MAX bytes long."""
+        self._left = ANSWER_MAX
+        _, writer = self._ends or await self._open()
+        writer.write(request)
+        await writer.drain()
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        ends = self._ends or await self._open()
-        try:
-            data = await ends[0].read(max_bytes)
-        except OSError as error:
-            raise httpcore.ReadError("the connection broke") from error
+    async def read(self) -> bytes:
+        """What came, nothing at the end; raises AnswerTooLarge."""
+        reader, _ = self._ends or await self._open()
+        data = await reader.read(READ_MAX)
         self._left -= len(data)
         if self._left < 0:
             raise AnswerTooLarge
         return data
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        self._ends = await asyncio.open_connection(sock=self._socket)
-        return self._ends
-
-    async def aclose(self) -> None:
+    def close(self) -> None:
         # Aborted, not closed: a TLS farewell would wait for a receiver that may never answer.
         if self._ends is not None:
             self._ends[1].transport.abort()
         else:
             self._socket.close()
 
-    def get_extra_info(self, info: str) -> Any:
-        if info == "is_readable":
-            return self._ends is not None and self._is_readable(*self._ends)
-        return None
-
-    def _is_readable(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    @property
+    def is_readable(self) -> bool:
         """Whether the receiver closed or sent something; before a request, both forbid to use the connection again."""
+        if self._ends is None:
+            return False
+        reader, writer = self._ends
         # asyncio offers no other way to see what its reader holds.
         if writer.is_closing() or reader.at_eof() or reader._buffer:  # type: ignore[attr-defined]
             return True
         waiting = select.poll()  # for what the loop has not taken in yet
         waiting.register(self._socket, select.POLLIN)
         return bool(waiting.poll(0))
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        self._ends = await asyncio.open_connection(sock=self._socket)
+        return self._ends
