@@ -10,7 +10,8 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application.deliveries import Dispatcher
+from payagg.application import deliveries
+from payagg.application.deliveries import PER_LANE, Dispatcher
 from payagg.application.ports import Claimed, Finished, Sent, Unavailable
 from payagg.application.settlement import Settlement
 from payagg.application.webhook_views import ChangeWebhook, CreateWebhook
@@ -201,6 +202,49 @@ async def test_a_delivery_whose_workers_always_die_is_given_up() -> None:
     await world.dispatcher.run_once()
     assert world.only.status is DeliveryStatus.FAILED
     assert world.postman.sent == []
+
+
+async def claims_for(monkeypatch: pytest.MonkeyPatch, due: int, room: int = 400) -> int:
+    """How many claims it took to send `due` events to one endpoint, when nothing is due behind them. The poll never
+    comes."""
+    monkeypatch.setattr(deliveries, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(deliveries, "CONCURRENT", room)
+    world = await World().open()
+    for _ in range(due):
+        await world.settle()
+    queue, claims = world.store.queue, 0
+
+    class Counted:
+        def __getattr__(self, name: str) -> object:
+            return getattr(queue, name)
+
+        async def claim(self, *args: object) -> list[Claimed]:
+            nonlocal claims
+            claims += 1
+            return await queue.claim(*args)  # type: ignore[arg-type]
+
+    world.store.queue = Counted()  # type: ignore[assignment]
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: all(one.status is DeliveryStatus.DELIVERED for one in world.deliveries()))
+    await asyncio.sleep(0.05)
+    stop.set()
+    await running
+    return claims
+
+
+async def test_what_waits_behind_an_endpoints_tries_does_not_wait_for_the_poll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await claims_for(monkeypatch, due=3 * PER_LANE) >= 3
+
+
+async def test_what_waits_for_room_does_not_wait_for_the_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await claims_for(monkeypatch, due=6, room=2) >= 3
+
+
+async def test_no_claim_is_made_before_the_poll_when_nothing_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await claims_for(monkeypatch, due=PER_LANE - 1) == 1
 
 
 async def test_a_stopping_worker_finishes_what_is_under_way() -> None:

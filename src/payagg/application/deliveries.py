@@ -1,6 +1,7 @@
 """Sending what the outbox holds: claim, sign, send, record. Every try is leased, so a killed worker loses nothing."""
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -52,6 +53,8 @@ class Dispatcher:
     _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
     _results: list[Finished] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", Claimed] = field(default_factory=dict, init=False)
+    _is_full: bool = field(default=False, init=False)  # as of the last claim: it took all there was room for,
+    _crowded: set[str] = field(default_factory=set, init=False)  # and these lanes have as many tries as they may
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -100,13 +103,18 @@ class Dispatcher:
                     task = asyncio.create_task(self._try(one))
                     self._trying[task] = one
                     task.add_done_callback(self._tried)
+                self._is_full, self._crowded = len(claimed) >= room, self._lanes_with(PER_LANE)
                 if len(claimed) < room or not room:
-                    # A recorded result may have freed a lane, so it wakes us before the poll does.
                     waking = asyncio.create_task(self._woken.wait())
                     await asyncio.wait({stopping, waking}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
                     waking.cancel()
         finally:
             stopping.cancel()
+
+    def _lanes_with(self, tries: int) -> set[str]:
+        """The lanes in which so many tries are under way."""
+        counts = Counter(one.delivery.lane for one in self._trying.values())
+        return {lane for lane, under_way in counts.items() if under_way >= tries}
 
     def _tried(self, task: "asyncio.Task[None]") -> None:
         self._trying.pop(task, None)
@@ -200,7 +208,9 @@ class Dispatcher:
         batch = self._results[:RECORD_MAX]
         await self.store.queue.finish(batch)
         del self._results[: len(batch)]
-        self._woken.set()
+        # A claim has its price, so the next one waits for the poll, unless more may be due behind what has ended now.
+        if self._is_full or any(result.claimed.delivery.lane in self._crowded for result in batch):
+            self._woken.set()
 
 
 _CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
