@@ -11,6 +11,7 @@ from payagg.entrypoints.http.wire import error_envelope
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
+WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
 LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
 
 
@@ -85,6 +86,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._in_message = False
+        self.scope["state"][WHOLE] = True
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:

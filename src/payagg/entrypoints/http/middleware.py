@@ -11,6 +11,7 @@ import structlog
 from payagg.application.tally import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.connection import WHOLE
 from payagg.entrypoints.http.wire import JSON_BODY_MAX, Operation
 
 Scope = MutableMapping[str, Any]
@@ -57,11 +58,14 @@ class Body:
             return await self._receive()
         if not self.is_begun:
             self._begin()
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            raise Refusal(ErrorCode.VALIDATION_ERROR, "The body did not arrive in time.") from None
+        if WHOLE in self._scope["state"]:
+            message = await self._receive()
+        else:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    message = await self._receive()
+            except TimeoutError:
+                raise Refusal(ErrorCode.VALIDATION_ERROR, "The body did not arrive in time.") from None
         if message["type"] == "http.disconnect":
             raise Refusal(ErrorCode.VALIDATION_ERROR, "The body ended early.")
         self._left -= len(message.get("body", b""))
