@@ -3,6 +3,7 @@
 What only those tests need is imported by their fixtures, so that unit tests start at once.
 """
 
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
@@ -25,7 +26,13 @@ pytest.register_assert_rewrite("payagg.testing")
 pytest_plugins = ["tests.interface.plugin"]
 
 # A loaded machine is no defect: nothing here fails for being slow.
-settings.register_profile("payagg", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# CI judges a change by the same examples each time; new ones are looked for everywhere else.
+settings.register_profile(
+    "payagg",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+)
 settings.load_profile("payagg")
 
 TEMPLATE = "template_of_tests"

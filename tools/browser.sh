@@ -28,5 +28,5 @@ if absent npm; then
     exit 0
 fi
 echo "Installing the npm packages of the tests ..."
-(cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --silent)
+(cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --silent --fetch-retries 5)
 cksum <tests/node/package-lock.json >"$stamp"

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from payagg.adapters.postgres import connections
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application import charges
@@ -24,7 +25,7 @@ CALLERS = 50
 SLUG = "provider_a"
 BUSY = """
 SELECT pid, state, query FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle' AND backend_type = 'client backend'
 """
 
 
@@ -102,6 +103,7 @@ class Site:
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     monkeypatch.setattr(charges, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
+    monkeypatch.setattr(connections, "POOL_WAIT", PATIENCE)  # nor a slow machine answer 503
     async with world_on(database_url, tmp_path) as world:
         store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), HangingProvider()
         services = assembled(store, world.clock, tmp_path)

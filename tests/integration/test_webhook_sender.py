@@ -65,7 +65,7 @@ def test_dev_reaches_loopback_and_nothing_else_that_is_not_public(address: str) 
 
 @pytest.fixture
 async def sender() -> AsyncIterator[HttpSender]:
-    sender = HttpSender(allow_loopback=True, deadline=3.0)
+    sender = HttpSender(allow_loopback=True)
     yield sender
     await sender.close()
 
@@ -340,7 +340,7 @@ async def test_a_hostile_receiver_costs_bounded_time_and_bytes(
     talk: object, status: int | None, error: str | None
 ) -> None:
     """The deadline is the sender's own; were it not held, the test would hang and not fail by a measured time."""
-    sender = HttpSender(allow_loopback=True, deadline=0.7)
+    sender = HttpSender(allow_loopback=True, deadline=3.0)
     async with listening(talk) as port:  # type: ignore[arg-type]
         sent = await sender.send(f"http://127.0.0.1:{port}/", {}, BODY)
     await sender.close()
