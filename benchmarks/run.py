@@ -184,6 +184,7 @@ class Bench:
                 "worker_mib": memory_mib(worker),
                 "initiate_alone": asdict(middle(alone)),
                 "initiate_meanwhile": asdict(middle(meanwhile)),
+                "initiate_rounds": [[one.rate, other.rate] for one, other in zip(alone, meanwhile, strict=True)],
             }
 
     def growth(self) -> None:
