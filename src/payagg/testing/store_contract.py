@@ -8,11 +8,14 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 
 import pytest
 
+from payagg.testing.contract_belief import BeliefContract
 from payagg.testing.contract_businesses import BusinessContract, GatewayContract
 from payagg.testing.contract_payments import PaymentContract
 from payagg.testing.contract_webhooks import InboxContract, QueueContract, WebhookContract
 
 
 @pytest.mark.anyio
-class StoreContract(PaymentContract, BusinessContract, GatewayContract, WebhookContract, QueueContract, InboxContract):
+class StoreContract(
+    PaymentContract, BeliefContract, BusinessContract, GatewayContract, WebhookContract, QueueContract, InboxContract
+):
     """Every promise of application/ports.py that a test can see."""
