@@ -11,7 +11,8 @@ import pytest
 import trustme
 
 from payagg.adapters.webhooks.addresses import is_allowed
-from payagg.adapters.webhooks.network import Address, Stream
+from payagg.adapters.webhooks.connection import Answer, Connection
+from payagg.adapters.webhooks.network import Address
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports import Sent
 from tests.integration.receivers import Receiver, a_receiver, listening, read_request
@@ -204,20 +205,36 @@ async def test_what_nobody_asked_for_is_not_the_answer_to_the_next_event(
 
 
 async def test_a_byte_that_nobody_asked_for_is_seen_wherever_it_waits() -> None:
+    for taken_in in (False, True):
+        ours, theirs = socket.socketpair()
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda ours=ours: Connection(ours), sock=ours
+        )
+        answered: list[Answer] = []
+        theirs.send(OK)
+        assert await connection.exchange(b"request", answered)
+        assert answered == [Answer(200, None)]
+        assert connection.is_usable
+        theirs.send(b"H")
+        if taken_in:
+            for _ in range(3):
+                await asyncio.sleep(0)
+        assert not connection.is_usable
+        connection.close()
+        theirs.close()
+
+
+async def test_a_receiver_that_hangs_up_while_nothing_is_asked_is_noticed() -> None:
     ours, theirs = socket.socketpair()
-    stream = Stream(ours)
-    await stream.write(b"request")
-    assert not stream.is_readable
-    theirs.send(b"x")
-    assert stream.is_readable  # still in the kernel: the loop has not run since
+    _, connection = await asyncio.get_running_loop().create_connection(lambda: Connection(ours), sock=ours)
+    assert connection.is_usable
+    theirs.close()
+    assert not connection.is_usable  # still in the kernel: the loop has not run since
     for _ in range(3):
         await asyncio.sleep(0)
-    assert stream.is_readable  # taken in by the reader
-    assert await stream.read() == b"x"
-    assert not stream.is_readable
-    theirs.close()
-    assert stream.is_readable
-    stream.close()
+    assert not connection.is_usable
+    with pytest.raises(ConnectionResetError):
+        await connection.exchange(b"request", [])
 
 
 @pytest.mark.parametrize("status", [201, 204, 299])
@@ -228,6 +245,57 @@ async def test_every_2xx_is_a_success(sender: HttpSender, status: int) -> None:
 
     async with listening(talk) as port:
         assert (await sender.send(f"http://127.0.0.1:{port}/", {}, BODY)).is_accepted
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "byte by byte"])
+@pytest.mark.parametrize(
+    ("answer", "is_kept"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", True),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", True),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", True),
+        (b"HTTP/1.1 103 X\r\nLink: </a>\r\n\r\n" * 3 + b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", True),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n", True),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", False),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20_000, False),
+    ],
+)
+async def test_an_answer_of_any_shape_is_one_try_and_decides_what_becomes_of_the_connection(
+    sender: HttpSender, answer: bytes, is_kept: bool, at_once: bool
+) -> None:
+    connections = 0
+    received: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while (request := await read_request(reader)) is not None:
+            received.append(request.body)
+            for part in [answer] if at_once else [answer[n : n + 1] for n in range(400)] + [answer[400:]]:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0)
+
+    async with listening(talk) as port:
+        for body in (b"one", b"two"):
+            sent = await sender.send(f"http://127.0.0.1:{port}/", {}, body)
+            assert sent.is_accepted, sent
+    assert received == [b"one", b"two"]
+    assert connections == (1 if is_kept else 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [("/a b", {}), ("/\u00e4", {}), ("/", {"webhook-id": "evt_1\r\nx-admin: yes"}), ("/", {"webhook-id": "\u00e4"})],
+    ids=["a space", "not ASCII", "a second line", "a value that is not ASCII"],
+)
+async def test_nothing_is_sent_that_would_not_be_one_request(
+    sender: HttpSender, path: str, headers: dict[str, str]
+) -> None:
+    async with a_receiver() as receiver:
+        sent = await sender.send(receiver.origin + path, headers, BODY)
+    assert (sent.status_code, receiver.received) == (None, [])
 
 
 async def test_a_redirect_is_a_failure_and_is_not_followed(sender: HttpSender) -> None:
@@ -332,7 +400,7 @@ async def no_close_without_length(reader: asyncio.StreamReader, writer: asyncio.
         (many_headers, None, "the answer was too large"),
         (informational_for_ever, None, "the answer was too large"),
         (garbage, None, "the answer was not understood"),
-        (close_at_once, None, "the answer was not understood"),
+        (close_at_once, None, "the connection broke"),
         (no_close_without_length, 200, None),
     ],
 )

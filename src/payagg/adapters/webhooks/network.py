@@ -3,17 +3,13 @@ lead elsewhere. The URL stays as it is, and TLS is verified against its host nam
 
 import asyncio
 import contextlib
-import select
 import socket
-import ssl
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 
 from payagg.adapters.webhooks.addresses import is_allowed
 
 CONNECT_SECONDS = 5.0
-ANSWER_MAX = 96 * 1024  # bytes of one answer, head included
-READ_MAX = 64 * 1024
 LOOKUPS_MAX = 200  # at once; a slow name server holds a thread each
 Address = tuple[socket.AddressFamily, str]
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
@@ -29,10 +25,6 @@ class NameUnresolved(NotConnected):
 
 class AddressRefused(NotConnected):
     """One of the host's addresses is not public."""
-
-
-class AnswerTooLarge(Exception):
-    """More came than any answer needs."""
 
 
 class Resolver:
@@ -101,10 +93,10 @@ class CheckedNetwork:
         self._resolve = resolve
         self._allow_loopback = allow_loopback
 
-    async def connect(self, host: str, port: int) -> "Stream":
+    async def dial(self, host: str, port: int) -> socket.socket:
         """Raises NotConnected or TimeoutError."""
         async with asyncio.timeout(CONNECT_SECONDS):
-            return Stream(await self._dial(await self._addresses(host), port))
+            return await self._dial(await self._addresses(host), port)
 
     async def _addresses(self, host: str) -> Sequence[Address]:
         try:
@@ -133,60 +125,3 @@ class CheckedNetwork:
             else:
                 return dialled
         raise NotConnected
-
-
-class Stream:
-    """A dialled socket, plain until `secure`. Reading and writing raise OSError; the caller's deadline bounds them."""
-
-    def __init__(self, dialled: socket.socket) -> None:
-        self._socket = dialled
-        self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._left = ANSWER_MAX
-
-    async def secure(self, context: ssl.SSLContext, host: str) -> None:
-        """Starts TLS for `host`; closes the socket when that fails."""
-        try:
-            self._ends = await asyncio.open_connection(sock=self._socket, ssl=context, server_hostname=host)
-        except BaseException:
-            self._socket.close()
-            raise
-
-    async def write(self, request: bytes) -> None:
-        """Sends a whole request, whose answer then may be ANSWER_MAX bytes long."""
-        self._left = ANSWER_MAX
-        _, writer = self._ends or await self._open()
-        writer.write(request)
-        await writer.drain()
-
-    async def read(self) -> bytes:
-        """What came, nothing at the end; raises AnswerTooLarge."""
-        reader, _ = self._ends or await self._open()
-        data = await reader.read(READ_MAX)
-        self._left -= len(data)
-        if self._left < 0:
-            raise AnswerTooLarge
-        return data
-
-    def close(self) -> None:
-        # Aborted, not closed: a TLS farewell would wait for a receiver that may never answer.
-        if self._ends is not None:
-            self._ends[1].transport.abort()
-        else:
-            self._socket.close()
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether the receiver closed or sent something; before a request, both forbid to use the connection again."""
-        if self._ends is None:
-            return False
-        reader, writer = self._ends
-        # asyncio offers no other way to see what its reader holds.
-        if writer.is_closing() or reader.at_eof() or reader._buffer:  # type: ignore[attr-defined]
-            return True
-        waiting = select.poll()  # for what the loop has not taken in yet
-        waiting.register(self._socket, select.POLLIN)
-        return bool(waiting.poll(0))
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        self._ends = await asyncio.open_connection(sock=self._socket)
-        return self._ends
