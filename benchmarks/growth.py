@@ -19,7 +19,7 @@ from benchmarks import seed
 from benchmarks.harness import Round, free_port, process, wrk
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.security import Tokens
-from payagg.application.deliveries import PER_LANE
+from payagg.application.deliveries import FAILING_MAX, PER_LANE
 from payagg.application.ports import Finished, Sent
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.settings import read_settings
@@ -120,7 +120,7 @@ async def purge(services: Services) -> int:
 async def dispatch(services: Services) -> int:
     """The queue's share of sending: claim and record, with nobody called in between."""
     now = services.clock.now()
-    claimed = await services.store.queue.claim(now, 400, PER_LANE, LEASE)
+    claimed = await services.store.queue.claim(now, 400, PER_LANE, FAILING_MAX, LEASE)
     await services.store.queue.finish([Finished(one, Sent(200, None, 5), now, None) for one in claimed])
     return len(claimed)
 

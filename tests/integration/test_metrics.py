@@ -74,7 +74,7 @@ async def test_a_try_taken_over_from_a_lost_worker_is_counted(api: Api) -> None:
     tally.counts.clear()
     async with a_receiver() as receiver:
         await succeed(api, receiver.origin)
-        lost = await api.services.store.queue.claim(api.services.clock.now(), 10, 5, timedelta(0))
+        lost = await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))
         assert len(lost) == 1
         await api.services.dispatcher.run_once()
     assert (await scraped(api))["payagg_delivery_leases_lapsed_total", ()] == 1

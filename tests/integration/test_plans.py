@@ -172,7 +172,7 @@ async def use(hot: Hot) -> None:
 
 
 async def deliver(queue: DeliveryQueue) -> None:
-    claimed = await queue.claim(NOW, 300, 5, MINUTE)
+    claimed = await queue.claim(NOW, 300, 5, 100, MINUTE)
     assert len(claimed) == 300
     await queue.finish([Finished(one, Sent(200, None, 5), NOW, None) for one in claimed[:200]])
     await queue.release(claimed[200:])

@@ -13,7 +13,7 @@ from payagg.adapters.postgres.queue_statements import CLAIM, FINISH, OLDEST, PUR
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.application.deliveries import Dispatcher
+from payagg.application.deliveries import CONCURRENT, FAILING_MAX, Dispatcher
 from payagg.application.ports import Sent
 from tests.builders import a_delivery, an_event, an_id
 from tests.integration.outbox_rows import KEYS, load_deliveries, load_endpoints
@@ -75,6 +75,29 @@ async def test_twenty_thousand_deliveries_to_a_dead_endpoint_delay_no_other(
     assert merchants.healthy == 2_000
 
 
+async def test_endpoints_that_have_long_been_failing_leave_half_of_the_tries_to_the_others(
+    database_url: str, store: PostgresStore
+) -> None:
+    load_endpoints(database_url, "whe_dead", CONCURRENT + 50, "https://dead.example/")
+    load_endpoints(database_url, "whe_ok", 50, "https://ok.example/")
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE webhook_endpoints SET failing_since = now() WHERE url LIKE '%dead%'")
+    load_deliveries(database_url, "whe_dead", CONCURRENT + 50, CONCURRENT + 50, "now() - interval '1 hour'")
+    load_deliveries(database_url, "whe_ok", 500, 50, "now()")
+    merchants = Merchants()
+    stop = asyncio.Event()
+    running = asyncio.create_task(dispatcher(store, merchants).run(stop))
+    try:
+        await until(lambda: merchants.healthy == 500 and merchants.dead == FAILING_MAX)
+        assert merchants.most_waiting == FAILING_MAX < CONCURRENT
+        merchants.release.set()
+        await until(lambda: merchants.dead == CONCURRENT + 50)
+    finally:
+        stop.set()
+        merchants.release.set()
+        await running
+
+
 async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
     database_url: str, store: PostgresStore
 ) -> None:
@@ -104,11 +127,18 @@ async def test_a_hundred_thousand_future_retries_do_not_slow_a_claim(database_ur
     load_deliveries(database_url, "whe_", 100, 50, "now() - interval '1 second'")
     now = datetime.now(UTC)
     plan = explained(
-        database_url, CLAIM.text, after="", now=now, until=now + timedelta(seconds=30), per_lane=5, limit=400
+        database_url,
+        CLAIM.text,
+        after="",
+        now=now,
+        until=now + timedelta(seconds=30),
+        per_lane=5,
+        failing=200,
+        limit=400,
     )
     assert sequential_scans(plan) == []
     assert rows_removed(plan) < 1_000
-    claimed = await store.queue.claim(now, 400, 5, timedelta(seconds=30))
+    claimed = await store.queue.claim(now, 400, 5, 200, timedelta(seconds=30))
     assert len(claimed) == 100
 
 

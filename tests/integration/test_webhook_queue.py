@@ -55,7 +55,7 @@ async def emit(store: Store, number: int, endpoint_id: str | None = "whe_1", url
 async def claim(
     store: Store, at: datetime = NOW + timedelta(minutes=1), limit: int = 100, per_lane: int = 5
 ) -> list[Claimed]:
-    return await store.queue.claim(at, limit, per_lane, LEASE)
+    return await store.queue.claim(at, limit, per_lane, limit, LEASE)
 
 
 async def stored(store: Store, delivery: Delivery) -> Delivery:

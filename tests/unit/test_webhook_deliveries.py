@@ -197,7 +197,7 @@ async def test_a_delivery_whose_workers_always_die_is_given_up() -> None:
     world = await World().open(Environment.SANDBOX)
     await world.settle(Environment.SANDBOX)
     for _ in range(4):
-        await world.store.queue.claim(world.clock.now(), 10, 5, timedelta(seconds=30))
+        await world.store.queue.claim(world.clock.now(), 10, 5, 10, timedelta(seconds=30))
         world.clock.move(timedelta(seconds=30))
     await world.dispatcher.run_once()
     assert world.only.status is DeliveryStatus.FAILED

@@ -26,6 +26,7 @@ from payagg.domain.webhook import RETENTION, SCHEDULE, delay_after, secret_conte
 
 CONCURRENT = 400  # tries under way at once in one process
 PER_LANE = 5  # of them to one endpoint, over all processes (one, once it fails): a dead merchant delays nobody
+FAILING_MAX = 200  # of them to endpoints that are failing: however many are dead, the others have the rest
 LEASE = timedelta(seconds=45)  # longer than any try and its record
 POLL_SECONDS = 0.25
 GATHER_SECONDS = 0.01  # results that come within this are recorded in one statement
@@ -73,7 +74,7 @@ class Dispatcher:
 
     async def run_once(self) -> int:
         """Claims and sends one batch and records it; the number of tries. For tests and tools."""
-        claimed = await self.store.queue.claim(self.clock.now(), CONCURRENT, PER_LANE, self.lease)
+        claimed = await self._claimed(CONCURRENT)
         await asyncio.gather(*(self._try(one) for one in claimed))
         await self._record()
         return len(claimed)
@@ -91,7 +92,7 @@ class Dispatcher:
                 wait = POLL_SECONDS * (0.8 + 0.4 * self.entropy.chance())
                 room = CONCURRENT - len(self._trying)
                 try:
-                    claimed = await self.store.queue.claim(self.clock.now(), room, PER_LANE, self.lease) if room else []
+                    claimed = await self._claimed(room) if room else []
                     back_off = BACK_OFF_SECONDS
                 except (Unavailable, Conflict) as error:
                     _log.warning("cannot claim deliveries", reason=str(error))
@@ -110,6 +111,10 @@ class Dispatcher:
                     waking.cancel()
         finally:
             stopping.cancel()
+
+    async def _claimed(self, room: int) -> list[Claimed]:
+        failing = FAILING_MAX - sum(one.is_failing for one in self._trying.values())
+        return await self.store.queue.claim(self.clock.now(), room, PER_LANE, failing, self.lease)
 
     def _lanes_with(self, tries: int) -> set[str]:
         """The lanes in which so many tries are under way."""

@@ -388,9 +388,9 @@ class KeyHolder:
 class Queue(Protocol):
     """The outbox's sending side; each call is its own short transaction."""
 
-    async def claim(self, now: datetime, limit: int, per_lane: int, lease: timedelta) -> list["Claimed"]:
-        """Due deliveries, at most `per_lane` in flight per lane (one where the endpoint is failing), leased and counted
-        as a try."""
+    async def claim(self, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta) -> list["Claimed"]:
+        """Due deliveries, leased and counted as a try: at most `per_lane` in flight per lane, one where the endpoint is
+        failing, and at most `failing` of such, chosen so that none waits for ever."""
 
     async def finish(self, results: Sequence["Finished"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the endpoint's address was changed during
@@ -418,6 +418,7 @@ class Claimed:
     url: str
     secrets: tuple[tuple[str, bytes], ...]
     is_lapsed: bool = False  # another worker's lease ran out before it recorded its try
+    is_failing: bool = False  # the endpoint was, when this was claimed
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,10 @@ async def emitted(store: Store, *deliveries: Delivery, event: Event | None = Non
         await tx.webhooks.emit(event or an_event(), deliveries)
 
 
-async def claim(store: Store, at: timedelta = timedelta(0), limit: int = 10, per_lane: int = 5) -> list[Claimed]:
-    return await store.queue.claim(NOW + at, limit, per_lane, LEASE)
+async def claim(
+    store: Store, at: timedelta = timedelta(0), limit: int = 10, per_lane: int = 5, failing: int = 10
+) -> list[Claimed]:
+    return await store.queue.claim(NOW + at, limit, per_lane, failing, LEASE)
 
 
 class WebhookContract:
@@ -170,6 +172,25 @@ class QueueContract:
         assert endpoint is not None
         assert (endpoint.is_active, endpoint.failing_since) == (True, NOW + SECOND)
         assert (endpoint.successful, endpoint.failed) == (1, 1)
+
+    async def test_failing_endpoints_share_so_many_tries_and_none_waits_for_ever(self, store: Store) -> None:
+        dead = {f"whe_{n}" for n in range(6)}
+        await with_endpoints(store, *map(an_endpoint, sorted(dead)), an_endpoint("whe_fine"))
+        later = replace(a_delivery(id=DLV[6], endpoint_id="whe_fine"), next_attempt_at=NOW + MINUTE)
+        await emitted(store, *(a_delivery(id=DLV[n], endpoint_id=f"whe_{n}") for n in range(6)), later)
+        first = await claim(store, failing=0)
+        assert {one.delivery.lane for one in first if not one.is_failing} == dead
+        await store.queue.finish([Finished(one, DOWN, NOW, NOW) for one in first])
+        (fine,) = await claim(store, MINUTE, failing=0)
+        assert (fine.delivery.lane, fine.is_failing) == ("whe_fine", False)
+        tried: set[str] = set()
+        for _ in range(100):
+            claimed = await claim(store, MINUTE, failing=2)
+            assert len(claimed) == 2
+            assert all(one.is_failing for one in claimed)
+            tried |= {one.delivery.lane for one in claimed}
+            await store.queue.finish([Finished(one, DOWN, NOW, NOW) for one in claimed])
+        assert tried == dead
 
     async def test_a_lane_has_so_many_in_flight_and_no_more(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))

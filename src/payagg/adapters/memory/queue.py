@@ -18,25 +18,33 @@ class DeliveryQueue:
     def __init__(self, store: "MemoryStore") -> None:
         self._store = store
         self._tokens = count(1)
+        self._turns: dict[str, int] = {}  # when each failing endpoint was tried last
 
-    async def claim(self, now: datetime, limit: int, per_lane: int, lease: timedelta) -> list[Claimed]:
+    async def claim(self, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta) -> list[Claimed]:
         state = self._store.state
         claimed: list[Claimed] = []
         async with self._store.begin():
             pending = [d for d in state.deliveries.values() if d.status is DeliveryStatus.PENDING]
             in_flight = Counter(d.lane for d in pending if _is_leased(d, now))
             due = [d for d in pending if d.next_attempt_at is not None and d.next_attempt_at <= now]
-            for delivery in sorted(due, key=lambda d: (d.next_attempt_at, d.id)):
+            for delivery in sorted(due, key=lambda d: (self._turns.get(d.lane, 0), d.next_attempt_at, d.id)):
                 if _is_leased(delivery, now):
                     continue
                 endpoint = state.endpoints.get(delivery.endpoint_id or "")
+                is_failing = endpoint is not None and endpoint.failing_since is not None
                 secrets = self._secrets(delivery, endpoint, now)
                 if endpoint is not None and not endpoint.is_active:
                     self._end(delivery, SWITCHED_OFF)
                 elif not secrets:
                     self._end(delivery, UNSIGNED)
-                elif len(claimed) < limit and in_flight[delivery.lane] < (1 if _is_failing(endpoint) else per_lane):
+                elif len(claimed) < limit and in_flight[delivery.lane] < (1 if is_failing else per_lane):
+                    if is_failing and sum(one.is_failing for one in claimed) >= failing:
+                        continue
                     in_flight[delivery.lane] += 1
+                    if is_failing:
+                        self._turns[delivery.lane] = next(self._tokens)
+                    else:
+                        self._turns.pop(delivery.lane, None)
                     leased = replace(
                         delivery,
                         attempts=delivery.attempts + 1,
@@ -47,7 +55,7 @@ class DeliveryQueue:
                     state.deliveries[delivery.id] = leased
                     body = state.events[delivery.reference, delivery.sequence].body
                     url = endpoint.url if endpoint is not None else delivery.url or ""
-                    claimed.append(Claimed(leased, body, url, secrets, delivery.token is not None))
+                    claimed.append(Claimed(leased, body, url, secrets, delivery.token is not None, is_failing))
         return claimed
 
     async def finish(self, results: Sequence[Finished]) -> None:
@@ -133,10 +141,6 @@ class DeliveryQueue:
 
 def _is_leased(delivery: Delivery, now: datetime) -> bool:
     return delivery.lease_until is not None and delivery.lease_until > now
-
-
-def _is_failing(endpoint: WebhookEndpoint | None) -> bool:
-    return endpoint is not None and endpoint.failing_since is not None
 
 
 def _after(endpoint: WebhookEndpoint, result: Finished) -> WebhookEndpoint:

@@ -41,11 +41,11 @@ class DeliveryQueue:
     store: Connections
     _after: str = ""
 
-    async def claim(self, now: datetime, limit: int, per_lane: int, lease: timedelta) -> list[Claimed]:
+    async def claim(self, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta) -> list[Claimed]:
         claimed: list[Claimed] = []
         ended: list[Finished] = []
         async with self.store.connection() as connection:
-            rows = await self._lap(connection, now, limit, per_lane, lease)
+            rows = await self._lap(connection, now, limit, per_lane, failing, lease)
             signers = await _signers(connection, rows) if rows else []
         by_id = {signer.id: signer for signer in signers}
         for row in rows:
@@ -53,7 +53,8 @@ class DeliveryQueue:
             endpoint = by_id.get(delivery.lane)
             own = [endpoint] if endpoint is not None else _of_business(signers, delivery)
             secrets = tuple((signer.id, sealed) for signer in own for sealed in signer.signing_secrets(now))
-            one = Claimed(delivery, row.body, endpoint.url if endpoint else delivery.url or "", secrets, row.is_lapsed)
+            url = endpoint.url if endpoint else delivery.url or ""
+            one = Claimed(delivery, row.body, url, secrets, row.is_lapsed, row.is_failing)
             if row.is_on and secrets:
                 claimed.append(one)
             else:
@@ -65,14 +66,15 @@ class DeliveryQueue:
         return claimed
 
     async def _lap(
-        self, connection: AsyncConnection, now: datetime, limit: int, per_lane: int, lease: timedelta
+        self, connection: AsyncConnection, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta
     ) -> list[Any]:
         """Rows leased on at most one lap over the lanes, which begins where the last one ended."""
         rows: list[Any] = []
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
             values = {"after": self._after, "now": now, "until": now + lease, "per_lane": per_lane}
-            found = (await connection.execute(CLAIM, values | {"limit": limit - len(rows)})).all()
+            left = {"limit": limit - len(rows), "failing": failing - sum(row.is_failing for row in rows)}
+            found = (await connection.execute(CLAIM, values | left)).all()
             rows += [row for row in found if row.id is not None]
             self._after = found[0].walked_to or ""
             if len(rows) >= limit or (not self._after and is_round):

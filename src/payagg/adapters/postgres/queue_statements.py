@@ -16,7 +16,8 @@ LANES_MAX = 100_000  # looked at for the age of the oldest
 
 # Candidates are chosen from the snapshot, at most `per_lane` less those in flight, and locked afterwards: two workers
 # that choose the same rows share them instead of going on to the next ones, so a lane is never in flight twice over.
-# An endpoint that is failing gets one try at a time: many dead merchants together must not hold every worker's slots.
+# An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
+# for ever: many dead merchants together must not hold every worker's slots.
 # What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
 # of a quiet time, walk through everything that is due once for each candidate.
 # The window is wider than `per_lane` because rows in flight stand at its front, and late commits may come before them.
@@ -27,11 +28,13 @@ WITH RECURSIVE lanes(lane, n) AS (
     SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
            l.n + 1
     FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
-), candidates AS (
-    SELECT w.reference, w.id, l.n, l.lane, s.is_on
+), free AS (
+    SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_failing,
+           row_number() OVER (PARTITION BY s.is_failing ORDER BY CASE WHEN s.is_failing THEN random() END) AS lot
     FROM lanes l
     CROSS JOIN LATERAL (
-        SELECT coalesce(e.is_active, true) AS is_on, CASE WHEN e.failing_since IS NULL THEN :per_lane ELSE 1 END AS most
+        SELECT coalesce(e.is_active, true) AS is_on,
+               coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing
         FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
     ) s
     CROSS JOIN LATERAL (
@@ -45,11 +48,13 @@ WITH RECURSIVE lanes(lane, n) AS (
             LIMIT CASE WHEN s.is_on THEN 4 * :per_lane ELSE {ENDED_PER_LANE} END
         ) r
     ) w
-    WHERE NOT w.is_leased AND w.place <= CASE WHEN s.is_on THEN s.most - w.in_flight ELSE {ENDED_PER_LANE} END
-    ORDER BY l.n, w.place
-    LIMIT :limit
+    WHERE NOT w.is_leased AND w.place <= CASE WHEN s.is_failing THEN 1 - w.in_flight
+                                              WHEN s.is_on THEN :per_lane - w.in_flight
+                                              ELSE {ENDED_PER_LANE} END
+), candidates AS (
+    SELECT * FROM free WHERE NOT is_failing OR lot <= :failing ORDER BY n, place LIMIT :limit
 ), locked AS (
-    SELECT d.reference, d.id, c.is_on, d.token IS NOT NULL AS is_lapsed
+    SELECT d.reference, d.id, c.is_on, c.is_failing, d.token IS NOT NULL AS is_lapsed
     FROM candidates c
     JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
     WHERE d.next_attempt_at <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
@@ -62,7 +67,7 @@ WITH RECURSIVE lanes(lane, n) AS (
         token = gen_random_uuid()::text
     FROM locked k
     WHERE d.reference = k.reference AND d.id = k.id
-    RETURNING {", ".join(f"d.{name}" for name in DELIVERY.names)}, k.is_on, k.is_lapsed
+    RETURNING {", ".join(f"d.{name}" for name in DELIVERY.names)}, k.is_on, k.is_failing, k.is_lapsed
 ), walked AS (
     SELECT count(*) AS chosen, max(lane) AS last_chosen,
            (SELECT max(l.lane) FROM lanes l) AS last_seen,
