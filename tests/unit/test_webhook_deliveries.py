@@ -270,6 +270,49 @@ async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
     assert world.only.status is DeliveryStatus.DELIVERED
 
 
+async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_held_against_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deliveries, "GRACE_SECONDS", 0.01)
+    world = await World().open()
+    begun = asyncio.Event()
+
+    class Hanging:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+            begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError("unreachable")
+
+    world.dispatcher.sender = Hanging()
+    await world.settle()
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await begun.wait()
+    stop.set()
+    await running
+    assert (world.only.status, world.only.last_error) == (DeliveryStatus.PENDING, "the worker stopped")
+    assert world.only.next_attempt_at == world.clock.now()
+    assert world.store.state.endpoints[world.endpoint_id].failing_since is None
+
+
+async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobody() -> None:
+    world = await World().open()
+    await world.settle()
+    vault, world.dispatcher.vault = world.dispatcher.vault, AesVault((("another", b"a" * 32),))
+    await world.dispatcher.run_once()
+    assert (world.only.status, world.only.last_error) == (
+        DeliveryStatus.PENDING,
+        "the signing secret cannot be opened",
+    )
+    assert world.store.state.endpoints[world.endpoint_id].failing_since is None
+    assert world.postman.sent == []
+    world.dispatcher.vault = vault
+    assert world.only.next_attempt_at is not None
+    world.clock.set(world.only.next_attempt_at)
+    await world.dispatcher.run_once()
+    assert world.only.status is DeliveryStatus.DELIVERED
+
+
 async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> None:
     world = await World().open()
     queue = world.store.queue

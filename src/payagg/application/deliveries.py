@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -34,6 +34,8 @@ RECORD_MAX = 500
 GRACE_SECONDS = 7.0  # for tries under way when told to stop
 GONE = 410
 GIVEN_UP = Sent(None, "given up: earlier tries were never recorded", 0)
+UNOPENED = Sent(None, "the signing secret cannot be opened", 0)
+STOPPED = Sent(None, "the worker stopped", 0)
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 15.0
 KEYS_CACHED_MAX = 50_000
@@ -134,7 +136,7 @@ class Dispatcher:
         for task, one in list(self._trying.items()):
             task.cancel()
             # Whether it arrived is not known, so it is tried again, under the same id.
-            self._results.append(Finished(one, Sent(None, "the worker stopped", 0), now, retry_at=now))
+            self._results.append(Finished(one, STOPPED, now, retry_at=now, blameless=True))
 
     async def _release(self, claimed: list[Claimed]) -> None:
         if claimed:
@@ -147,16 +149,16 @@ class Dispatcher:
         now = self.clock.now()
         if one.is_lapsed and one.delivery.attempts > len(SCHEDULE[one.delivery.environment]):
             # Tries that never came to be recorded: whatever kills the workers must not be repeated for ever.
-            self._note(Finished(one, GIVEN_UP, now, retry_at=None))
+            self._note(Finished(one, GIVEN_UP, now, retry_at=None, blameless=True))
             return
         try:
             keys = [self._opened(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
         except ValueError:
             # Without the encryption key nothing can be signed; an operator can still bring the key back.
-            sent = Sent(None, "the signing secret cannot be opened", 0)
-        else:
-            headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
-            sent = await self.sender.send(one.url, headers, one.body)
+            self._note(replace(self._finished(one, UNOPENED, now), blameless=True))
+            return
+        headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
+        sent = await self.sender.send(one.url, headers, one.body)
         self._note(self._finished(one, sent, self.clock.now()))
 
     def _note(self, result: Finished) -> None:

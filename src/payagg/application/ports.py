@@ -393,8 +393,8 @@ class Queue(Protocol):
         failing, and at most `failing` of such, chosen so that none waits for ever."""
 
     async def finish(self, results: Sequence["Finished"]) -> None:
-        """Records tries whose token still matches; moves counters and, unless the endpoint's address was changed during
-        the try, `failing_since` and deactivation."""
+        """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
+        address was changed meanwhile, `failing_since` and deactivation."""
 
     async def release(self, claimed: Sequence["Claimed"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""
@@ -423,13 +423,15 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Finished:
-    """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off."""
+    """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off, and one that is
+    `blameless` failed through us and says nothing of the endpoint."""
 
     claimed: Claimed
     sent: Sent
     at: datetime
     retry_at: datetime | None
     deactivate: bool = False
+    blameless: bool = False
 
 
 class Store(Protocol):

@@ -173,6 +173,21 @@ class QueueContract:
         assert (endpoint.is_active, endpoint.failing_since) == (True, NOW + SECOND)
         assert (endpoint.successful, endpoint.failed) == (1, 1)
 
+    async def test_a_try_that_failed_through_us_is_counted_and_says_nothing_of_the_endpoint(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery(), a_delivery(id=DLV[2]))
+        ours, theirs = await claim(store)
+        await store.queue.finish([Finished(ours, DOWN, NOW, None, blameless=True)])
+        async with store.begin() as tx:
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert endpoint is not None
+        assert (endpoint.failed, endpoint.failing_since, endpoint.is_active) == (1, None, True)
+        await store.queue.finish([Finished(theirs, DOWN, NOW, None)])
+        async with store.begin() as tx:
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert endpoint is not None
+        assert (endpoint.failed, endpoint.failing_since) == (2, NOW)
+
     async def test_failing_endpoints_share_so_many_tries_and_none_waits_for_ever(self, store: Store) -> None:
         dead = {f"whe_{n}" for n in range(6)}
         await with_endpoints(store, *map(an_endpoint, sorted(dead)), an_endpoint("whe_fine"))

@@ -67,7 +67,8 @@ class DeliveryQueue:
                 self._end(delivery, result.sent, result.retry_at, result.at)
                 endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
                 # A try at an address that was changed since says nothing of the endpoint as it is now.
-                if endpoint is not None and endpoint.url == result.claimed.url:
+                is_current = endpoint is not None and endpoint.url == result.claimed.url
+                if endpoint is not None and is_current and not result.blameless:
                     self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
 
     async def release(self, claimed: Sequence[Claimed]) -> None:

@@ -99,7 +99,7 @@ class DeliveryQueue:
             "times": [result.at for result in results],
             "gone": [result.deactivate for result in results],
             "tried": [tried] * len(results),
-            "urls": [result.claimed.url for result in results],
+            "urls": ["" if result.blameless else result.claimed.url for result in results],
             "lanes": list({result.claimed.delivery.lane for result in results}),
             "hopeless": DEACTIVATE_AFTER,
         }

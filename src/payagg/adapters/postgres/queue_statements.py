@@ -91,7 +91,8 @@ ORDER BY e.created_at, e.id
 """)
 
 # Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
-# A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now.
+# A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now; nor
+# does one that failed through us, which comes without an address.
 FINISH = text("""
 WITH results AS (
     SELECT * FROM unnest(
