@@ -162,6 +162,30 @@ async def test_connections_are_used_again_and_a_closed_one_is_replaced(sender: H
             assert (await sender.send(f"http://127.0.0.1:{port}/", {}, BODY)).is_accepted
 
 
+async def test_a_408_on_a_kept_connection_was_not_meant_for_this_request(sender: HttpSender) -> None:
+    """RFC 9110, 15.5.9: a server that tired of waiting says so, and a request on its way may be repeated."""
+    received: list[bytes] = []
+
+    async def tired(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answer = OK if not received else NO
+        while (request := await read_request(reader)) is not None:
+            received.append(request.body)
+            writer.write(answer)
+            answer = IDLE_TOO_LONG
+
+    async with listening(tired) as port:
+        url = f"http://127.0.0.1:{port}/"
+        assert (await sender.send(url, {}, b"one")).is_accepted
+        assert (await sender.send(url, {}, b"two")).status_code == 503
+    assert received == [b"one", b"two", b"two"]
+
+
+async def test_a_408_on_a_new_connection_is_the_answer(sender: HttpSender) -> None:
+    async with a_receiver(answer=lambda _: (408, "Connection: close\r\n")) as receiver:
+        assert (await sender.send(receiver.origin, {}, BODY)).status_code == 408
+    assert receiver.connections == 1
+
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 NO = b"HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n"
 IDLE_TOO_LONG = b"HTTP/1.1 408 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

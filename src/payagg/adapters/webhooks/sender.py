@@ -28,6 +28,7 @@ from payagg.application.ports import Sent
 
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer
 KEEP_SECONDS = 20.0  # an idle connection is used again for so long
+TIRED_OF_WAITING = 408  # what a server may say before it closes an idle connection
 KEPT_MAX = 400  # as many as tries at once: one host may serve many merchants. They count against the open files.
 USER_AGENT = "payagg-webhooks/1"
 PORTS = {"http": 80, "https": 443}
@@ -101,7 +102,9 @@ class HttpSender:
         if connection is not None:
             try:
                 await self._exchange(place, connection, request, answered)
-                return
+                if answered[0].status != TIRED_OF_WAITING:
+                    return
+                answered.clear()  # it crossed the request, which may be repeated (RFC 9110, 15.5.9)
             except (OSError, httptools.HttpParserError):
                 # The receiver may close a kept connection at any moment; before any answer that says nothing of it.
                 if answered:
