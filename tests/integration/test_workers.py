@@ -1,6 +1,7 @@
 """`payagg serve` as several processes under load: restarts, stops, what it holds, and clients that dawdle."""
 
 import asyncio
+import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator
@@ -167,6 +168,9 @@ async def test_two_serving_processes_have_one_worker_and_stop_within_ten_seconds
         back = min(ours + WORKER_NICENESS, NICENESS_MAX)
         wait_until(lambda: niceness(process.pid) == [("web", ours), ("web", ours), ("worker", back)])
         assert roles(process.pid) == ["web", "web", "worker"]
+        # Linux weighs priorities within a session alone (sched_autogroup); a terminal's Ctrl-C goes to a process group.
+        assert {os.getsid(child) for child in children(process.pid)} == {os.getsid(process.pid)}
+        assert all(os.getpgid(child) == child for child in children(process.pid))
         idle = [await connected(origin) for _ in range(CLIENTS)]
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, 10) == 0

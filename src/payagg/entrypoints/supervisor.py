@@ -69,7 +69,9 @@ async def _start(role: str, listener: socket.socket, environ: Mapping[str, str])
         stdin=asyncio.subprocess.PIPE,  # its end tells the child that we died
         stdout=asyncio.subprocess.PIPE,
         pass_fds=(listener.fileno(),),
-        start_new_session=True,  # Ctrl-C is for us; we end the children in order
+        # Ctrl-C is for us; we end the children in order. Not a session of its own: in Linux (sched_autogroup) the
+        # worker's step back would then weigh against nobody.
+        preexec_fn=os.setpgrp,
         env=dict(environ),
     )
     assert process.stdout is not None
