@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """The other end of a socket that was dialled, whatever lies between (`asyncio` does the TLS)."""
+    """What the loop and the parser call for a socket that was dialled; TLS, if any, is the loop's."""
 
     _transport: asyncio.Transport
 
@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        if self._over is None or self._over.done():
+        if not self._is_asking:
             self._is_reusable = False
             return
         try:
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._retry_after: bytes | None = None
-        if self._over is not None and self._over.done():
+        if not self._is_asking:
             self._is_reusable = False  # it came along with the answer, and nobody asked for it
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if status >= 200 and self._over is not None and not self._over.done():
+        if status >= 200 and self._is_asking:
             self._answered.append(Answer(status, self._retry_after))
 
     def on_body(self, body: bytes) -> None:
@@ -104,9 +104,13 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         # One without a final answer was informational: the answer comes behind it.
-        if self._answered and self._over is not None and not self._over.done():
+        if self._answered and self._is_asking:
             self._is_reusable = self._parser.should_keep_alive()
             self._end()
+
+    @property
+    def _is_asking(self) -> bool:
+        return self._over is not None and not self._over.done()
 
     def _end(self, error: Exception | None = None) -> None:
         if self._over is None or self._over.done():
