@@ -61,8 +61,6 @@ class Connection(HttpToolsProtocol):
     _head: int | None = None  # bytes that came of a head that is not whole yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        # uvloop keeps less than this until its turn ends, and an answer would leave only after its own log line.
-        transport.set_write_buffer_limits(high=0)
         super().connection_made(transport)
         self.transport = Corked(transport, self.loop)  # type: ignore[assignment]
         self._close_in(LINGER_SECONDS if self.server_state.is_closing else self.header_seconds)
