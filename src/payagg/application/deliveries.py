@@ -149,7 +149,7 @@ class Dispatcher:
         now = self.clock.now()
         if one.is_lapsed and one.delivery.attempts > len(SCHEDULE[one.delivery.environment]):
             # Tries that never came to be recorded: whatever kills the workers must not be repeated for ever.
-            self._note(Finished(one, GIVEN_UP, now, retry_at=None, blameless=True))
+            self._note(Finished(one, GIVEN_UP, now, retry_at=None))
             return
         try:
             keys = [self._opened(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
