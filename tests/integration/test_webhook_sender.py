@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
+import psutil
 import pytest
 import trustme
 
@@ -15,7 +16,7 @@ from payagg.adapters.webhooks.connection import Answer, Connection
 from payagg.adapters.webhooks.network import Address
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports import Sent
-from tests.integration.receivers import Receiver, a_receiver, listening, read_request
+from tests.integration.receivers import Receiver, a_receiver, listening, read_request, until
 
 pytestmark = pytest.mark.anyio
 BODY = b'{"id":"evt_1"}'
@@ -62,6 +63,11 @@ def test_an_address_that_is_not_public_is_refused(address: str) -> None:
 def test_dev_reaches_loopback_and_nothing_else_that_is_not_public(address: str) -> None:
     assert is_allowed("127.0.0.1", allow_loopback=True)
     assert not is_allowed(address, allow_loopback=True)
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param}  # the worker runs on the latter
 
 
 @pytest.fixture
@@ -437,6 +443,30 @@ async def test_a_hostile_receiver_costs_bounded_time_and_bytes(
         sent = await sender.send(f"http://127.0.0.1:{port}/", {}, BODY)
     await sender.close()
     assert (sent.status_code, sent.error) == (status, error)
+
+
+async def test_tries_that_failed_leave_no_socket_behind() -> None:
+    ours = psutil.Process()
+    server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("shop.example").configure_cert(server_tls)
+
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until the client hangs up
+
+    sender = HttpSender(allow_loopback=True, resolve=resolving(LOOPBACK), deadline=0.3)
+    async with listening(mute) as plain, listening(mute, tls=server_tls) as untrusted, listening(close_at_once) as cut:
+        urls = [
+            f"http://shop.example:{plain}/",  # never answers
+            f"https://shop.example:{plain}/",  # never shakes hands
+            f"https://shop.example:{untrusted}/",
+            f"http://shop.example:{cut}/",
+        ]
+        before = ours.num_fds()
+        for _ in range(3):
+            tries = await asyncio.gather(*(sender.send(url, {}, BODY) for url in urls))
+            assert not any(sent.is_accepted for sent in tries)
+        await until(lambda: ours.num_fds() <= before)
+    await sender.close()
 
 
 async def test_a_refused_connection_is_told_in_our_words(sender: HttpSender) -> None:
