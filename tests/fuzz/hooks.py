@@ -14,26 +14,30 @@ from tests.interface.crawler import leaks
 from tests.interface.recorder import Answer
 
 # Operations, and the gateways they are led away from: providers must work until the end of the run.
-SPARED = {"admin_set_credentials": "gw_provider_", "admin_disable": "gw_provider_a", "admin_remove": "gw_provider_"}
+SPARED = {
+    "updateGatewayCredentials": "gw_provider_",
+    "disableGateway": "gw_provider_a",
+    "deleteGateway": "gw_provider_",
+}
 
 # JSON Schema counts 100.0 among the integers, and knows no word against NUL in a key: money and Postgres are stricter.
 WORDS = {"Must be an integer.", "Keys must not hold NUL or lone surrogates.", "Must not hold NUL or lone surrogates."}
 # Refusals of data that fits its schema: operation, code, field. Any other is a finding.
 RULES: dict[str, set[tuple[str, str | None]]] = {
     # Of the built-in gateway only the order may change.
-    "admin_update": {("VALIDATION_ERROR", "name"), ("VALIDATION_ERROR", "description")},
+    "updateGateway": {("VALIDATION_ERROR", "name"), ("VALIDATION_ERROR", "description")},
     # What makes a picture is not for a schema to say.
-    "admin_upload_logo": {("VALIDATION_ERROR", "file")},
+    "uploadGatewayLogo": {("VALIDATION_ERROR", "file")},
     # The built-in gateway is neither switched off nor moved; only an enabled gateway can be the default.
-    "merchant_gateways_update": {
+    "updateBusinessGateway": {
         ("VALIDATION_ERROR", "isEnabled"),
         ("VALIDATION_ERROR", "displayOrder"),
         ("VALIDATION_ERROR", "isDefault"),
     },
     # Every gateway must be active and named once.
-    "merchant_gateways_reorder": {("VALIDATION_ERROR", "order")},
+    "reorderBusinessGateways": {("VALIDATION_ERROR", "order")},
     # Addresses are stricter than their formats, metadata has depth and bytes, and the header may differ from the field.
-    "payments_initiate": {
+    "initiatePayment": {
         ("VALIDATION_ERROR", "customerEmail"),
         ("VALIDATION_ERROR", "callbackUrl"),
         ("VALIDATION_ERROR", "webhookUrl"),
@@ -41,7 +45,7 @@ RULES: dict[str, set[tuple[str, str | None]]] = {
         ("VALIDATION_ERROR", "idempotencyKey"),
         ("GATEWAY_NOT_FOUND", "gateway"),
     },
-    "test_payments_create": {
+    "createTestPayment": {
         ("VALIDATION_ERROR", "customerEmail"),
         ("VALIDATION_ERROR", "callbackUrl"),
         ("VALIDATION_ERROR", "metadata"),
@@ -49,7 +53,7 @@ RULES: dict[str, set[tuple[str, str | None]]] = {
         ("NO_SANDBOX_KEY", None),
     },
     # Any slug and any text fit the schema; only known gateways and test cards are taken.
-    "public_process": {
+    "processPayment": {
         ("VALIDATION_ERROR", "gatewaySlug"),
         ("VALIDATION_ERROR", "cardNumber"),
         ("GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
@@ -57,14 +61,14 @@ RULES: dict[str, set[tuple[str, str | None]]] = {
         ("PAYMENT_EXPIRED", None),
     },
     # HTTPS for LIVE, and URLs are stricter than their format.
-    "webhooks_create_webhook": {("VALIDATION_ERROR", "url")},
-    "webhooks_change_webhook": {("VALIDATION_ERROR", "url")},
+    "createWebhook": {("VALIDATION_ERROR", "url")},
+    "updateWebhook": {("VALIDATION_ERROR", "url")},
     # An endpoint that is off receives nothing.
-    "webhooks_redeliver": {("VALIDATION_ERROR", "endpointId")},
+    "redeliverWebhook": {("VALIDATION_ERROR", "endpointId")},
     # A signed body that is no event.
-    "inbound_webhooksProviderASandbox": {("VALIDATION_ERROR", None)},
-    "inbound_webhooksProviderALive": {("VALIDATION_ERROR", None)},
-    "inbound_webhooksProviderA": {("VALIDATION_ERROR", None)},
+    "receiveProviderASandboxEvent": {("VALIDATION_ERROR", None)},
+    "receiveProviderALiveEvent": {("VALIDATION_ERROR", None)},
+    "receiveProviderAEvent": {("VALIDATION_ERROR", None)},
 }
 
 

@@ -34,6 +34,7 @@ class InboundRoute:
     """One receiving address. `path` follows /webhooks; `unconfigured` is the answer without credentials, looked at
     before the signature."""
 
+    operation_id: str  # the same whatever the slugs are
     slug: str
     environment: Environment
     path: str
@@ -45,12 +46,19 @@ def inbound_routes(slug_a: str, slug_b: str) -> tuple[InboundRoute, ...]:
     """The six addresses of the interface. The two without an environment are aliases of the live ones."""
     sandbox, live = Environment.SANDBOX, Environment.LIVE
     return (
-        InboundRoute(slug_a, sandbox, f"/{slug_a}/sandbox", refuses_malformed=True),
-        InboundRoute(slug_a, live, f"/{slug_a}/live", refuses_malformed=True),
-        InboundRoute(slug_a, live, f"/{slug_a}", ErrorCode.PROVIDER_NOT_CONFIGURED, refuses_malformed=True),
-        InboundRoute(slug_b, sandbox, f"/{slug_b}/sandbox"),
-        InboundRoute(slug_b, live, f"/{slug_b}/live"),
-        InboundRoute(slug_b, live, f"/{slug_b}"),
+        InboundRoute("receiveProviderASandboxEvent", slug_a, sandbox, f"/{slug_a}/sandbox", refuses_malformed=True),
+        InboundRoute("receiveProviderALiveEvent", slug_a, live, f"/{slug_a}/live", refuses_malformed=True),
+        InboundRoute(
+            "receiveProviderAEvent",
+            slug_a,
+            live,
+            f"/{slug_a}",
+            ErrorCode.PROVIDER_NOT_CONFIGURED,
+            refuses_malformed=True,
+        ),
+        InboundRoute("receiveProviderBSandboxEvent", slug_b, sandbox, f"/{slug_b}/sandbox"),
+        InboundRoute("receiveProviderBLiveEvent", slug_b, live, f"/{slug_b}/live"),
+        InboundRoute("receiveProviderBEvent", slug_b, live, f"/{slug_b}"),
     )
 
 

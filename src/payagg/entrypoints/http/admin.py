@@ -37,7 +37,7 @@ LOGO_HEADERS = {
 }
 
 
-@get(BASE, opt=describe("List the gateways", TAG, returns=list[AdminGatewaySummary]))
+@get(BASE, opt=describe("listGateways", "List the gateways", TAG, returns=list[AdminGatewaySummary]))
 async def listed(request: Request[Any, Any, Any]) -> Response[bytes]:
     admin(request, reads=True)
     return envelope(await services(request).gateways.listed())
@@ -46,6 +46,7 @@ async def listed(request: Request[Any, Any, Any]) -> Response[bytes]:
 @post(
     BASE,
     opt=describe(
+        "createGateway",
         "Create a gateway",
         TAG,
         body=CreateGateway,
@@ -61,7 +62,7 @@ async def create(request: Request[Any, Any, Any]) -> Response[bytes]:
     return envelope(await services(request).gateways.create(command), 201)
 
 
-@get(ONE, opt=describe("Read a gateway", TAG, returns=AdminGatewayDetail, errors=(ErrorCode.NOT_FOUND,)))
+@get(ONE, opt=describe("getGateway", "Read a gateway", TAG, returns=AdminGatewayDetail, errors=(ErrorCode.NOT_FOUND,)))
 async def detail(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
     admin(request, reads=True)
     return envelope(await services(request).gateways.detail(gateway_id))
@@ -70,6 +71,7 @@ async def detail(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> 
 @patch(
     ONE,
     opt=describe(
+        "updateGateway",
         "Change a gateway",
         TAG,
         body=UpdateGateway,
@@ -88,6 +90,7 @@ async def update(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> 
     ONE,
     status_code=200,
     opt=describe(
+        "deleteGateway",
         "Delete a gateway",
         TAG,
         returns=Message,
@@ -104,6 +107,7 @@ async def remove(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> 
     ONE + "/enable",
     status_code=200,
     opt=describe(
+        "enableGateway",
         "Enable a gateway",
         TAG,
         returns=AdminGatewaySummary,
@@ -120,6 +124,7 @@ async def enable(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> 
     ONE + "/disable",
     status_code=200,
     opt=describe(
+        "disableGateway",
         "Disable a gateway",
         TAG,
         returns=AdminGatewaySummary,
@@ -135,6 +140,7 @@ async def disable(request: Request[Any, Any, Any], gateway_id: FromPath[str]) ->
 @get(
     ONE + "/merchants",
     opt=describe(
+        "listGatewayMerchants",
         "List a gateway's merchants",
         TAG,
         returns=list[AdminGatewayMerchant],
@@ -155,6 +161,7 @@ async def merchants(request: Request[Any, Any, Any], gateway_id: FromPath[str]) 
 @patch(
     ONE + "/credentials",
     opt=describe(
+        "updateGatewayCredentials",
         "Replace a gateway's credentials",
         TAG,
         body=UpdateCredentials,
@@ -173,6 +180,7 @@ async def set_credentials(request: Request[Any, Any, Any], gateway_id: FromPath[
 @post(
     ONE + "/logo",
     opt=describe(
+        "uploadGatewayLogo",
         "Upload a gateway's logo",
         TAG,
         body_max=LOGO_BODY_MAX,
@@ -193,6 +201,7 @@ async def upload_logo(request: Request[Any, Any, Any], gateway_id: FromPath[str]
 @get(
     "/public/gateways/{gateway_id:str}/logo",
     opt=describe(
+        "getGatewayLogo",
         "Read a gateway's logo",
         "Public",
         returns=bytes,

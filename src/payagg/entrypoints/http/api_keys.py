@@ -17,7 +17,9 @@ BASE = "/merchant/businesses/{business_id:str}/api-keys"
 
 @get(
     BASE,
-    opt=describe("List the keys", TAG, returns=BusinessApiKeyGroups, errors=(ErrorCode.BUSINESS_RESTRICTED,)),
+    opt=describe(
+        "listApiKeys", "List the keys", TAG, returns=BusinessApiKeyGroups, errors=(ErrorCode.BUSINESS_RESTRICTED,)
+    ),
 )
 async def listed(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
     # The interface refuses this list, unlike those of gateways and webhooks, to a business that is not active.
@@ -28,6 +30,7 @@ async def listed(request: Request[Any, Any, Any], business_id: FromPath[str]) ->
 @post(
     BASE,
     opt=describe(
+        "generateApiKey",
         "Generate a key",
         TAG,
         body=GenerateApiKey,
@@ -47,6 +50,7 @@ async def generate(request: Request[Any, Any, Any], business_id: FromPath[str]) 
     BASE + "/{key_id:str}",
     status_code=200,
     opt=describe(
+        "revokeApiKey",
         "Revoke a key",
         TAG,
         returns=Message,

@@ -44,6 +44,7 @@ def _receiver(route: InboundRoute) -> HTTPRouteHandler:
         status_code=200,
         name=f"webhooks{route.path}",
         opt=describe(
+            route.operation_id,
             f"Receive {route.slug} events ({route.environment.value.lower()})",
             TAG,
             returns=Acknowledgement,

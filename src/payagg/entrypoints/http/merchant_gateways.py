@@ -14,7 +14,12 @@ TAG = "Merchant gateways"
 BASE = "/merchant/businesses/{business_id:str}/gateways"
 
 
-@get(BASE, opt=describe("List the gateways of a business", TAG, returns=list[GatewayWithBusinessSettings]))
+@get(
+    BASE,
+    opt=describe(
+        "listBusinessGateways", "List the gateways of a business", TAG, returns=list[GatewayWithBusinessSettings]
+    ),
+)
 async def listed(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
     who = await manager(request, business_id, changes=False)
     return envelope(await services(request).checkout_settings.listed(who.business.id))
@@ -23,6 +28,7 @@ async def listed(request: Request[Any, Any, Any], business_id: FromPath[str]) ->
 @patch(
     BASE + "/{gateway_id:str}",
     opt=describe(
+        "updateBusinessGateway",
         "Change a gateway for a business",
         TAG,
         body=UpdateBusinessGateway,
@@ -43,6 +49,7 @@ async def update(
     BASE + "/reorder",
     status_code=200,
     opt=describe(
+        "reorderBusinessGateways",
         "Reorder the gateways of a business",
         TAG,
         body=ReorderGateways,

@@ -46,10 +46,13 @@ REALMS = (
 class Route:
     """One operation of the document."""
 
-    id: str
     method: str
     path: str
     operation: Operation
+
+    @property
+    def id(self) -> str:
+        return self.operation.id
 
     @property
     def parameters(self) -> list[str]:
@@ -74,16 +77,10 @@ def routes_of(handlers: Iterable[HTTPRouteHandler]) -> list[Route]:
         for path in sorted(handler.paths):
             shown = _PARAMETER.sub(lambda match: "{" + _camel(match[1]) + "}", path)
             for method in sorted(handler.http_methods):
-                found.append(Route(_operation_id(handler, path), str(method).lower(), shown, operation))
+                found.append(Route(str(method).lower(), shown, operation))
     return found
 
 
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.title() for word in rest)
-
-
-def _operation_id(handler: HTTPRouteHandler, path: str) -> str:
-    module = handler.fn.__module__.rpartition(".")[2]
-    own = handler.fn.__name__ if module != "inbound" else _camel(re.sub(r"\W+", "_", path.strip("/")))
-    return f"{module}_{own}"

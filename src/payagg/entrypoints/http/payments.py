@@ -25,7 +25,7 @@ _log = structlog.get_logger("payagg.http")
 
 @get(
     "/payments/context",
-    opt=describe("Show what the presented key stands for", TAG, returns=ApiKeyContext),
+    opt=describe("getPaymentContext", "Show what the presented key stands for", TAG, returns=ApiKeyContext),
 )
 async def context(request: Request[Any, Any, Any]) -> Response[bytes]:
     return envelope(context_of(await secret_key(request)))
@@ -34,6 +34,7 @@ async def context(request: Request[Any, Any, Any]) -> Response[bytes]:
 @post(
     "/payments/initiate",
     opt=describe(
+        "initiatePayment",
         "Initiate a payment",
         TAG,
         body=InitiatePayment,
@@ -70,7 +71,7 @@ async def initiate(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 @get(
     "/payments/{reference:str}",
-    opt=describe("Read a payment", TAG, returns=PaymentDetail, errors=(ErrorCode.PAYMENT_NOT_FOUND,)),
+    opt=describe("getPayment", "Read a payment", TAG, returns=PaymentDetail, errors=(ErrorCode.PAYMENT_NOT_FOUND,)),
 )
 async def read(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
     held = services(request)
@@ -88,6 +89,7 @@ async def read(request: Request[Any, Any, Any], reference: FromPath[str]) -> Res
 @post(
     "/payments/{reference:str}/simulate",
     opt=describe(
+        "simulatePayment",
         "Simulate the outcome of a sandbox payment",
         TAG,
         body=SimulatePayment,

@@ -26,7 +26,7 @@ UNKNOWN = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 
 @get(
     "/public/payments/{reference:str}",
-    opt=describe("Show a payment to its payer", TAG, returns=PublicPaymentDetail, errors=UNKNOWN),
+    opt=describe("getPublicPayment", "Show a payment to its payer", TAG, returns=PublicPaymentDetail, errors=UNKNOWN),
 )
 async def detail(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
     known = named(request, reference)
@@ -35,7 +35,7 @@ async def detail(request: Request[Any, Any, Any], reference: FromPath[str]) -> R
 
 @get(
     "/public/payments/{reference:str}/gateways",
-    opt=describe("List the payment's options", TAG, returns=CheckoutGateways, errors=UNKNOWN),
+    opt=describe("listPaymentOptions", "List the payment's options", TAG, returns=CheckoutGateways, errors=UNKNOWN),
 )
 async def options(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
     known = named(request, reference)
@@ -45,6 +45,7 @@ async def options(request: Request[Any, Any, Any], reference: FromPath[str]) -> 
 @post(
     "/public/payments/{reference:str}/process",
     opt=describe(
+        "processPayment",
         "Choose a gateway and start the charge",
         TAG,
         body=ProcessPayment,
@@ -68,6 +69,7 @@ async def process(request: Request[Any, Any, Any], reference: FromPath[str]) -> 
 @get(
     "/public/payments/{reference:str}/verify",
     opt=describe(
+        "verifyPayment",
         "Ask the provider and show the status",
         TAG,
         returns=VerifiedPayment,

@@ -19,6 +19,7 @@ BASE = "/merchant/businesses/{business_id:str}/test-payment"
 @post(
     BASE,
     opt=describe(
+        "createTestPayment",
         "Create a sandbox payment",
         TAG,
         body=TestPayment,
@@ -36,7 +37,9 @@ async def create(request: Request[Any, Any, Any], business_id: FromPath[str]) ->
 
 @get(
     BASE + "/{reference:str}",
-    opt=describe("Read a test payment", TAG, returns=PaymentDetail, errors=(ErrorCode.PAYMENT_NOT_FOUND,)),
+    opt=describe(
+        "getTestPayment", "Read a test payment", TAG, returns=PaymentDetail, errors=(ErrorCode.PAYMENT_NOT_FOUND,)
+    ),
 )
 async def read(
     request: Request[Any, Any, Any], business_id: FromPath[str], reference: FromPath[str]
@@ -50,6 +53,7 @@ async def read(
 @post(
     BASE + "/{reference:str}/simulate",
     opt=describe(
+        "simulateTestPayment",
         "Simulate the outcome of a test payment",
         TAG,
         body=SimulatePayment,

@@ -40,6 +40,7 @@ AnyRequest = Request[Any, Any, Any]
 @get(
     BASE + "/webhooks",
     opt=describe(
+        "listWebhooks",
         "List webhook endpoints",
         TAG,
         returns=list[WebhookEndpointView],
@@ -54,6 +55,7 @@ async def list_webhooks(request: AnyRequest, business_id: FromPath[str]) -> Resp
 @post(
     BASE + "/webhooks",
     opt=describe(
+        "createWebhook",
         "Create a webhook endpoint",
         TAG,
         body=CreateWebhook,
@@ -72,6 +74,7 @@ async def create_webhook(request: AnyRequest, business_id: FromPath[str]) -> Res
 @patch(
     ONE,
     opt=describe(
+        "updateWebhook",
         "Change a webhook endpoint",
         TAG,
         body=ChangeWebhook,
@@ -90,7 +93,9 @@ async def change_webhook(
 @delete(
     ONE,
     status_code=200,
-    opt=describe("Deactivate a webhook endpoint", TAG, returns=WebhookEndpointView, errors=_CHANGES),
+    opt=describe(
+        "deactivateWebhook", "Deactivate a webhook endpoint", TAG, returns=WebhookEndpointView, errors=_CHANGES
+    ),
 )
 async def deactivate_webhook(
     request: AnyRequest, business_id: FromPath[str], endpoint_id: FromPath[str]
@@ -103,6 +108,7 @@ async def deactivate_webhook(
     ONE + "/test",
     status_code=200,
     opt=describe(
+        "testWebhook",
         "Send a test event now",
         TAG,
         returns=TestDelivery,
@@ -119,6 +125,7 @@ async def test_webhook(request: AnyRequest, business_id: FromPath[str], endpoint
     ONE + "/rotate-secret",
     status_code=200,
     opt=describe(
+        "rotateWebhookSecret",
         "Rotate the signing secret",
         TAG,
         returns=CreatedWebhook,
@@ -134,6 +141,7 @@ async def rotate_secret(request: AnyRequest, business_id: FromPath[str], endpoin
 @get(
     ONE + "/deliveries",
     opt=describe(
+        "listWebhookDeliveries",
         "Show the delivery log",
         TAG,
         returns=list[DeliveryView],
@@ -155,6 +163,7 @@ async def list_deliveries(
     ONE + "/deliveries/{delivery_id:str}/redeliver",
     status_code=200,
     opt=describe(
+        "redeliverWebhook",
         "Send a delivery again",
         TAG,
         returns=DeliveryView,
@@ -172,6 +181,7 @@ async def redeliver(
 @get(
     BASE + "/events",
     opt=describe(
+        "listEvents",
         "Page through past events",
         TAG,
         returns=EventPage,

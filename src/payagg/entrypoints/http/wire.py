@@ -19,8 +19,9 @@ _encoder = msgspec.json.Encoder()
 @dataclass(frozen=True)
 class Operation:
     """One endpoint's declaration, read by the OpenAPI document and by the tests. `errors` are beyond those every
-    credential and body brings by itself."""
+    credential and body brings by itself. `id` is what generated clients name their methods after: it never changes."""
 
+    id: str
     summary: str
     tag: str
     returns: Any = None
@@ -38,9 +39,9 @@ class Operation:
     upload_max: int = 0  # bytes of that file
 
 
-def describe(summary: str, tag: str, **more: Any) -> dict[str, Operation]:
+def describe(id: str, summary: str, tag: str, **more: Any) -> dict[str, Operation]:
     """For a Litestar handler's `opt`."""
-    return {"operation": Operation(summary, tag, **more)}
+    return {"operation": Operation(id, summary, tag, **more)}
 
 
 class Envelope(msgspec.Struct):
