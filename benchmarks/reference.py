@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
 
-from payagg.adapters.postgres import tables
+from payagg.adapters.postgres.schema import tables
 
 
 class Base(DeclarativeBase):

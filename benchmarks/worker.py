@@ -6,10 +6,10 @@ import signal
 from dataclasses import replace
 
 from payagg.entrypoints.bootstrap import running
-from payagg.entrypoints.server import run as serve
-from payagg.entrypoints.server import step_back
+from payagg.entrypoints.process.server import run as serve
+from payagg.entrypoints.process.server import step_back
+from payagg.entrypoints.process.worker import run
 from payagg.entrypoints.settings import read_settings
-from payagg.entrypoints.worker import run
 
 
 async def main() -> None:

@@ -49,7 +49,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of this process's server, its template migrated. Not durable: a power cut may eat a test's database."""
-    from payagg.adapters.postgres.embedded import EmbeddedPostgres
+    from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
     from payagg.adapters.postgres.migrations import migrate
 
     with (

@@ -1,6 +1,6 @@
 """`python -m payagg` is the `payagg` command."""
 
-from payagg.entrypoints.cli import main
+from payagg.entrypoints.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from tests.integration.http_world import Api, an_api, services_over
+from tests.support.http_world import Api, an_api, services_over
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import jsonschema
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
-from payagg.entrypoints.http.openapi import document
-from payagg.entrypoints.http.openapi_routes import routes_of
+from payagg.entrypoints.http.openapi.document import document
+from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.interface.crawler import leaks
 from tests.interface.recorder import Answer, answers
 from tests.interface.table import ERROR_CODES, ROUTES

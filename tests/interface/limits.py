@@ -41,7 +41,7 @@ LIMIT_ROWS = (
     row(
         "100 inbound webhooks per minute and address",
         INBOUND + "the_101st_request_of_a_minute_is_refused_on_every_server_and_route",
-        "i/test_interface_rate.py::test_two_processes_take_exactly_one_hundred_a_minute",
+        "i/http/test_interface_rate.py::test_two_processes_take_exactly_one_hundred_a_minute",
     ),
     row("logo: 2 MB", LOGO + "the_size_limit_is_two_mebibytes_to_the_byte"),
     row("logo: PNG or JPEG by content", LOGO + "a_hostile_file_is_refused_on_file_and_the_logo_stays"),

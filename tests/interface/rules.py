@@ -30,10 +30,11 @@ DELIVERIES = "u/test_webhook_deliveries.py::test_"
 SETTLEMENT = "u/test_settlement.py::test_"
 MACHINES = "u/test_domain_machines.py::test_"
 JSON = "u/test_strict_json.py::test_"
-QUEUE = "i/test_webhook_queue.py::test_"
-SCHEMA = "i/test_store_schema.py::test_"
-REFUSALS = "i/test_process_refusals.py::test_"
-RECONCILE = "i/test_process_reconcile.py::test_"
+QUEUE = "i/webhooks/test_webhook_queue.py::test_"
+SCHEMA = "i/store/test_store_schema.py::test_"
+REFUSALS = "i/checkout/test_process_refusals.py::test_"
+SENDER = "i/webhooks/test_webhook_sender.py::test_"
+RECONCILE = "i/checkout/test_process_reconcile.py::test_"
 
 RULES = (
     # Envelopes, access, precedence
@@ -79,7 +80,7 @@ RULES = (
     row(
         "credentials are replaced in full, encrypted, never shown",
         "u/test_gateway_credentials.py::test_credentials_replace_the_previous_ones_in_full",
-        "i/test_gateways.py::test_a_dump_of_the_database_shows_no_credential",
+        "i/http/test_gateways.py::test_a_dump_of_the_database_shows_no_credential",
         ADMIN + "credentials_are_taken_and_never_given_back",
     ),
     row(
@@ -138,7 +139,7 @@ RULES = (
     row(
         "64 equal requests make one payment",
         PAY + "equal_requests_at_once_make_one_payment",
-        "i/test_races.py::test_one_idempotency_key_makes_one_payment",
+        "i/store/test_races.py::test_one_idempotency_key_makes_one_payment",
     ),
     row(
         "another body with the same key is answered and marked",
@@ -165,7 +166,7 @@ RULES = (
     # Hosted checkout
     row("a payer changes nothing of the payment", PUBLIC + "a_payer_cannot_change_what_the_merchant_fixed"),
     row("card numbers are never kept or echoed", PUBLIC + "no_card_number_is_repeated_or_kept"),
-    row("each test card has its result", "i/test_browser_checkout.py::test_each_test_card_leads_to_its_result"),
+    row("each test card has its result", "i/browser/test_browser_checkout.py::test_each_test_card_leads_to_its_result"),
     row(
         "a repeat returns the hand-off, no second charge",
         CODES + "process_hands_over_once_and_verify_settles",
@@ -180,7 +181,7 @@ RULES = (
     row("the simulator never serves LIVE", GATEWAY + "the_simulator_serves_sandbox_alone"),
     row(
         "LIVE lists no simulator",
-        "i/test_browser_checkout.py::test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator",
+        "i/browser/test_browser_checkout.py::test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator",
     ),
     row("verify asks once for all", VERIFY + "64_verifies_at_once_share_one_provider_call_and_one_event"),
     row("verify: a provider out of reach changes nothing", VERIFY + "an_unreachable_provider_leaves_the_stored_status"),
@@ -238,9 +239,13 @@ RULES = (
     ),
     row("five in flight per endpoint", QUEUE + "at_most_five_of_a_lane_are_in_flight_and_a_finished_one_makes_room"),
     row(
-        "private addresses are never dialled", "i/test_webhook_sender.py::test_an_address_that_is_not_public_is_refused"
+        "private addresses are never dialled",
+        SENDER + "an_address_that_is_not_public_is_refused",
     ),
-    row("redirects are not followed", "i/test_webhook_sender.py::test_a_redirect_is_a_failure_and_is_not_followed"),
+    row(
+        "redirects are not followed",
+        SENDER + "a_redirect_is_a_failure_and_is_not_followed",
+    ),
     row(
         "a payment's own webhookUrl",
         DELIVERIES + "the_address_of_one_payment_hears_the_same_event_signed_by_the_endpoints_secret",

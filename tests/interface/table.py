@@ -20,23 +20,23 @@ def row(says: str, *tests: str) -> Row:
     return Row(says, tuple(f"tests/{FOLDERS[test[0]]}/{test[2:]}" for test in tests))
 
 
-MATRIX = "i/test_http_access.py::test_every_route_with_every_kind_of_credential"
-HOSTILE = "i/test_http_hostile.py::test_hostile_bodies_are_validation_errors_that_name_the_field"
-ADMIN = "i/test_admin_gateways.py::test_"
-MERCHANT = "i/test_merchant_gateways.py::test_"
-LOGO = "i/test_gateway_logos.py::test_"
-KEYS = "i/test_http_api_keys.py::test_"
-HOOKS = "i/test_http_webhooks.py::test_"
-PAY = "i/test_http_payments.py::test_"
-PUBLIC = "i/test_http_public.py::test_"
-TESTS = "i/test_http_test_payments.py::test_"
-INBOUND = "i/test_providers_inbound.py::test_"
-EDGES = "i/test_http_edges.py::test_"
-LIMITS = "i/test_interface_limits.py::test_"
-CODES = "i/test_interface_codes.py::test_"
-RACES = "i/test_process_races.py::test_"
-VERIFY = "i/test_process_verify.py::test_"
-DESCRIPTION = "i/test_http_openapi.py::test_"
+MATRIX = "i/http/test_http_access.py::test_every_route_with_every_kind_of_credential"
+HOSTILE = "i/http/test_http_hostile.py::test_hostile_bodies_are_validation_errors_that_name_the_field"
+ADMIN = "i/http/test_admin_gateways.py::test_"
+MERCHANT = "i/http/test_merchant_gateways.py::test_"
+LOGO = "i/http/test_gateway_logos.py::test_"
+KEYS = "i/http/test_http_api_keys.py::test_"
+HOOKS = "i/http/test_http_webhooks.py::test_"
+PAY = "i/http/test_http_payments.py::test_"
+PUBLIC = "i/http/test_http_public.py::test_"
+TESTS = "i/http/test_http_test_payments.py::test_"
+INBOUND = "i/providers/test_providers_inbound.py::test_"
+EDGES = "i/http/test_http_edges.py::test_"
+LIMITS = "i/http/test_interface_limits.py::test_"
+CODES = "i/http/test_interface_codes.py::test_"
+RACES = "i/checkout/test_process_races.py::test_"
+VERIFY = "i/checkout/test_process_verify.py::test_"
+DESCRIPTION = "i/http/test_http_openapi.py::test_"
 BUSINESS = "/merchant/businesses/{businessId}"
 
 ROUTES = (
@@ -117,7 +117,7 @@ ROUTES = (
 ERROR_CODES = (
     row("UNAUTHORIZED", MATRIX, EDGES + "what_is_not_one_bearer_credential_is_unauthorized"),
     row("INVALID_API_KEY", MATRIX, KEYS + "a_revoked_key_answers_like_one_that_never_was"),
-    row("FORBIDDEN", MATRIX, "i/test_http_access.py::test_a_role_or_type_of_an_odd_kind_is_forbidden"),
+    row("FORBIDDEN", MATRIX, "i/http/test_http_access.py::test_a_role_or_type_of_an_odd_kind_is_forbidden"),
     row("EMAIL_NOT_VERIFIED", MATRIX),
     row("SANDBOX_ONLY", PAY + "simulate_with_a_live_key_is_sandbox_only_before_anything_else"),
     row("BUSINESS_RESTRICTED", PAY + "refusals_of_initiate_in_order_of_precedence"),
@@ -164,6 +164,6 @@ ERROR_CODES = (
     row("SERVICE_UNAVAILABLE", EDGES + "with_the_database_down_every_answer_is_503_with_retry_after"),
     row(
         "INTERNAL_ERROR",
-        "i/test_http_logs.py::test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_values",
+        "i/http/test_http_logs.py::test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_values",
     ),
 )

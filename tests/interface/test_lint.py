@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.openapi import document
+from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.settings import Settings
 
 ROOT = Path(__file__).parents[2]

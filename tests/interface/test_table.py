@@ -6,7 +6,7 @@ from pathlib import Path
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.openapi_routes import routes_of
+from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.interface.limits import LIMIT_ROWS
 from tests.interface.rules import RULES
 from tests.interface.table import ERROR_CODES, ROUTES, Row

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from payagg.application.gateway_views import OrderedGateway, ReorderGateways
+from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.builders import a_business
-from tests.gateway_world import DRAIN, TICK, World
+from tests.support.builders import a_business
+from tests.support.gateway_world import DRAIN, TICK, World
 
 pytestmark = pytest.mark.anyio
 

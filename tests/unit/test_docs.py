@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.docs import documents, errors, main, states
+from payagg.entrypoints.cli.docs import documents, errors, main, states
 
 DOCS = Path(__file__).parents[2] / "docs"
 

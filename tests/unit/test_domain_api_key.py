@@ -18,7 +18,7 @@ from payagg.domain.business import BusinessStatus, KycStatus, Role, ensure_manag
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.testing import strategies
-from tests.builders import NOW, a_business, a_key
+from tests.support.builders import NOW, a_business, a_key
 
 SECRET_HEX, PUBLIC_HEX = "0123456789abcdef" * 3, "fedcba9876543210" * 2
 

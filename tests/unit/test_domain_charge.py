@@ -22,7 +22,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
 from payagg.testing import strategies
-from tests.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
+from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 TICK = timedelta(microseconds=1)
 

@@ -7,7 +7,7 @@ import pytest
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus, checkout_order, ensure_selectable, is_offered, simulator_allowed
 from payagg.domain.values import Environment
-from tests.builders import NOW, a_choice, a_gateway, the_built_in
+from tests.support.builders import NOW, a_choice, a_gateway, the_built_in
 
 TICK = timedelta(microseconds=1)
 HALF_HOUR = timedelta(minutes=30)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Status, Trigger, parse_metadata
 from payagg.testing import strategies
-from tests.builders import NOW, a_payment, an_expired_payment
+from tests.support.builders import NOW, a_payment, an_expired_payment
 
 TICK = timedelta(microseconds=1)
 HOUR = timedelta(hours=1)

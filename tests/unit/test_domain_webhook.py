@@ -19,7 +19,7 @@ from payagg.domain.webhook import (
     parse_events,
 )
 from payagg.testing import strategies
-from tests.builders import NOW, a_delivery, an_endpoint, an_event
+from tests.support.builders import NOW, a_delivery, an_endpoint, an_event
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 MIDDLE = 0.5  # the chance that leaves the planned delay as it is

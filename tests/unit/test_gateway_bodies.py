@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payagg.application.gateway_views import (
+from payagg.application.schemas.gateways import (
     CreateGateway,
     ReorderGateways,
     UpdateBusinessGateway,

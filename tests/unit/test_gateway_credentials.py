@@ -8,10 +8,10 @@ import pytest
 
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
-from payagg.application.gateway_views import UpdateCredentials
-from payagg.application.offers import Offers
+from payagg.application.payment_options import Offers
+from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.gateway_world import KEYS, World
+from tests.support.gateway_world import KEYS, World
 
 pytestmark = pytest.mark.anyio
 

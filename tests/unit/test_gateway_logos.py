@@ -9,8 +9,8 @@ import pytest
 from payagg.adapters.logos import ObjectLogos
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.gateway_world import DRAIN, World, files_under
-from tests.images import HOSTILE, an_image
+from tests.support.gateway_world import DRAIN, World, files_under
+from tests.support.images import HOSTILE, an_image
 
 pytestmark = pytest.mark.anyio
 

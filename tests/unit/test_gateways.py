@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from payagg.application.gateway_views import CreateGateway, UpdateGateway
+from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
-from tests.builders import NOW, a_business
-from tests.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, World
+from tests.support.builders import NOW, a_business
+from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, World
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ import pytest
 
 from payagg.adapters.images import PillowImages
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.images import HOSTILE, a_png_of, an_image
+from tests.support.images import HOSTILE, a_png_of, an_image
 
 pytestmark = pytest.mark.anyio
 

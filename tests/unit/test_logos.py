@@ -11,7 +11,7 @@ import pytest
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.application.ports import LogoStore, Unavailable
-from tests.gateway_world import files_under
+from tests.support.gateway_world import files_under
 
 pytestmark = pytest.mark.anyio
 

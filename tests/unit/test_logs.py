@@ -6,7 +6,7 @@ import logging
 
 import structlog
 
-from payagg.entrypoints.logs import HIDDEN, configure_logs, scrubbed
+from payagg.entrypoints.process.logs import HIDDEN, configure_logs, scrubbed
 
 
 def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth() -> None:

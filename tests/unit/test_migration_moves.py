@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payagg.adapters.postgres.triggers import Moves
+from payagg.adapters.postgres.schema.triggers import Moves
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
 from payagg.domain.gateway import GATEWAY

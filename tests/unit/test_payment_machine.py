@@ -15,10 +15,10 @@ from payagg.domain.charge import TRIGGER_FOR
 from payagg.domain.payment import EXPIRED_REASON, PAYMENT
 from payagg.domain.values import Environment
 from payagg.testing.clocks import SeededEntropy
-from payagg.testing.payment_machine import payment_machine
-from payagg.testing.payment_systems import DomainSystem
-from payagg.testing.store_system import StoreSystem
-from tests.rounds import scaled
+from payagg.testing.state_machine.machine import payment_machine
+from payagg.testing.state_machine.store_system import StoreSystem
+from payagg.testing.state_machine.systems import DomainSystem
+from tests.support.rounds import scaled
 
 BRIEF = settings(max_examples=scaled(60), stateful_step_count=50, deadline=None, database=None)
 # Planted defects need not be made small, only found; the same search each time keeps the test from flickering.

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application import tally
+from payagg.application import counters as tally
 from payagg.application.settlement import Settled, Settlement
 from payagg.domain.charge import AnomalyKind, AttemptState, Outcome
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.values import Environment
 from payagg.testing.clocks import ManualClock, SeededEntropy
-from tests.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint
+from tests.support.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint
 
 pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE

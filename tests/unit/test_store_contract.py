@@ -6,7 +6,7 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.testing.builders import a_payment
-from payagg.testing.store_contract import StoreContract
+from payagg.testing.contracts.store import StoreContract
 
 
 class TestMemoryStore(StoreContract):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta, Struct
 
-from payagg.application.views import InitiatePayment
+from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http import strict_json
 from payagg.entrypoints.http.strict_json import DEPTH_MAX, decode

@@ -10,18 +10,18 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application import deliveries
-from payagg.application.deliveries import PER_LANE, Dispatcher
+from payagg.application import dispatcher as deliveries
+from payagg.application.dispatcher import PER_LANE, Dispatcher
 from payagg.application.ports import Claimed, Finished, Sent, Unavailable
+from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.settlement import Settlement
-from payagg.application.webhook_views import ChangeWebhook, CreateWebhook
 from payagg.application.webhooks import Webhooks
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.domain.webhook import SCHEDULE, Delivery, DeliveryStatus
 from payagg.testing.clocks import ManualClock, SeededEntropy
-from tests.builders import a_business, a_payment
-from tests.integration.receivers import until
+from tests.support.builders import a_business, a_payment
+from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio
 

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from payagg.application.charges import Charges, no_crash
-from payagg.application.offers import Choice, Offers
+from payagg.application.payment_options import Choice, Offers
 from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.provider_calls import Charges, no_crash
 from payagg.application.retry import retried
-from payagg.application.settlement import Settlement
-from payagg.application.views import (
+from payagg.application.schemas.payments import (
     CheckoutGateways,
     PayerReason,
     ProcessedPayment,
     ProcessPayment,
     PublicPaymentDetail,
 )
+from payagg.application.settlement import Settlement
 from payagg.domain.charge import (
     ASK_AFTER,
     ATTEMPTS_MAX,

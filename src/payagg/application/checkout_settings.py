@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from payagg.application.gateway_views import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.application.ports import Clock, Store, Transaction
 from payagg.application.retry import retried
+from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order
 

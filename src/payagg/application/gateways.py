@@ -13,7 +13,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from payagg.application.gateway_views import (
+from payagg.application.payment_options import logo_url
+from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
+from payagg.application.retry import retried
+from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
     AdminGatewayMerchant,
     AdminGatewaySummary,
@@ -23,10 +26,7 @@ from payagg.application.gateway_views import (
     UpdateGateway,
     UploadedLogo,
 )
-from payagg.application.offers import logo_url
-from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
-from payagg.application.retry import retried
-from payagg.application.views import Message
+from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.values import SLUG_PATTERN

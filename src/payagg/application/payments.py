@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import msgspec
 
-from payagg.application.offers import Offers
+from payagg.application.payment_options import Offers
 from payagg.application.ports import Clock, Entropy, KeyHolder, Outdated, ReferenceTaken, Store, Unavailable
 from payagg.application.retry import retried
+from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.application.settlement import SIMULATED, Settlement
-from payagg.application.views import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Store, Transaction
 from payagg.application.retry import retried
-from payagg.application.tally import count
-from payagg.application.views import PaymentDetail
+from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.charge import (
     LATE_FOR,
     TRIGGER_FOR,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from payagg.application.charges import Charges, no_crash
-from payagg.application.offers import Offers
+from payagg.application.payment_options import Offers
 from payagg.application.ports import Clock, Store
+from payagg.application.provider_calls import Charges, no_crash
+from payagg.application.schemas.payments import VerifiedPayment
 from payagg.application.settlement import Settled, Settlement
-from payagg.application.views import VerifiedPayment
 from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, AttemptState, ProviderFault
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG

@@ -7,11 +7,10 @@ from typing import Any, cast
 
 import msgspec
 
+from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Sender, Store, Transaction, Vault
 from payagg.application.retry import retried
-from payagg.application.settlement import EventBody
-from payagg.application.tally import count
-from payagg.application.webhook_views import (
+from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
     CreateWebhook,
@@ -20,6 +19,7 @@ from payagg.application.webhook_views import (
     TestDelivery,
     WebhookEndpointView,
 )
+from payagg.application.settlement import EventBody
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment

@@ -13,18 +13,18 @@ from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import DatabaseClock, SystemEntropy, crash_point
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.api_keys import ApiKeys
-from payagg.application.charges import Charges
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
-from payagg.application.deliveries import Dispatcher
+from payagg.application.counters import flush, keep_flushing
+from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
-from payagg.application.inbound import Inbound
-from payagg.application.offers import Offers
+from payagg.application.payment_options import Offers
 from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Entropy, KeyHolder, LogoStore, Provider, Sender, Store, Vault
-from payagg.application.reconcile import Reconciler
+from payagg.application.provider_calls import Charges
+from payagg.application.provider_events import Inbound
+from payagg.application.reconciliation import Reconciler
 from payagg.application.settlement import Settlement
-from payagg.application.tally import flush, keep_flushing
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
 from payagg.entrypoints.settings import Settings

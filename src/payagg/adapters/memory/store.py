@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from payagg.adapters.memory.businesses import ApiKeyRows, BusinessRows
+from payagg.adapters.memory.delivery_queue import DeliveryQueue
 from payagg.adapters.memory.gateways import GatewayRows
-from payagg.adapters.memory.inbox import HealthRows, InboxRows
 from payagg.adapters.memory.payments import PaymentRows
-from payagg.adapters.memory.queue import DeliveryQueue
+from payagg.adapters.memory.provider_events import HealthRows, InboxRows
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import WebhookRows
 from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken

@@ -10,19 +10,19 @@ from sqlalchemy import delete, func, select, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.businesses import ApiKeyRows, BusinessRows
 from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
+from payagg.adapters.postgres.delivery_queue.queue import DeliveryQueue
 from payagg.adapters.postgres.errors import translated
-from payagg.adapters.postgres.gateways import GatewayRows
-from payagg.adapters.postgres.hot import Hot
-from payagg.adapters.postgres.inbox import HealthRows, InboxRows
-from payagg.adapters.postgres.lines import Lines
+from payagg.adapters.postgres.fast_path.libpq import Lines
+from payagg.adapters.postgres.fast_path.statements import Hot
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
-from payagg.adapters.postgres.payments import PaymentRows
-from payagg.adapters.postgres.queue import DeliveryQueue
-from payagg.adapters.postgres.tables import rate_counters
-from payagg.adapters.postgres.tallies import add_tallies, all_tallies
-from payagg.adapters.postgres.webhooks import WebhookRows
+from payagg.adapters.postgres.repositories.businesses import ApiKeyRows, BusinessRows
+from payagg.adapters.postgres.repositories.counters import add_tallies, all_tallies
+from payagg.adapters.postgres.repositories.gateways import GatewayRows
+from payagg.adapters.postgres.repositories.payments import PaymentRows
+from payagg.adapters.postgres.repositories.provider_events import HealthRows, InboxRows
+from payagg.adapters.postgres.repositories.webhooks import WebhookRows
+from payagg.adapters.postgres.schema.tables import rate_counters
 from payagg.application.ports import Conflict, KeyHolder
 from payagg.application.retry import retried
 from payagg.domain.payment import Payment

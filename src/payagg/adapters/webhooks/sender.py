@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from payagg.adapters.system import SystemClock, crash_point
-from payagg.adapters.webhooks.connection import Answer, AnswerTooLarge, Connection
-from payagg.adapters.webhooks.network import (
+from payagg.adapters.webhooks.dialer import (
     AddressRefused,
     CheckedNetwork,
     NameUnresolved,
@@ -24,6 +23,7 @@ from payagg.adapters.webhooks.network import (
     Resolve,
     Resolver,
 )
+from payagg.adapters.webhooks.http1 import Answer, AnswerTooLarge, Connection
 from payagg.application.ports import Sent
 
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer

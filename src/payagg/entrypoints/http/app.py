@@ -10,27 +10,27 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints import checkout, metrics
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import (
-    admin,
+from payagg.entrypoints.http import checkout_page, metrics
+from payagg.entrypoints.http.auth import services as services_of
+from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
+from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
+from payagg.entrypoints.http.openapi import page
+from payagg.entrypoints.http.openapi.document import API_PATH, document
+from payagg.entrypoints.http.rate_limits import Limit
+from payagg.entrypoints.http.routes import (
     api_keys,
-    docs_page,
-    inbound,
-    merchant_gateways,
+    checkout,
+    checkout_settings,
+    gateways,
     payments,
-    public,
+    provider_events,
     test_payments,
     webhooks,
 )
-from payagg.entrypoints.http.auth import services as services_of
-from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
-from payagg.entrypoints.http.limits import Limit
-from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
-from payagg.entrypoints.http.openapi import API_PATH, document
+from payagg.entrypoints.http.tracing import tracing_plugins
 from payagg.entrypoints.http.wire import envelope
 from payagg.entrypoints.settings import Settings
-from payagg.entrypoints.tracing import tracing_plugins
 
 DEFAULTS = Settings()
 
@@ -51,8 +51,8 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    modules = (payments, public, test_payments, api_keys, webhooks, merchant_gateways, admin)
-    return [*(handler for module in modules for handler in module.routes), *inbound.routes_for(settings)]
+    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, gateways)
+    return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
 def create_app(
@@ -72,9 +72,9 @@ def create_app(
     app = Litestar(
         route_handlers=[
             Router(API_PATH, route_handlers=api_routes(settings)),
-            *checkout.routes,
+            *checkout_page.routes,
             *metrics.routes,
-            *docs_page.routes_for(document(api_routes(settings), settings)),
+            *page.routes_for(document(api_routes(settings), settings)),
             healthz,
             readyz,
             *extra_routes,

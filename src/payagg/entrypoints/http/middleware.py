@@ -8,10 +8,10 @@ from typing import Any
 
 import structlog
 
-from payagg.application.tally import count
+from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
-from payagg.entrypoints.http.connection import WHOLE
+from payagg.entrypoints.http.uvicorn_protocol import WHOLE
 from payagg.entrypoints.http.wire import JSON_BODY_MAX, Operation
 
 Scope = MutableMapping[str, Any]

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from payagg.adapters.postgres.tables import metadata
+from payagg.adapters.postgres.schema.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
-from payagg.adapters.postgres.triggers import (
+from payagg.adapters.postgres.schema.triggers import (
     REFUSE,
     Moves,
     final_trigger,

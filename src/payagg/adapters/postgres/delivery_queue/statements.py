@@ -1,0 +1,190 @@
+"""The outbox's statements.
+
+Claims walk the lanes through the index `deliveries_due` (a loose index scan), so what a claim costs depends on the
+lanes with pending deliveries, never on how many rows wait in them. A test keeps the plan.
+"""
+
+# ruff: noqa: S608 - only our own constants and column names are put into the texts
+
+from sqlalchemy import text
+
+from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
+
+LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
+ENDED_PER_LANE = 200  # deliveries of a switched-off endpoint ended by one claim
+LANES_MAX = 100_000  # looked at for the age of the oldest
+
+# Candidates are chosen from the snapshot, at most `per_lane` less those in flight, and locked afterwards: two workers
+# that choose the same rows share them instead of going on to the next ones, so a lane is never in flight twice over.
+# An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
+# for ever: many dead merchants together must not hold every worker's slots.
+# What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
+# of a quiet time, walk through everything that is due once for each candidate.
+# The window is wider than `per_lane` because rows in flight stand at its front, and late commits may come before them.
+CLAIM = text(f"""
+WITH RECURSIVE lanes(lane, n) AS (
+    (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
+           l.n + 1
+    FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
+), free AS (
+    SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_failing,
+           row_number() OVER (PARTITION BY s.is_failing ORDER BY CASE WHEN s.is_failing THEN random() END) AS lot
+    FROM lanes l
+    CROSS JOIN LATERAL (
+        SELECT coalesce(e.is_active, true) AS is_on,
+               coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing
+        FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
+    ) s
+    CROSS JOIN LATERAL (
+        SELECT r.*, row_number() OVER (PARTITION BY r.is_leased ORDER BY r.next_attempt_at, r.id) AS place,
+               count(*) FILTER (WHERE r.is_leased) OVER () AS in_flight
+        FROM (
+            SELECT d.reference, d.id, d.next_attempt_at, coalesce(d.lease_until > :now, false) AS is_leased
+            FROM deliveries d
+            WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
+            ORDER BY d.next_attempt_at, d.id
+            LIMIT CASE WHEN s.is_on THEN 4 * :per_lane ELSE {ENDED_PER_LANE} END
+        ) r
+    ) w
+    WHERE NOT w.is_leased AND w.place <= CASE WHEN s.is_failing THEN 1 - w.in_flight
+                                              WHEN s.is_on THEN :per_lane - w.in_flight
+                                              ELSE {ENDED_PER_LANE} END
+), candidates AS (
+    SELECT * FROM free WHERE NOT is_failing OR lot <= :failing ORDER BY n, place LIMIT :limit
+), locked AS (
+    SELECT d.reference, d.id, c.is_on, c.is_failing, d.token IS NOT NULL AS is_lapsed
+    FROM candidates c
+    JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
+    WHERE d.next_attempt_at <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    FOR UPDATE OF d SKIP LOCKED
+), taken AS (
+    UPDATE deliveries d
+    SET attempts = d.attempts + CASE WHEN k.is_on THEN 1 ELSE 0 END,
+        last_attempt_at = CASE WHEN k.is_on THEN :now ELSE d.last_attempt_at END,
+        lease_until = :until,
+        token = gen_random_uuid()::text
+    FROM locked k
+    WHERE d.reference = k.reference AND d.id = k.id
+    RETURNING {", ".join(f"d.{name}" for name in DELIVERY.names)}, k.is_on, k.is_failing, k.is_lapsed
+), walked AS (
+    SELECT count(*) AS chosen, max(lane) AS last_chosen,
+           (SELECT max(l.lane) FROM lanes l) AS last_seen,
+           (SELECT count(*) FROM lanes l WHERE l.lane IS NOT NULL) AS seen
+    FROM candidates
+)
+SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
+            WHEN w.seen >= {LANES_PER_CLAIM} THEN w.last_seen END AS walked_to,
+       t.*, v.body
+FROM walked w
+LEFT JOIN taken t ON true
+LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
+ORDER BY t.next_attempt_at, t.id
+""")
+
+SIGNERS = text(f"""
+SELECT {", ".join(f"e.{name}" for name in ENDPOINT.names)}
+FROM webhook_endpoints e
+WHERE e.id = ANY(:ids) OR (e.business_id = ANY(:businesses) AND e.is_active)
+ORDER BY e.created_at, e.id
+""")
+
+# Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
+# A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now; nor
+# does one that failed through us, which comes without an address.
+FINISH = text("""
+WITH results AS (
+    SELECT * FROM unnest(
+        CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[]), CAST(:statuses AS text[]),
+        CAST(:retries AS timestamptz[]), CAST(:codes AS int[]), CAST(:errors AS text[]), CAST(:durations AS int[]),
+        CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[]), CAST(:urls AS text[])
+    ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried, url)
+), endpoints AS (
+    SELECT e.id, e.url FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
+), written AS (
+    UPDATE deliveries d
+    SET status = r.status, next_attempt_at = r.retry_at, lease_until = NULL, token = NULL,
+        last_status_code = r.code, last_error = r.error,
+        duration_ms = CASE WHEN r.tried THEN r.duration_ms ELSE d.duration_ms END
+    FROM results r
+    WHERE (SELECT count(*) FROM endpoints) >= 0 AND d.reference = r.reference AND d.id = r.id AND d.token = r.token
+    RETURNING d.endpoint_id, r.status, r.at, r.gone, r.tried, r.url
+), told AS (
+    SELECT w.endpoint_id, w.status, w.at, w.gone, w.tried AND w.url = e.url AS is_current
+    FROM written w JOIN endpoints e ON e.id = w.endpoint_id
+), totals AS (
+    SELECT endpoint_id, count(*) FILTER (WHERE status = 'DELIVERED') AS successful,
+           count(*) FILTER (WHERE status = 'FAILED') AS failed,
+           bool_or(is_current AND status = 'DELIVERED') AS has_success, bool_or(is_current AND gone) AS is_gone,
+           min(at) FILTER (WHERE is_current) AS first_at, max(at) FILTER (WHERE is_current) AS last_at
+    FROM told GROUP BY endpoint_id
+)
+UPDATE webhook_endpoints e
+SET successful = e.successful + t.successful, failed = e.failed + t.failed,
+    failing_since = CASE WHEN t.has_success THEN NULL ELSE coalesce(e.failing_since, t.first_at) END,
+    is_active = e.is_active AND NOT t.is_gone
+        AND (t.has_success OR coalesce(t.last_at - coalesce(e.failing_since, t.first_at) < :hopeless, true))
+FROM totals t WHERE e.id = t.endpoint_id
+""")
+
+RELEASE = text("""
+UPDATE deliveries d SET attempts = d.attempts - 1, lease_until = NULL, token = NULL
+FROM unnest(CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[])) AS r(reference, id, token)
+WHERE d.reference = r.reference AND d.id = r.id AND d.token = r.token
+""")
+
+OLDEST = text(f"""
+WITH RECURSIVE lanes(lane, n) AS (
+    (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' ORDER BY d.lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
+           l.n + 1
+    FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_MAX}
+)
+SELECT min(w.next_attempt_at) FROM lanes l CROSS JOIN LATERAL (
+    SELECT d.next_attempt_at FROM deliveries d
+    WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
+      AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    ORDER BY d.next_attempt_at LIMIT 1
+) w
+""")
+
+# Both walk owners and, per owner, the oldest ids: no index beyond those that reading needs.
+PURGE_DELIVERIES = text("""
+WITH old AS (
+    (SELECT o.reference, o.id
+     FROM webhook_endpoints e
+     CROSS JOIN LATERAL (
+         SELECT d.reference, d.id FROM deliveries d
+         WHERE d.endpoint_id = e.id AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT :limit
+     ) o
+     LIMIT :limit)
+    UNION ALL
+    (SELECT d.reference, d.id FROM deliveries d
+     WHERE d.endpoint_id IS NULL AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT :limit)
+), gone AS (
+    DELETE FROM deliveries d USING old WHERE d.reference = old.reference AND d.id = old.id RETURNING d.endpoint_id
+), purged AS (
+    UPDATE webhook_endpoints e SET purged = e.purged + g.n
+    FROM (SELECT endpoint_id, count(*) AS n FROM gone GROUP BY endpoint_id) g WHERE e.id = g.endpoint_id
+)
+SELECT count(*) FROM gone
+""")
+DEACTIVATED = text("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active")
+PURGE_EVENTS = text("""
+WITH old AS (
+    SELECT o.reference, o.sequence
+    FROM businesses b CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
+    CROSS JOIN LATERAL (
+        SELECT v.reference, v.sequence FROM events v
+        WHERE v.business_id = b.id AND v.environment = environments.environment AND v.id < :before
+          AND NOT EXISTS (SELECT FROM deliveries d WHERE d.reference = v.reference AND d.event_id = v.id)
+        ORDER BY v.id LIMIT :limit
+    ) o
+    LIMIT :limit
+), gone AS (
+    DELETE FROM events v USING old WHERE v.reference = old.reference AND v.sequence = old.sequence RETURNING 1
+)
+SELECT count(*) FROM gone
+""")

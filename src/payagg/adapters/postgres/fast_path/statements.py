@@ -1,0 +1,233 @@
+"""The few statements that nearly every request meets. Callers of one moment share a statement, and with it a commit.
+
+They go to the driver directly, each a transaction of its own: at these rates the toolkit's own work would be most of
+the cost. Everything else goes through the repositories.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+import msgspec
+
+from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
+from payagg.adapters.postgres.fast_path.batching import Batch
+from payagg.adapters.postgres.fast_path.libpq import Lines
+from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
+from payagg.adapters.postgres.repositories.payments import PAYMENT
+from payagg.application.ports import Conflict, KeyHolder, Outdated, ReferenceTaken, Unavailable
+from payagg.domain.api_key import LAST_USED_GRAIN
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import Payment
+from payagg.domain.values import REFERENCE_SHAPE
+
+BATCH_MAX = 64
+LANES = 2  # one run's answer is read while the next one's commit is on its way
+
+_TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint"}
+_GIVEN = ", ".join(
+    f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in PAYMENT.names
+)
+_BELIEVED = ("key_id", "key_status", "business_status", "kyc_status")
+_NAMES = ", ".join(PAYMENT.names)
+_PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
+
+# RETURNING says who won. Rows go in by key, so that two processes never wait for each other in a circle. A reference
+# that exists breaks the whole statement: no idempotency key may stay behind without its payment. What a caller
+# believed of its key is compared and never judged here: the rule is the domain's alone.
+ADD = f"""
+WITH given AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_BELIEVED)} text)
+    WHERE key_id IS NULL OR (key_status, business_status, kyc_status) = (
+        SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
+        WHERE k.id = key_id
+    )
+), keyed AS (
+    INSERT INTO idempotency_keys (business_id, environment, key, reference)
+    SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
+    ORDER BY business_id, environment, idempotency_key
+    ON CONFLICT DO NOTHING RETURNING reference
+)
+INSERT INTO payments ({_NAMES})
+SELECT {_NAMES.replace("fingerprint", "decode(fingerprint, 'base64')")} FROM given
+WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
+ORDER BY reference
+RETURNING reference
+"""  # noqa: S608 - our own column names
+ORIGINALS = f"""
+SELECT {_PAYMENT} FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (business_id, environment, key)
+JOIN idempotency_keys USING (business_id, environment, key) JOIN payments p USING (reference)
+"""  # noqa: S608
+# One row for each question, by its place: how the believed key stands now, and what there is of the payment. LIMIT
+# keeps the lookup of a key a lookup, however few keys there are.
+PAYMENTS = f"""
+SELECT place, standing.*, {_PAYMENT}
+FROM ROWS FROM (json_to_recordset($1::json) AS (reference text, key_id text)) WITH ORDINALITY
+    AS asked (reference, key_id, place)
+LEFT JOIN payments p USING (reference)
+LEFT JOIN LATERAL (
+    SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
+    WHERE k.id = key_id LIMIT 1
+) AS standing ON true
+"""  # noqa: S608
+KEYS = f"""
+SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
+FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY($1)
+"""  # noqa: S608
+# A key that somebody else holds is being written this very moment.
+TOUCH = """
+WITH stale AS (
+    SELECT id FROM api_keys WHERE id = ANY($1) AND status = 'ACTIVE' AND (last_used_at IS NULL OR last_used_at <= $2)
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE api_keys SET last_used_at = $3 WHERE id = ANY(ARRAY(SELECT id FROM stale))
+"""
+
+# What tells our own payment from another that drew the same reference.
+OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint", "created_at")
+
+
+class _Row(NamedTuple):
+    payment: Payment
+    is_believing: bool
+    encoded: bytes
+
+
+class Hot:
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, lanes=LANES)
+        self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
+            self._payments_of, size=BATCH_MAX, lanes=LANES
+        )
+        self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, lanes=LANES)
+        self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch, size=BATCH_MAX, lanes=LANES)
+
+    async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
+        return await self._keys.ask(secret_hash)
+
+    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
+        # Text that the database cannot even read is nobody's reference; it must not fail those who ask beside it.
+        asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
+        return await self._payments.ask((asked, believed))
+
+    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._add.ask(_Row(payment, believed is not None, _encoded(payment, believed)))
+
+    async def touch_key(self, key_id: str, now: datetime) -> None:
+        await self._touched.ask((key_id, now))
+
+    async def close(self) -> None:
+        for batch in (self._add, self._payments, self._keys, self._touched):
+            await batch.close()
+        await self._lines.close()
+
+    async def _payments_of(self, asked: list[tuple[str, KeyHolder | None]]) -> list[Payment | Exception | None]:
+        questions = [
+            {"reference": reference, "key_id": believed.key.id if believed is not None else None}
+            for reference, believed in asked
+        ]
+        answers: list[Payment | Exception | None] = [None] * len(asked)
+        # One JSON document: the driver takes a microsecond for each item of an array.
+        rows = await self._read(PAYMENTS, (msgspec.json.encode(questions).decode(),))
+        for place, key, business, kyc, *row in rows:
+            believed = asked[place - 1][1]
+            if believed is not None and (key, business, kyc) != believed.standing:
+                answers[place - 1] = Outdated()
+            elif row[0] is not None:
+                answers[place - 1] = PAYMENT.load(row)
+        return answers
+
+    async def _keys_of(self, hashes: list[bytes]) -> list[KeyHolder | None]:
+        width = len(API_KEY.names)
+        found = {}
+        for row in await self._read(KEYS, (list(set(hashes)),)):
+            key = API_KEY.load(row[:width])
+            found[key.secret_hash] = KeyHolder(key, BUSINESS.load(row[width:]))
+        return [found.get(secret_hash) for secret_hash in hashes]
+
+    async def _touch(self, used: list[tuple[str, datetime]]) -> list[None]:
+        now = max(now for _, now in used)
+        await self._read(TOUCH, ([key_id for key_id, _ in used], now - LAST_USED_GRAIN, now))
+        return [None] * len(used)
+
+    async def _added(self, given: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
+        """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
+        try:
+            rows = await self._lines.run(ADD, ((b"[" + b",".join(row.encoded for row in given) + b"]").decode(),))
+        except (Conflict, Refusal, RuleBroken) as error:
+            if len(given) > 1:
+                # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
+                half = len(given) // 2
+                return [*await self._added(given[:half], repeat), *await self._added(given[half:], repeat)]
+            if isinstance(error, Taken):
+                return [await self._taken(given[0].payment, repeat)]
+            if isinstance(error, Conflict) and not repeat:
+                return await self._added(given, repeat=True)
+            return [error]
+        except ConnectionLost:
+            return _unavailable(given) if repeat else await self._added(given, repeat=True)
+        except Unavailable:
+            return _unavailable(given)
+        added = {reference for (reference,) in rows}
+        replayed = await self._replayed([row for row in given if row.payment.reference not in added], repeat)
+        return [
+            (row.payment, True) if row.payment.reference in added else replayed[row.payment.reference] for row in given
+        ]
+
+    async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
+        """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited.
+        A believing loser learns no more than Outdated, unless its own earlier try had won."""
+        if not losers:
+            return {}
+        payments = [row.payment for row in losers]
+        asked = [(payment.business_id, payment.environment.value, payment.idempotency_key) for payment in payments]
+        try:
+            rows = await self._read(ORIGINALS, tuple(map(list, zip(*asked, strict=True))))
+        except Unavailable as error:
+            return dict.fromkeys((payment.reference for payment in payments), error)
+        held = {(p.business_id, p.environment.value, p.idempotency_key): p for p in map(PAYMENT.load, rows)}
+        answers: dict[str, tuple[Payment, bool] | Exception] = {}
+        for row, key in zip(losers, asked, strict=True):
+            original, reference = held.get(key), row.payment.reference
+            is_own = repeat and original is not None and original.reference == reference
+            answers[reference] = (
+                Outdated() if original is None or (row.is_believing and not is_own) else (original, is_own)
+            )
+        return answers
+
+    async def _taken(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
+        """The reference exists: ours from a try whose answer was lost, or another's."""
+        if repeat:
+            try:
+                stored = (await self._payments_of([(payment.reference, None)]))[0]
+            except Unavailable as error:
+                return error
+            if isinstance(stored, Payment) and all(getattr(stored, name) == getattr(payment, name) for name in OWN):
+                return stored, True
+        return ReferenceTaken(payment.reference)
+
+    async def _read(self, statement: LiteralString, parameters: tuple[Any, ...]) -> list[Any]:
+        """The rows; what lost its connection is done once more, on another, as it may be done twice."""
+        for _ in range(2):
+            try:
+                return await self._lines.run(statement, parameters)
+            except (ConnectionLost, Conflict):
+                continue
+        raise Unavailable("the database connection was lost")
+
+
+def _encoded(payment: Payment, believed: KeyHolder | None) -> bytes:
+    """The row of `given` as a JSON object; raises VALIDATION_ERROR for text that is not Unicode."""
+    try:
+        row = msgspec.json.encode(payment)
+    except (UnicodeEncodeError, OverflowError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
+    if believed is None:
+        return row
+    belief = msgspec.json.encode(dict(zip(_BELIEVED, (believed.key.id, *believed.standing), strict=True)))
+    return row[:-1] + b"," + belief[1:]
+
+
+def _unavailable(given: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:
+    return [Unavailable("the database did not answer") for _ in given]

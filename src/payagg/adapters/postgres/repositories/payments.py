@@ -1,0 +1,193 @@
+"""Payments and what belongs to one: transitions, attempts, provider calls, anomalies. All found by `reference`."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import BindParameter, Select, and_, func, literal, or_, select, true, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from payagg.adapters.postgres.repositories.rows import Shape, stored
+from payagg.adapters.postgres.schema.tables import (
+    anomalies,
+    attempts,
+    idempotency_keys,
+    payments,
+    provider_calls,
+    transitions,
+)
+from payagg.application.ports import Conflict, ProviderCall
+from payagg.domain.charge import Anomaly, AnomalyKind, Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.values import Environment
+
+PAYMENT = Shape(Payment, payments, environment=Environment, status=Status)
+TRANSITION = Shape(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
+CALL = Shape(ProviderCall, provider_calls)
+ANOMALY = Shape(Anomaly, anomalies, kind=AnomalyKind)
+CALLS_MAX = 1_000
+ANOMALIES_MAX = 1_000
+# What `save` may change; the rest of a payment is fixed, and the database says so too.
+MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at")
+
+
+class PaymentRows:
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def get(self, reference: str) -> Payment | None:
+        return await self._one(select(*PAYMENT.columns).where(payments.c.reference == reference))
+
+    async def lock(self, reference: str) -> Payment | None:
+        query = select(*PAYMENT.columns).where(payments.c.reference == reference)
+        return await self._one(query.with_for_update(key_share=True))
+
+    async def by_idempotency_key(self, business_id: str, environment: Environment, key: str) -> Payment | None:
+        held = select(idempotency_keys.c.reference).where(
+            idempotency_keys.c.business_id == business_id,
+            idempotency_keys.c.environment == environment.value,
+            idempotency_keys.c.key == key,
+        )
+        return await self._one(select(*PAYMENT.columns).where(payments.c.reference == held.scalar_subquery()))
+
+    async def save(self, payment: Payment, transition: Transition) -> None:
+        moved = (
+            update(payments)
+            .where(
+                payments.c.reference == payment.reference,
+                payments.c.status == transition.from_status.value,
+                payments.c.sequence == transition.sequence - 1,
+            )
+            .values({name: stored(getattr(payment, name)) for name in MOVING})
+            .returning(payments.c.reference)
+            .cte("moved")
+        )
+        values = TRANSITION.values(transition)
+        columns = TRANSITION.columns
+        row = select(*(literal(values[c.name], c.type).label(c.name) for c in columns)).select_from(moved)
+        written = insert(transitions).from_select(columns, row).returning(transitions.c.reference)
+        if (await self._connection.execute(written)).first() is None:
+            raise Conflict("the payment was moved by another transaction")
+
+    async def lapsed(self, now: datetime, limit: int) -> list[Payment]:
+        query = (
+            select(*PAYMENT.columns)
+            .where(payments.c.status == _in_text(Status.INITIATED.value), payments.c.expires_at <= now)
+            .order_by(payments.c.expires_at, payments.c.reference)
+            .limit(limit)
+            .with_for_update(key_share=True, skip_locked=True)
+        )
+        return [PAYMENT.load(row) for row in await self._connection.execute(query)]
+
+    async def attempts(self, reference: str) -> list[Attempt]:
+        query = select(attempts).where(attempts.c.reference == reference).order_by(attempts.c.number)
+        return [_attempt(row) for row in await self._connection.execute(query)]
+
+    async def add_attempt(self, attempt: Attempt) -> None:
+        await self._connection.execute(insert(attempts).values(_attempt_values(attempt)))
+
+    async def save_attempt(self, attempt: Attempt, token: str) -> bool:
+        values = _attempt_values(attempt)
+        # `begin_ask` may have moved this on since the attempt was read; it never goes back.
+        values["last_ask_at"] = func.greatest(attempts.c.last_ask_at, attempt.last_ask_at)
+        written = (
+            update(attempts)
+            .where(
+                attempts.c.reference == values.pop("reference"),
+                attempts.c.number == values.pop("number"),
+                attempts.c.token == token,
+            )
+            .values(values)
+            .returning(attempts.c.number)
+        )
+        return (await self._connection.execute(written)).first() is not None
+
+    async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
+        due = (
+            select(attempts.c.reference, attempts.c.number)
+            .where(attempts.c.next_ask_at <= now, true() if gateway is None else attempts.c.gateway == gateway)
+            .where(or_(attempts.c.held_until.is_(None), attempts.c.held_until <= now))
+            .order_by(attempts.c.next_ask_at, attempts.c.reference)
+            .limit(_in_text(limit))
+            .with_for_update(key_share=True, skip_locked=True)
+            .cte("due")
+        )
+        held = (
+            update(attempts)
+            .where(attempts.c.reference == due.c.reference, attempts.c.number == due.c.number)
+            .values(held_until=now + hold)
+            .returning(attempts)
+            .cte("held")
+        )
+        # RETURNING comes in no order of its own.
+        ordered = select(held).order_by(held.c.next_ask_at, held.c.reference)
+        return [_attempt(row) for row in await self._connection.execute(ordered)]
+
+    async def oldest_ask(self, now: datetime) -> datetime | None:
+        query = select(func.min(attempts.c.next_ask_at)).where(attempts.c.next_ask_at <= now)
+        oldest: datetime | None = await self._connection.scalar(query)
+        return oldest
+
+    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+        begun = (
+            update(attempts)
+            .where(
+                and_(attempts.c.reference == reference, attempts.c.number == number),
+                or_(attempts.c.last_ask_at.is_(None), attempts.c.last_ask_at <= now - every),
+            )
+            .values(last_ask_at=now)
+            .returning(attempts.c.number)
+        )
+        return (await self._connection.execute(begun)).first() is not None
+
+    async def transitions(self, reference: str) -> list[Transition]:
+        query = select(*TRANSITION.columns).where(transitions.c.reference == reference)
+        rows = await self._connection.execute(query.order_by(transitions.c.sequence))
+        return [TRANSITION.load(row) for row in rows]
+
+    async def add_call(self, call: ProviderCall) -> None:
+        await self._connection.execute(insert(provider_calls).values(CALL.values(call)))
+
+    async def calls(self, reference: str) -> list[ProviderCall]:
+        query = select(*CALL.columns).where(provider_calls.c.reference == reference)
+        rows = await self._connection.execute(query.order_by(provider_calls.c.id).limit(CALLS_MAX))
+        return [CALL.load(row) for row in rows]
+
+    async def add_anomaly(self, anomaly: Anomaly) -> None:
+        values = {**ANOMALY.values(anomaly), "details": dict(anomaly.details)}
+        await self._connection.execute(insert(anomalies).values(values))
+
+    async def anomalies(self, reference: str | None = None) -> list[Anomaly]:
+        query = select(*ANOMALY.columns).order_by(anomalies.c.at.desc(), anomalies.c.id.desc()).limit(ANOMALIES_MAX)
+        if reference is not None:
+            query = query.where(anomalies.c.reference == reference)
+        return [ANOMALY.load(row) for row in await self._connection.execute(query)]
+
+    async def _one(self, query: "Select[Any]") -> Payment | None:
+        row = (await self._connection.execute(query)).first()
+        return PAYMENT.load(row) if row else None
+
+
+def _in_text(value: Any) -> BindParameter[Any]:
+    """Written into the statement: the plan for any parameters knows that a partial index fits, or how few rows come."""
+    return literal(value, literal_execute=True)
+
+
+def _attempt(row: Any) -> Attempt:
+    values = dict(row._mapping)
+    del values["held_until"]
+    kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
+    values["state"] = AttemptState(values["state"])
+    return Attempt(**values, hand_off=HandOff(HandOffKind(kind), url) if url is not None else None)
+
+
+def _attempt_values(attempt: Attempt) -> dict[str, Any]:
+    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_"))]
+    given = attempt.hand_off
+    return {
+        **{name: getattr(attempt, name) for name in own},
+        "held_until": None,
+        "state": attempt.state.value,
+        "hand_off_kind": given.kind.value if given else None,
+        "hand_off_url": given.checkout_url if given else None,
+    }

@@ -1,0 +1,190 @@
+"""What a payer may be offered: gateways after overrides, with credentials, switches and health looked at."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from payagg.application.ports import Clock, Provider, Store, Transaction, Vault
+from payagg.application.schemas.payments import CheckoutGateway
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import (
+    SANDBOX_SLUG,
+    Gateway,
+    UnavailableReason,
+    checkout_order,
+    ensure_selectable,
+    is_offered,
+    simulator_allowed,
+)
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+
+_log = structlog.get_logger("payagg.offers")
+SIMULATOR_OPTION = CheckoutGateway(
+    slug=SANDBOX_SLUG,
+    name="Sandbox simulator",
+    description="Pays with a test card; no money moves.",
+    logo_url=None,
+    is_default=False,
+    available=True,
+    unavailable_reason=None,
+)
+
+
+def logo_url(gateway: Gateway) -> str | None:
+    """The bare path of the public logo, or None where none was uploaded."""
+    return f"/api/v1/public/gateways/{gateway.id}/logo" if gateway.logo_path else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A provider that may be called for a payment. `gateway_id` None = the simulator."""
+
+    provider: Provider
+    gateway_id: str | None
+    credentials: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Offers:
+    store: Store
+    clock: Clock
+    vault: Vault
+    providers: Mapping[str, Provider]
+
+    def credentials(self, gateway: Gateway) -> Mapping[str, str]:
+        """The gateway's opened credentials; empty when none are on file, or when what is there does not open.
+
+        One gateway sealed under a key that is gone must not stop payments through the others.
+        """
+        if gateway.credentials is None:
+            return {}
+        try:
+            opened: dict[str, str] = json.loads(self.vault.open(gateway.credentials, gateway.id))
+        except ValueError as error:
+            _log.error("credentials do not open", gateway=gateway.slug, reason=str(error))
+            return {}
+        return opened
+
+    async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
+        """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
+
+        Health is not looked at: the payer comes later.
+        """
+        if slug == SANDBOX_SLUG and not simulator_allowed(environment):
+            raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            gateways = [gateway.as_of(now) for gateway in await tx.gateways.all()]
+            settings = await tx.gateways.settings(business_id)
+        if slug is not None and slug != SANDBOX_SLUG:
+            preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
+            ensure_selectable(preferred, settings.get(preferred.id) if preferred else None)
+        if environment is Environment.LIVE and not any(
+            is_offered(gateway, settings.get(gateway.id)) and self._unready(gateway, environment) is None
+            for gateway in gateways
+        ):
+            raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
+
+    async def listed(self, payment: Payment) -> list[CheckoutGateway]:
+        """The options of the payment's business: built-in first, unavailable ones with their reason."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            gateways = [gateway.as_of(now) for gateway in await tx.gateways.all()]
+            settings = await tx.gateways.settings(payment.business_id)
+            unhealthy = await self._unhealthy(tx, payment.environment)
+        options = []
+        for gateway, own in sorted(((g, settings.get(g.id)) for g in gateways), key=checkout_order):
+            if not is_offered(gateway, own):
+                continue
+            reason = self._unready(gateway, payment.environment)
+            if reason is None and gateway.slug in unhealthy:
+                reason = UnavailableReason.UNHEALTHY
+            options.append(
+                CheckoutGateway(
+                    slug=gateway.slug,
+                    name=own.display_name if own and own.display_name else gateway.name,
+                    description=gateway.description,
+                    logo_url=logo_url(gateway),
+                    is_default=own.is_default if own else False,
+                    available=reason is None,
+                    unavailable_reason=reason,
+                )
+            )
+        return [*options, SIMULATOR_OPTION] if simulator_allowed(payment.environment) else options
+
+    async def choose(self, tx: Transaction, payment: Payment, slug: str) -> Choice:
+        """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED
+        when only its credentials are missing."""
+        if slug == SANDBOX_SLUG:
+            if not simulator_allowed(payment.environment):
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+            return Choice(self.providers[SANDBOX_SLUG], None, {})
+        gateway = await tx.gateways.by_slug(slug)
+        settings = await tx.gateways.settings(payment.business_id)
+        provider = self.providers.get(slug)
+        now = self.clock.now()
+        if gateway is None or provider is None or not is_offered(gateway.as_of(now), settings.get(gateway.id)):
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        reason = self._unready(gateway, payment.environment)
+        if reason is UnavailableReason.NOT_CONFIGURED:
+            raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug")
+        probes = not provider.starts_alone
+        if reason is not None or not await self.admit(tx, slug, payment.environment, probes=probes):
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        return Choice(provider, gateway.id, self.credentials(gateway))
+
+    async def assigned(self, tx: Transaction, slug: str, environment: Environment) -> Choice | None:
+        """The provider a payment was handed to, whatever the gateway's status now: a draining or disabled gateway
+        still answers for its own payments. None without credentials."""
+        provider = self.providers[slug]
+        if slug == SANDBOX_SLUG:
+            return Choice(provider, None, {})
+        gateway = await tx.gateways.by_slug(slug)
+        credentials = self.credentials(gateway) if gateway else {}
+        if gateway is None or not provider.is_configured(credentials, environment):
+            return None
+        return Choice(provider, gateway.id, credentials)
+
+    async def admit(self, tx: Transaction, slug: str, environment: Environment, *, probes: bool = True) -> bool:
+        """Whether the provider's health lets a call through now; after a pause, one caller at a time. A call that will
+        say nothing of its health does not take that one's place: `probes=False`."""
+        if slug == SANDBOX_SLUG:
+            return True
+        now = self.clock.now()
+        seen = next((h for h in await tx.health.all() if (h.gateway, h.environment) == (slug, environment)), None)
+        if seen is None or not seen.open_for:
+            return True  # never paused, or recovered since: no row need be locked
+        if not probes:
+            return not seen.is_open(now)
+        admitted = (await tx.health.lock(slug, environment)).admit(now)
+        if admitted is None:
+            return False
+        await tx.health.save(admitted)
+        return True
+
+    async def ensure_known(self, slug: str) -> None:
+        """Raises VALIDATION_ERROR for a slug that names neither a provider nor a gateway."""
+        if slug in self.providers:
+            return
+        async with self.store.begin() as tx:
+            if await tx.gateways.by_slug(slug) is None:
+                raise invalid("gatewaySlug", "Unknown gateway.")
+
+    def _unready(self, gateway: Gateway, environment: Environment) -> UnavailableReason | None:
+        """Why the gateway's own set-up forbids it in this environment; the built-in has no processor of its own."""
+        provider = self.providers.get(gateway.slug)
+        if provider is None:
+            return UnavailableReason.NOT_CONFIGURED
+        credentials = self.credentials(gateway)
+        if not provider.is_switched_on(credentials, environment):
+            return UnavailableReason.DISABLED
+        if not provider.is_configured(credentials, environment):
+            return UnavailableReason.NOT_CONFIGURED
+        return None
+
+    async def _unhealthy(self, tx: Transaction, environment: Environment) -> set[str]:
+        now = self.clock.now()
+        return {h.gateway for h in await tx.health.all() if h.environment is environment and h.is_open(now)}

@@ -1,0 +1,177 @@
+"""Events from providers: proven by their signature, kept before they are acknowledged, handled from the inbox.
+
+A provider may deliver an event once, twice, late, out of order or never; nothing here trusts its order, and what
+cannot be handled now stays in the inbox until it can.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum
+
+import structlog
+
+from payagg.application.counters import count
+from payagg.application.payment_options import Offers
+from payagg.application.ports import Clock, Entropy, InboundEvent, Store
+from payagg.application.provider_calls import no_crash
+from payagg.application.retry import retried
+from payagg.application.settlement import Settlement
+from payagg.domain.charge import ProviderFault
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+
+RETRY_BATCH = 50
+# The first handling follows the acknowledgement at once; the inbox takes over when it has not ended by then.
+FIRST_RETRY = timedelta(seconds=30)
+LONGEST_RETRY = timedelta(hours=1)
+_log = structlog.get_logger("payagg.inbound")
+
+
+@dataclass(frozen=True)
+class InboundRoute:
+    """One receiving address. `path` follows /webhooks; `unconfigured` is the answer without credentials, looked at
+    before the signature."""
+
+    operation_id: str  # the same whatever the slugs are
+    slug: str
+    environment: Environment
+    path: str
+    unconfigured: ErrorCode = ErrorCode.INVALID_WEBHOOK_SIGNATURE
+    refuses_malformed: bool = False
+
+
+def inbound_routes(slug_a: str, slug_b: str) -> tuple[InboundRoute, ...]:
+    """The six addresses of the interface. The two without an environment are aliases of the live ones."""
+    sandbox, live = Environment.SANDBOX, Environment.LIVE
+    return (
+        InboundRoute("receiveProviderASandboxEvent", slug_a, sandbox, f"/{slug_a}/sandbox", refuses_malformed=True),
+        InboundRoute("receiveProviderALiveEvent", slug_a, live, f"/{slug_a}/live", refuses_malformed=True),
+        InboundRoute(
+            "receiveProviderAEvent",
+            slug_a,
+            live,
+            f"/{slug_a}",
+            ErrorCode.PROVIDER_NOT_CONFIGURED,
+            refuses_malformed=True,
+        ),
+        InboundRoute("receiveProviderBSandboxEvent", slug_b, sandbox, f"/{slug_b}/sandbox"),
+        InboundRoute("receiveProviderBLiveEvent", slug_b, live, f"/{slug_b}/live"),
+        InboundRoute("receiveProviderBEvent", slug_b, live, f"/{slug_b}"),
+    )
+
+
+class Handled(Enum):
+    """What became of an event beside the outcomes of Settled; stored as its `result`."""
+
+    IGNORED = "IGNORED"  # authentic, but not about a payment of ours
+    MALFORMED = "MALFORMED"  # authentic, kept as it came
+
+
+@dataclass(frozen=True)
+class Inbound:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    offers: Offers
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+
+    async def receive(self, route: InboundRoute, body: bytes, headers: Mapping[str, str]) -> None:
+        """Returning means: the event is durable, or was before. `headers` has lower-case names.
+
+        Raises the route's `unconfigured` code, INVALID_WEBHOOK_SIGNATURE, or VALIDATION_ERROR for a signed body that
+        is malformed where the route refuses those.
+        """
+        provider = self.offers.providers[route.slug]
+        credentials = await self._credentials(route.slug)
+        if not provider.is_configured(credentials, route.environment):
+            raise Refusal(route.unconfigured)
+        if not provider.is_authentic(body, headers, credentials, route.environment):
+            raise Refusal(ErrorCode.INVALID_WEBHOOK_SIGNATURE)
+        self.crash_point("W1")
+        event = await self._keep(route, body)
+        self.crash_point("W2")
+        if event is not None:
+            await self._handle_now(event)
+        self.crash_point("W4")
+        if route.refuses_malformed:
+            try:
+                provider.read_event(body)
+            except ProviderFault:
+                raise Refusal(ErrorCode.VALIDATION_ERROR, "The payload is malformed.") from None
+
+    async def retry_due(self) -> int:
+        """Handles events whose first handling failed or died, oldest first; the number taken up. For the worker."""
+        async with self.store.begin() as tx:
+            due = await tx.inbox.due(self.clock.now(), RETRY_BATCH)
+        for event_id in due:
+            event = await self._take(event_id)
+            if event is not None:
+                await self._handle_now(event)
+        return len(due)
+
+    async def _credentials(self, slug: str) -> Mapping[str, str]:
+        # Whatever the gateway's status: a draining or disabled one still hears about its own payments.
+        async with self.store.begin() as tx:
+            gateway = await tx.gateways.by_slug(slug)
+        return self.offers.credentials(gateway) if gateway is not None else {}
+
+    @retried
+    async def _keep(self, route: InboundRoute, body: bytes) -> InboundEvent | None:
+        """The event, committed; None when the very same body is there already."""
+        now = self.clock.now()
+        event = InboundEvent(
+            id=self.entropy.id("inb", now),
+            provider=route.slug,
+            environment=route.environment,
+            digest=hashlib.sha256(body).digest(),
+            body=body,
+            received_at=now,
+            attempts=1,
+            next_attempt_at=now + FIRST_RETRY,
+        )
+        async with self.store.begin() as tx:
+            return event if await tx.inbox.add(event) else None
+
+    @retried
+    async def _take(self, event_id: str) -> InboundEvent | None:
+        """A due event for this process to handle; None when another holds it or has handled it."""
+        async with self.store.begin() as tx:
+            event = await tx.inbox.lock(event_id)
+            now = self.clock.now()
+            if event is None or event.next_attempt_at is None or event.next_attempt_at > now:
+                return None
+            pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)
+            taken = replace(event, attempts=min(event.attempts + 1, 30_000), next_attempt_at=now + pause)
+            await tx.inbox.save(taken)
+            return taken
+
+    async def _handle_now(self, event: InboundEvent) -> None:
+        """Handles a kept event; whatever goes wrong leaves it due again, so the caller may acknowledge it."""
+        try:
+            result = await self._handle(event)
+            self.crash_point("W3")
+            await self._done(event, result)
+        except Exception as problem:  # noqa: BLE001 - the event is durable and its next attempt is scheduled
+            result = type(problem).__name__
+            _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)
+        count("inbound_events", event.provider, event.environment.value, result)
+
+    async def _handle(self, event: InboundEvent) -> str:
+        """Applies the event; safe to repeat, since settling the same report twice changes nothing."""
+        try:
+            report = self.offers.providers[event.provider].read_event(event.body)
+        except ProviderFault:
+            return Handled.MALFORMED.value
+        if report is None:
+            return Handled.IGNORED.value
+        actor = f"event:{event.provider}"
+        return (await self.settlement.report(report, event.provider, event.environment, actor)).value
+
+    @retried
+    async def _done(self, event: InboundEvent, result: str) -> None:
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=result))

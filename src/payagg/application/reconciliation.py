@@ -1,0 +1,128 @@
+"""Asking providers about payments whose news never came: lost events, lost answers, payers who closed the browser."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from payagg.application.payment_options import Choice, Offers
+from payagg.application.ports import Clock, Entropy, Store
+from payagg.application.provider_calls import Charges, no_crash
+from payagg.application.retry import retried
+from payagg.application.settlement import Settlement
+from payagg.domain.charge import (
+    LEASE,
+    Attempt,
+    AttemptState,
+    HandOffKind,
+    Outcome,
+    ProviderFault,
+    ProviderReport,
+    next_ask,
+)
+from payagg.domain.payment import Payment
+
+# Per provider and run. A worker that comes back after hours finds thousands due and asks them oldest first, a budget
+# at a time, instead of all at once.
+BUDGET = 20
+AT_ONCE = 5
+# How long a claimed ask keeps other workers away: longer than a whole run of this worker may take.
+HOLD = timedelta(minutes=2)
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    offers: Offers
+    charges: Charges
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+
+    async def run_once(self) -> int:
+        """Asks about what is due, within each provider's budget; the number taken up. Safe in any number of workers."""
+        due = [attempt for slug in self.offers.providers for attempt in await self._due(slug)]
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def bounded(attempt: Attempt) -> None:
+            async with gate:
+                await self._ask(attempt)
+
+        results = await asyncio.gather(*(bounded(attempt) for attempt in due), return_exceptions=True)
+        # One ask that failed (the database went away) leaves its attempt held and due again; the others are done.
+        failures = [result for result in results if isinstance(result, Exception)]
+        if failures:
+            raise failures[0]
+        return len(due)
+
+    async def oldest_unasked(self) -> datetime | None:
+        """Since when the longest overdue ask has been due; None when none is. For the metric."""
+        async with self.store.begin() as tx:
+            return await tx.payments.oldest_ask(self.clock.now())
+
+    @retried
+    async def _due(self, slug: str) -> list[Attempt]:
+        async with self.store.begin() as tx:
+            return await tx.payments.due_asks(self.clock.now(), BUDGET, HOLD, slug)
+
+    async def _ask(self, attempt: Attempt) -> None:
+        opened = await self._open(attempt)
+        if opened is None:
+            return
+        payment, current, choice = opened
+        report: ProviderReport | None = None
+        if choice is not None:
+            try:
+                report = await self.charges.fetch(payment, current, choice, "reconciler")
+            except ProviderFault:
+                report = None
+        self.crash_point("J1")
+        if report is not None and not self._may_go_on(report, payment, current):
+            await self.settlement.report(report, current.gateway, payment.environment, "reconciler", asked=current)
+        self.crash_point("J2")
+        await self._schedule(current, report)
+
+    def _may_go_on(self, report: ProviderReport, payment: Payment, attempt: Attempt) -> bool:
+        """Whether a payer whose card was declined may be trying another one on the same page of the provider's."""
+        is_page = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.REDIRECT
+        return report.outcome is Outcome.FAILED and is_page and self.clock.now() < payment.expires_at
+
+    @retried
+    async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, Choice | None] | None:
+        """What to ask about, or None when there is nothing (more) to ask now. A missing choice = no credentials."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(attempt.reference)
+            if payment is None:
+                return None
+            now = self.clock.now()
+            current = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
+            if payment.as_of(now).is_final or current.state is AttemptState.REFUSED:
+                # Settled, or closed without anybody being sent there. Later news comes as events.
+                await tx.payments.save_attempt(replace(current, next_ask_at=None), current.token)
+                return None
+            if current.is_held(now):
+                await tx.payments.save_attempt(replace(current, next_ask_at=current.lease_until + LEASE), current.token)
+                return None
+            choice = await self.offers.assigned(tx, current.gateway, payment.environment)
+            if choice is not None and not await self.offers.admit(tx, current.gateway, payment.environment):
+                return None  # unhealthy: the hold brings it back, and it has not been asked
+            return payment, current, choice
+
+    @retried
+    async def _schedule(self, asked: Attempt, report: ProviderReport | None) -> None:
+        """Plans the next ask by the schedule; after the last one, evidence of no payment ends the payment."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(asked.reference)
+            assert payment is not None
+            now = self.clock.now()
+            # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
+            current = (await tx.payments.attempts(asked.reference))[asked.number - 1]
+            final = payment.as_of(now).is_final
+            due = None if final else next_ask(current.handed_off_at or current.created_at, now, self.entropy.chance())
+            await tx.payments.save_attempt(
+                replace(current, asks=current.asks + 1, last_ask_at=now, next_ask_at=due), current.token
+            )
+            if due is None and not final:
+                unpaid = report is not None and report.proves_unpaid(payment, current)
+                await self.settlement.close(tx, payment, current, unpaid=unpaid, actor="reconciler")

@@ -1,0 +1,198 @@
+"""What administrators and merchants send and see of gateways. Limits stand in the types."""
+
+from datetime import datetime
+from typing import Annotated, Literal, cast
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from payagg.application.payment_options import logo_url
+from payagg.application.ports import GatewayMerchant
+from payagg.application.schemas.payments import Slug
+from payagg.domain.gateway import CREDENTIAL_VALUE_MAX, CREDENTIALS_MAX, BusinessGateway, Gateway
+
+ORDER_MAX = 2**31 - 1  # the column is a 32-bit integer
+SEARCH_MAX = 100
+REORDER_MAX = 100
+
+GatewayName = Annotated[str, Meta(min_length=2, max_length=100, examples=["Acme Pay"])]
+Description = Annotated[str, Meta(max_length=1000, examples=["Cards and bank transfer"])]
+DisplayOrder = Annotated[int, Meta(ge=0, le=ORDER_MAX, examples=[10])]
+DisplayName = Annotated[str, Meta(max_length=50, examples=["Pay by card"])]
+# The business's id, or both ids where the business has settings of its own.
+MerchantId = Annotated[
+    str, Meta(min_length=1, max_length=129, pattern="^[A-Za-z0-9_:-]+$", examples=["gw_0194bb1c2f00:biz_0194bb1c2f00"])
+]
+CredentialValue = Annotated[str, Meta(max_length=CREDENTIAL_VALUE_MAX)]
+# DELETED is the machine's word for a gateway that no answer shows any more.
+ShownStatus = Literal["ACTIVE", "DRAINING", "DISABLED"]
+
+
+class CreateGateway(Struct, rename="camel", kw_only=True, frozen=True):
+    slug: Slug
+    name: GatewayName
+    description: Description | None = None
+    display_order: DisplayOrder | None = None
+
+
+class UpdateGateway(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An absent field keeps its value; `description: null` clears, null elsewhere is the same as absent."""
+
+    name: GatewayName | None = None
+    description: Description | UnsetType | None = UNSET
+    display_order: DisplayOrder | None = None
+
+
+class UpdateCredentials(Struct, rename="camel", kw_only=True, frozen=True):
+    """Replaces the stored object in full."""
+
+    credentials: Annotated[dict[str, CredentialValue], Meta(min_length=1, max_length=CREDENTIALS_MAX)]
+
+    def __repr__(self) -> str:
+        return f"UpdateCredentials({len(self.credentials)} values)"
+
+
+class UpdateBusinessGateway(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An absent field keeps its value; `displayName: null` clears, null elsewhere is the same as absent."""
+
+    is_enabled: bool | None = None
+    display_order: DisplayOrder | None = None
+    display_name: DisplayName | UnsetType | None = UNSET
+    is_default: bool | None = None
+
+
+class OrderedGateway(Struct, rename="camel", kw_only=True, frozen=True):
+    gateway_id: str
+    display_order: DisplayOrder
+
+
+class ReorderGateways(Struct, rename="camel", kw_only=True, frozen=True):
+    order: Annotated[list[OrderedGateway], Meta(min_length=1, max_length=REORDER_MAX)]
+
+
+class AdminGatewaySummary(Struct, rename="camel", kw_only=True, frozen=True):
+    """`businessCount`: active businesses minus those of them that turned the gateway off, whatever its status."""
+
+    id: str
+    slug: str
+    name: str
+    description: str | None
+    logo_path: str | None
+    logo_url: str | None
+    is_active: bool
+    status: ShownStatus
+    display_order: int
+    is_built_in: bool
+    drain_started_at: datetime | None
+    drain_ends_at: datetime | None
+    business_count: int
+    has_credentials: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, gateway: Gateway, business_count: int) -> "AdminGatewaySummary":
+        return cls(
+            id=gateway.id,
+            slug=gateway.slug,
+            name=gateway.name,
+            description=gateway.description,
+            logo_path=gateway.logo_path,
+            logo_url=logo_url(gateway),
+            is_active=gateway.is_active,
+            status=cast(ShownStatus, gateway.status.value),
+            display_order=gateway.display_order,
+            is_built_in=gateway.is_built_in,
+            drain_started_at=gateway.drain_started_at,
+            drain_ends_at=gateway.drain_ends_at,
+            business_count=business_count,
+            has_credentials=gateway.has_credentials,
+            created_at=gateway.created_at,
+            updated_at=gateway.updated_at,
+        )
+
+
+class GatewayOverride(Struct, rename="camel", kw_only=True, frozen=True):
+    """A business that turned the gateway off, and when its settings last changed."""
+
+    business_id: str
+    business_name: str
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, merchant: GatewayMerchant) -> "GatewayOverride":
+        own = merchant.settings
+        return cls(
+            business_id=merchant.business.id,
+            business_name=merchant.business.name,
+            updated_at=(own.updated_at if own else None) or merchant.business.created_at,
+        )
+
+
+class AdminGatewayDetail(AdminGatewaySummary, rename="camel", kw_only=True, frozen=True):
+    overrides: list[GatewayOverride]
+
+
+class AdminGatewayMerchant(Struct, rename="camel", kw_only=True, frozen=True):
+    """An active business as one gateway sees it; one that never configured it reports the defaults."""
+
+    id: MerchantId
+    business_id: str
+    business_name: str
+    is_enabled: bool
+    display_name: str | None
+    display_order: int
+    is_default: bool
+    created_at: datetime
+
+    @classmethod
+    def of(cls, merchant: GatewayMerchant, gateway: Gateway) -> "AdminGatewayMerchant":
+        business, own = merchant.business, merchant.settings or BusinessGateway(merchant.business.id, gateway.id)
+        return cls(
+            id=business.id if merchant.settings is None else f"{gateway.id}:{business.id}",
+            business_id=business.id,
+            business_name=business.name,
+            is_enabled=own.is_enabled,
+            display_name=own.display_name,
+            display_order=gateway.display_order if own.display_order is None else own.display_order,
+            is_default=own.is_default,
+            # Without settings of its own, a business has had the gateway since both exist.
+            created_at=own.created_at or max(business.created_at, gateway.created_at),
+        )
+
+
+class GatewayWithBusinessSettings(Struct, rename="camel", kw_only=True, frozen=True):
+    """A gateway as one business sees it; `businessDisplayOrder` null = the platform's order counts."""
+
+    id: str
+    slug: str
+    name: str
+    description: str | None
+    logo_path: str | None
+    logo_url: str | None
+    display_order: int
+    is_built_in: bool
+    is_enabled: bool
+    business_display_order: int | None
+    display_name: str | None
+    is_default: bool
+
+    @classmethod
+    def of(cls, gateway: Gateway, settings: BusinessGateway | None) -> "GatewayWithBusinessSettings":
+        return cls(
+            id=gateway.id,
+            slug=gateway.slug,
+            name=gateway.name,
+            description=gateway.description,
+            logo_path=gateway.logo_path,
+            logo_url=logo_url(gateway),
+            display_order=gateway.display_order,
+            is_built_in=gateway.is_built_in,
+            is_enabled=settings.is_enabled if settings else True,
+            business_display_order=settings.display_order if settings else None,
+            display_name=settings.display_name if settings else None,
+            is_default=settings.is_default if settings else False,
+        )
+
+
+class UploadedLogo(Struct, rename="camel", kw_only=True, frozen=True):
+    logo_url: str

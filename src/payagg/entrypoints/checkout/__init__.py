@@ -1,5 +1,0 @@
-"""The hosted checkout page: HTML shells, their assets, and nothing a public endpoint would not say."""
-
-from payagg.entrypoints.checkout.routes import routes
-
-__all__ = ["routes"]

@@ -1,0 +1,156 @@
+"""The `payagg` command. What an operator can mend is one line on stderr and exit status 1; wrong usage is 2."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from payagg.entrypoints.settings import Settings, SettingsError, read_settings
+
+Command = Callable[[argparse.Namespace, Settings], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs one command and exits with its status."""
+    # Heavy modules are imported by the command that needs them: the small ones must answer at once.
+    from payagg.adapters.postgres.embedded.os_account import EmbeddedPostgresError
+    from payagg.application.ports import Unavailable
+    from payagg.domain.errors import Refusal
+
+    given = _parser().parse_args(arguments)
+    try:
+        settings = read_settings(os.environ, dev=given.command == "dev")
+        status = _commands()[given.command](given, settings)
+    except (SettingsError, EmbeddedPostgresError) as error:
+        status = _complain(str(error))
+    except Refusal as refusal:
+        status = _complain(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message)
+    except Unavailable as error:
+        status = _complain(f"The database does not answer: {error}.")
+    except BrokenPipeError:
+        # The reader went away (`payagg explain ... | head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)
+
+
+def _complain(line: str) -> int:
+    print(f"payagg: {line}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="payagg", description="A payment aggregator service for merchants.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    dev = commands.add_parser("dev", help="everything in one terminal, with demo data and a tour")
+    dev.add_argument("--port", type=_port, default=8000)
+    dev.add_argument("--fresh", action="store_true", help="forget the demo's data and keys first")
+    dev.add_argument("--json", action="store_true", help="print demo.json as one line instead of the tour")
+
+    serve = commands.add_parser("serve", help="the API and, unless told not to, the worker")
+    serve.add_argument("--host", default="127.0.0.1")
+    serve.add_argument("--port", type=_port, default=8000)
+    serve.add_argument("--workers", type=_count, default=1, help="processes that answer requests")
+    serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
+
+    commands.add_parser("worker", help="deliveries, expiry, drains, reconciliation")
+    commands.add_parser("migrate", help="bring the schema up to date")
+
+    token = commands.add_parser("token", help="print a bearer token").add_subparsers(dest="realm", required=True)
+    admin = token.add_parser("admin", help="for /admin")
+    admin.add_argument("--role", choices=("SUPER_ADMIN", "ADMIN", "SUPPORT"), required=True)
+    merchant = token.add_parser("merchant", help="for /merchant")
+    merchant.add_argument("--no-email-verified", action="store_true")
+    for realm in (admin, merchant):
+        realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
+        realm.add_argument("--ttl", type=_count, default=3600, help="seconds")
+
+    business = commands.add_parser("business", help="businesses and their members")
+    actions = business.add_subparsers(dest="action", required=True)
+    create = actions.add_parser("create", help="print the new business's id")
+    create.add_argument("--name", required=True)
+    create.add_argument("--owner", required=True, metavar="SUB")
+    change = actions.add_parser("set", help="move KYC or set the status")
+    change.add_argument("id")
+    for one in (create, change):
+        one.add_argument("--kyc", choices=("NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED"))
+        one.add_argument("--status", choices=("ACTIVE", "RESTRICTED", "SUSPENDED"))
+    member = actions.add_parser("member", help="add a member or change the role")
+    member.add_argument("id")
+    member.add_argument("--sub", required=True)
+    member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"), required=True)
+
+    explain = commands.add_parser("explain", help="the timeline of one payment")
+    explain.add_argument("reference")
+    commands.add_parser("doctor", help="check the money rules on the live database")
+    commands.add_parser("openapi", help="print the API's description")
+    return parser
+
+
+def _commands() -> dict[str, Command]:
+    from payagg.entrypoints.cli import operators
+
+    return {
+        "dev": _dev,
+        "serve": _serve,
+        "worker": _worker,
+        "migrate": operators.migrate,
+        "token": operators.token,
+        "business": operators.business,
+        "explain": operators.explain,
+        "doctor": operators.doctor,
+        "openapi": operators.openapi,
+    }
+
+
+def _dev(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.dev.run import dev
+
+    dev(settings, port=given.port, fresh=given.fresh, as_json=given.json)
+    return 0
+
+
+def _serve(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.process import server, supervisor
+    from payagg.entrypoints.process.database import database
+    from payagg.entrypoints.process.logs import configure_logs
+    from payagg.entrypoints.settings import require_secrets
+
+    require_secrets(settings)
+    configure_logs()
+    listener = server.listen(given.host, given.port)
+    with database(settings) as url:
+        if given.workers == 1:
+            server.run(server.run_process(settings, url, listener, with_worker=not given.no_worker))
+        else:
+            environ = {**os.environ, "PAYAGG_DATABASE_URL": url}
+            server.run(supervisor.supervise(listener, given.workers, with_worker=not given.no_worker, environ=environ))
+    return 0
+
+
+def _worker(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.process import server
+    from payagg.entrypoints.process.database import database
+    from payagg.entrypoints.process.logs import configure_logs
+    from payagg.entrypoints.settings import require_secrets
+
+    require_secrets(settings)
+    configure_logs()
+    with database(settings) as url:
+        server.run(server.run_process(settings, url, None, with_worker=True))
+    return 0
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)

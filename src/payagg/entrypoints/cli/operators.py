@@ -1,0 +1,124 @@
+"""The small commands: each prints its answer and returns the exit status."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from payagg.entrypoints.process.database import database
+from payagg.entrypoints.settings import Settings, SettingsError
+
+T = TypeVar("T")
+
+
+def migrate(_: argparse.Namespace, settings: Settings) -> int:
+    with database(settings, migrating=True):
+        _say("The schema is up to date.")
+    return 0
+
+
+def token(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.security import Tokens
+    from payagg.adapters.system import SystemClock
+    from payagg.entrypoints.dev.secrets import dev_jwt_key
+
+    key, algorithm = settings.jwt_key, settings.jwt_algorithm
+    if key is None:
+        key, algorithm = dev_jwt_key(settings.state_dir), "EdDSA"
+    if key is None:
+        raise SettingsError(
+            "PAYAGG_JWT_KEY is required: the key that signs tokens (`payagg dev` makes one of its own)."
+        )
+    claims: dict[str, Any] = {"sub": given.sub, "type": given.realm}
+    if given.realm == "admin":
+        claims["role"] = given.role
+    else:
+        claims["emailVerified"] = not given.no_email_verified
+    try:
+        _say(Tokens(key, algorithm).issue(claims, given.ttl, int(SystemClock().now().timestamp())))
+    except ValueError as error:
+        raise SettingsError(f"PAYAGG_JWT_KEY cannot be used: {error}.") from None
+    return 0
+
+
+def business(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
+    from payagg.application.businesses import Businesses
+    from payagg.domain.business import BusinessStatus, KycStatus, Role
+
+    async def act(store: Any) -> dict[str, str]:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        businesses = Businesses(store, clock, SystemEntropy(settings.reference_prefix))
+        if given.action == "create":
+            made = await businesses.create(
+                given.name,
+                given.owner,
+                KycStatus(given.kyc or "NOT_SUBMITTED"),
+                BusinessStatus(given.status or "ACTIVE"),
+            )
+            return {"id": made.id}
+        if given.action == "member":
+            await businesses.set_member(given.id, given.sub, Role(given.role))
+            return {"id": given.id, "sub": given.sub, "role": given.role}
+        kyc = KycStatus(given.kyc) if given.kyc else None
+        changed = await businesses.change(given.id, kyc, BusinessStatus(given.status) if given.status else None)
+        return {"id": changed.id, "kyc": changed.kyc_status.value, "status": changed.status.value}
+
+    _say(json.dumps(_with_store(settings, act)))
+    return 0
+
+
+def explain(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.application.explain import timeline
+    from payagg.domain.values import parse_reference
+
+    reference = parse_reference(given.reference, settings.reference_prefix)
+    for line in _with_store(settings, lambda store: timeline(store, reference)):
+        _say(line)
+    return 0
+
+
+def doctor(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.postgres.doctor import examine
+
+    with database(settings) as url:
+        findings = examine(url)
+    for finding in findings.rules:
+        _say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
+        for reference in finding.breaches:
+            _say(f"        {reference}")
+    _say(
+        f"{len(findings.anomalies)} anomalies"
+        + (" (facts that moved nothing; look at each):" if findings.anomalies else ".")
+    )
+    for anomaly in findings.anomalies:
+        _say(f"        {anomaly}")
+    return 0 if all(finding.is_kept for finding in findings.rules) else 1
+
+
+def openapi(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.http.app import api_routes
+    from payagg.entrypoints.http.openapi.document import document
+
+    _say(json.dumps(document(api_routes(settings), settings), indent=2))
+    return 0
+
+
+def _with_store(settings: Settings, work: Callable[[Any], Awaitable[T]]) -> T:
+    from payagg.adapters.postgres.store import PostgresStore
+
+    async def run(url: str) -> T:
+        store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    with database(settings) as url:
+        return asyncio.run(run(url))
+
+
+def _say(line: str) -> None:
+    print(line)  # noqa: T201

@@ -1,0 +1,158 @@
+"""The demo data of `dev`, made through our own API as a merchant and an administrator would; kept between starts."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from payagg.application.businesses import Businesses
+from payagg.domain.business import BusinessStatus, KycStatus
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.dev.secrets import write_private
+from payagg.entrypoints.settings import SettingsError
+
+OWNER = "demo-owner"
+ADMINISTRATOR = "demo-admin"
+TOKEN_TTL = 30 * 86400
+AMOUNT = 150_000  # kobo
+
+
+@dataclass(frozen=True)
+class Demo:
+    """`shown` is the content of demo.json; the rest is what the tour and the inbox also need."""
+
+    shown: dict[str, str]
+    reference: str  # of a second payment, so that the tour's commands leave the checkout link alone
+    endpoint_id: str
+    signing_secret: str = field(repr=False)
+
+
+class DemoMaker:
+    """Finds or makes each piece; `origin` is where our own server answers."""
+
+    def __init__(self, services: Services, origin: str, credentials: Mapping[str, Mapping[str, str]]) -> None:
+        self._services = services
+        self._settings = services.settings
+        self._origin = origin
+        self._credentials = credentials  # per provider gateway slug
+        self._state = self._settings.state_dir / "dev.json"
+        self._api = httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=20, trust_env=False)
+        now = int(services.clock.now().timestamp())
+        issue = services.tokens.issue
+        self._admin = issue({"sub": ADMINISTRATOR, "type": "admin", "role": "SUPER_ADMIN"}, TOKEN_TTL, now)
+        self._merchant = issue({"sub": OWNER, "type": "merchant", "emailVerified": True}, TOKEN_TTL, now)
+
+    async def make(self) -> Demo:
+        """Raises SettingsError when our own API refuses, which `--fresh` mends."""
+        async with self._api:
+            kept: dict[str, str] = json.loads(self._state.read_text()) if self._state.exists() else {}
+            kept = await self._business(kept)
+            base = f"/merchant/businesses/{kept['businessId']}"
+            for environment in ("SANDBOX", "LIVE"):
+                kept = await self._key(kept, base, environment)
+            kept = await self._endpoint(kept, base)
+            write_private(self._state, json.dumps(kept))
+            await self._gateways()
+            demo = await self._payment(kept["sandboxSecretKey"], "demo")
+            other = await self._payment(kept["sandboxSecretKey"], "tour")
+        shown = {
+            "baseUrl": f"{self._settings.base_url}/api/v1",
+            "adminToken": self._admin,
+            "merchantToken": self._merchant,
+            "businessId": kept["businessId"],
+            "sandboxSecretKey": kept["sandboxSecretKey"],
+            "liveSecretKey": kept["liveSecretKey"],
+            "checkoutUrl": demo["checkoutUrl"],
+            "webhookInboxUrl": f"{self._settings.base_url}/dev/inbox",
+            "docsUrl": f"{self._settings.base_url}/docs",
+        }
+        write_private(self._settings.state_dir / "demo.json", json.dumps(shown, indent=2) + "\n")
+        return Demo(shown, other["reference"], kept["endpointId"], kept["signingSecret"])
+
+    async def redeliver(self, demo: Demo, event_id: str) -> str:
+        """Asks our API to send the event again; a line for the inbox page."""
+        business = f"{self._origin}/api/v1/merchant/businesses/{demo.shown['businessId']}"
+        base = f"{business}/webhooks/{demo.endpoint_id}/deliveries"
+        async with httpx.AsyncClient(headers=_bearer(self._merchant), timeout=20, trust_env=False) as api:
+            listed = await api.get(base, params={"perPage": 100})
+            found = [one["id"] for one in listed.json().get("data", []) if one["eventId"] == event_id]
+            if not found:
+                return "Only an event of a payment can be delivered again."
+            answer = await api.post(f"{base}/{found[0]}/redeliver")
+        return "It is on its way again." if answer.is_success else str(answer.json()["error"]["message"])
+
+    async def _business(self, kept: dict[str, str]) -> dict[str, str]:
+        services = self._services
+        if "businessId" in kept:
+            async with services.store.begin() as tx:
+                if await tx.businesses.get(kept["businessId"]) is not None:
+                    return kept
+        businesses = Businesses(services.store, services.clock, services.payments.entropy)
+        made = await businesses.create("Demo Shop", OWNER, KycStatus.APPROVED, BusinessStatus.ACTIVE)
+        return {"businessId": made.id}
+
+    async def _key(self, kept: dict[str, str], base: str, environment: str) -> dict[str, str]:
+        """A secret key is shown once, so the demo's own are kept; one that was revoked is replaced."""
+        name = f"{environment.lower()}SecretKey"
+        if name in kept:
+            context = await self._api.get("/payments/context", headers=_bearer(kept[name]))
+            if context.is_success:
+                return kept
+        made = await self._call(
+            "POST", f"{base}/api-keys", self._merchant, {"environment": environment, "name": "Demo key"}
+        )
+        return {**kept, name: made["secretKey"]}
+
+    async def _endpoint(self, kept: dict[str, str], base: str) -> dict[str, str]:
+        url = f"{self._origin}/dev/inbox/hook"
+        listed = await self._call("GET", f"{base}/webhooks", self._merchant)
+        mine = next((one for one in listed if one["id"] == kept.get("endpointId")), None)
+        if mine is not None:
+            if mine["url"] != url or not mine["isActive"]:
+                change = {"url": url, "isActive": True}
+                await self._call("PATCH", f"{base}/webhooks/{mine['id']}", self._merchant, change)
+            return kept
+        wanted = {"url": url, "environment": "SANDBOX", "description": "The inbox page of payagg dev"}
+        made = await self._call("POST", f"{base}/webhooks", self._merchant, wanted)
+        return {**kept, "endpointId": made["id"], "signingSecret": made["signingSecret"]}
+
+    async def _gateways(self) -> None:
+        """Points the provider gateways at the fakes of this run, and enables those that were never enabled."""
+        for gateway in await self._call("GET", "/admin/gateways", self._admin):
+            credentials = self._credentials.get(gateway["slug"])
+            if credentials is None:
+                continue
+            path = f"/admin/gateways/{gateway['id']}"
+            await self._call("PATCH", f"{path}/credentials", self._admin, {"credentials": dict(credentials)})
+            if not gateway["hasCredentials"] and gateway["status"] == "DISABLED":
+                await self._call("POST", f"{path}/enable", self._admin)
+
+    async def _payment(self, key: str, purpose: str) -> dict[str, Any]:
+        payment: dict[str, Any] = await self._call(
+            "POST",
+            "/payments/initiate",
+            key,
+            {
+                "amount": AMOUNT,
+                "customerEmail": "ada@example.com",
+                "customerName": "Ada Obi",
+                "callbackUrl": f"{self._settings.base_url}/dev/inbox",
+                "metadata": {"purpose": purpose},
+            },
+        )
+        return payment
+
+    async def _call(self, method: str, path: str, credential: str, body: Any = None) -> Any:
+        answer = await self._api.request(method, path, json=body, headers=_bearer(credential))
+        if not answer.is_success:
+            raise SettingsError(
+                f"The demo data could not be made: {method} {path} answered {answer.status_code}. "
+                "`payagg dev --fresh` starts over."
+            )
+        return answer.json().get("data")
+
+
+def _bearer(credential: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {credential}"}

@@ -1,0 +1,63 @@
+"""Routes of the hosted page, mounted at the root; every refusal is a page as well, in the same design."""
+
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from payagg.application.ports import Conflict, Unavailable
+from payagg.application.schemas.payments import PublicPaymentDetail
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http import errors
+from payagg.entrypoints.http.auth import services
+from payagg.entrypoints.http.checkout_page import pages
+from payagg.entrypoints.http.routes.checkout import found, named
+
+AnyRequest = Request[Any, Any, Any]
+
+
+def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    return pages.refused(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
+
+
+def _unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
+    errors.unavailable(request, error)
+    return _refused(request, Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=errors.RETRY_AFTER))
+
+
+def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
+    errors.failed(request, error)
+    return _refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
+
+
+PAGES: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
+    Refusal: _refused,
+    Unavailable: _unavailable,
+    Conflict: _unavailable,
+    Exception: _failed,
+}
+
+
+@get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)
+async def checkout(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
+    return pages.checkout(services(request), await _known(request, reference))
+
+
+@get("/checkout/{reference:str}/launch", include_in_schema=False, exception_handlers=PAGES)
+async def launch(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
+    return pages.launch(services(request), await _known(request, reference))
+
+
+@get("/checkout/assets/{digest:str}/{name:str}", include_in_schema=False)
+async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
+    return pages.asset(digest, name, request.headers.get("accept-encoding", ""))
+
+
+async def _known(request: AnyRequest, reference: str) -> PublicPaymentDetail:
+    """The payment as its payer may see it; guesses count against the same limit as on the public endpoints."""
+    return await found(request, services(request).checkout.detail(named(request, reference)))
+
+
+routes: list[HTTPRouteHandler] = [checkout, launch, asset]

@@ -1,0 +1,176 @@
+"""One serving process: HTTP, the clock's upkeep and, unless told not to, the worker; stops cleanly on a signal."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import Any
+
+import structlog
+import uvicorn
+import uvloop
+from litestar.types import ASGIApp, ControllerRouterHandler
+
+from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.uvicorn_protocol import Connection, Connections
+from payagg.entrypoints.process.worker import run as run_worker
+from payagg.entrypoints.settings import Settings, SettingsError
+
+DRAIN_SECONDS = 20  # for requests that were accepted; a charge may take 15
+UNREAD_SECONDS = 15  # Linux alone keeps it
+RESTART_SECONDS = 1.0
+BACKLOG = 2048
+WORKER_NICENESS = 10
+_log = structlog.get_logger("payagg.server")
+
+
+class QuietServer(uvicorn.Server):
+    """Uvicorn without its own signal handling: the process has more to stop than HTTP."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.server_state: Connections = Connections()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.server_state.is_closing = True
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; raises SettingsError naming the port when it is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Each connection inherits it: one whose client neither reads nor acknowledges an answer is given up.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_SECONDS * 1000)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"Port {port} on {host} cannot be used ({error.strerror}): choose another with --port."
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def http_server(app: ASGIApp) -> QuietServer:
+    """Uvicorn as we run it. Addresses are our middleware's business."""
+    return QuietServer(
+        uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    )
+
+
+async def serve_http(
+    services: Services, listener: socket.socket, stop: asyncio.Event, extra: Sequence[ControllerRouterHandler] = ()
+) -> None:
+    """Answers on `listener` until `stop`, then finishes what it accepted."""
+    server = http_server(create_app(services, extra_routes=extra))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        await serving
+        # A payer may have gone while a charge was under way: it is finished, not dropped.
+        if services.checkout.running:
+            await asyncio.wait(services.checkout.running, timeout=DRAIN_SECONDS)
+    finally:
+        stopping.cancel()
+        stop.set()
+
+
+async def kept(name: str, work: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
+    """Runs `work` until `stop`, again after a pause when it fails: a fault in it must not end the process."""
+    while not stop.is_set():
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - logged whole, and the work goes on
+            _log.exception("restarting", part=name)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), RESTART_SECONDS)
+
+
+async def run_process(
+    settings: Settings,
+    database_url: str,
+    listener: socket.socket | None,
+    *,
+    with_worker: bool,
+    stop: asyncio.Event | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Everything one process does until SIGINT, SIGTERM or `stop`. Raises Unavailable when the database is down."""
+    stop = stop_on_signals(stop)
+    async with running(settings, database_url) as services, background(services, stop, with_worker=with_worker):
+        settle_memory()
+        ready()
+        if listener is None:
+            step_back()
+            await stop.wait()
+        else:
+            _log.info("serving", address=list(listener.getsockname()[:2]))
+            await serve_http(services, listener, stop)
+
+
+def step_back() -> None:
+    """Lets the processes that answer requests go first: a payer waits for them, a webhook may come a moment later."""
+    os.nice(WORKER_NICENESS)
+
+
+def settle_memory() -> None:
+    """Takes what start-up made out of the collector's rounds. A full round over it stops every request for 50 ms;
+    requests themselves make no cycles worth hurrying for."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+@contextlib.asynccontextmanager
+async def background(services: Services, stop: asyncio.Event, *, with_worker: bool) -> AsyncIterator[None]:
+    """The worker beside the block, if wanted; leaving lets it finish or hand back what it holds."""
+    working = None
+    if with_worker:
+        working = asyncio.create_task(kept("worker", lambda: run_worker(services, stop), stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        if working is not None:
+            await working
+
+
+def stop_on_signals(stop: asyncio.Event | None = None) -> asyncio.Event:
+    """An event that SIGINT or SIGTERM of this process sets."""
+    stop = stop or asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """`asyncio.run` on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)

@@ -1,0 +1,21 @@
+"""The contract of a Store, for any adapter: give a subclass a `store` fixture with a fresh, empty store per test.
+
+    class TestMyStore(StoreContract):
+        pass
+
+Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend` fixture ("asyncio").
+"""
+
+import pytest
+
+from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
+from payagg.testing.contracts.payments import PaymentContract
+from payagg.testing.contracts.remembered_keys import BeliefContract
+from payagg.testing.contracts.webhooks import InboxContract, QueueContract, WebhookContract
+
+
+@pytest.mark.anyio
+class StoreContract(
+    PaymentContract, BeliefContract, BusinessContract, GatewayContract, WebhookContract, QueueContract, InboxContract
+):
+    """Every promise of application/ports.py that a test can see."""

@@ -1,0 +1,228 @@
+"""The systems a payment machine can drive: the pure domain, and the use cases over any Store."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from payagg.domain.charge import (
+    LATE_FOR,
+    TRIGGER_FOR,
+    AnomalyKind,
+    Attempt,
+    AttemptState,
+    Charge,
+    FaultKind,
+    HandOff,
+    HandOffKind,
+    Outcome,
+    ProviderFault,
+    ProviderReport,
+    payment_reference,
+    provider_reference,
+)
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
+from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Transition, Trigger
+from payagg.domain.simulator import elapsed, outcome_of, scenario_of
+from payagg.domain.values import Environment
+from payagg.domain.webhook import EVENT_FOR
+from payagg.testing.clocks import ManualClock, SeededEntropy
+from payagg.testing.state_machine.machine import Facts
+
+R = TypeVar("R")
+BASE_URL = "https://pay.example"
+BUSINESS = "biz_machine"
+
+
+def a_report(payment: Payment, number: int, outcome: Outcome, right_amount: bool) -> ProviderReport:
+    amount = payment.amount if right_amount else payment.amount + 1
+    reference = provider_reference(payment.reference, number)
+    return ProviderReport(reference, outcome, outcome.value.lower(), frozenset({amount}))
+
+
+@dataclass
+class DomainSystem:
+    """The domain alone, with the least that must be remembered around it."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    entropy: SeededEntropy = field(default_factory=SeededEntropy)
+    payments: dict[str, Payment] = field(default_factory=dict)
+    keys: dict[tuple[Environment, str], str] = field(default_factory=dict)
+    log: list[Transition] = field(default_factory=list)
+    attempts: dict[str, list[Attempt]] = field(default_factory=dict)
+    anomalies: dict[str, set[str]] = field(default_factory=dict)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def wait(self, time: timedelta) -> None:
+        self.clock.move(time)
+
+    def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
+        now = self.now()
+        if key is not None and (environment, key) in self.keys:
+            return self.payments[self.keys[environment, key]].replay(now).reference
+        payment = Payment.initiate(
+            reference=self.entropy.reference(now),
+            business_id=BUSINESS,
+            environment=environment,
+            amount=amount,
+            now=now,
+            idempotency_key=key,
+        )
+        self.payments[payment.reference] = payment
+        self.attempts[payment.reference], self.anomalies[payment.reference] = [], set()
+        if key is not None:
+            self.keys[environment, key] = payment.reference
+        return payment.reference
+
+    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
+        payment, now, attempts = self.payments[reference], self.now(), self.attempts[reference]
+        scenario = scenario_of(card) if gateway == SANDBOX_SLUG else None
+        payment.ensure_processable(now)
+        given = next((attempt.hand_off for attempt in attempts if attempt.hand_off), None)
+        if given is not None:
+            return given.checkout_url
+        if gateway == SANDBOX_SLUG and not simulator_allowed(payment.environment):
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+        claim = Attempt.claim(
+            payment, len(attempts) + 1, gateway=gateway, gateway_id=None, scenario=scenario, token="", now=now
+        )
+        if refused:
+            attempts.append(replace(claim, state=AttemptState.REFUSED))
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+        hand_off = HandOff(HandOffKind.REDIRECT, f"{BASE_URL}/{gateway}/{claim.provider_reference}")
+        attempts.append(replace(claim, state=AttemptState.HANDED_OFF, hand_off=hand_off, handed_off_at=now))
+        self.write(*payment.hand_over(gateway, now, "payer"))
+        return hand_off.checkout_url
+
+    def report(
+        self, reference: str, number: int, gateway: str, outcome: Outcome, right_amount: bool, environment: Environment
+    ) -> str:
+        payment, trigger = self.payments[reference], TRIGGER_FOR.get(outcome)
+        report = a_report(payment, number, outcome, right_amount)
+        if trigger is None:
+            return "UNCHANGED"
+        if environment is not payment.environment:
+            return self.note(reference, AnomalyKind.WRONG_ENVIRONMENT)
+        if [attempt.gateway for attempt in self.attempts[reference][number - 1 : number]] != [gateway]:
+            return self.note(reference, AnomalyKind.WRONG_PROVIDER)
+        if outcome is Outcome.FAILED and not self.attempts[reference][number - 1].is_handed_off:
+            return "UNCHANGED"
+        if report.mismatch(payment) is not None:
+            self.note(reference, AnomalyKind.MISMATCH)
+            return "MISMATCH"
+        if payment.is_lapsed(self.now()):
+            payment = self.write(*payment.lapse())
+        if payment.is_final:
+            there = PAYMENT.moves[PAYMENT.initial, trigger] is payment.status
+            paid = [t.reason for t in self.log if t.reference == reference and t.to_status is Status.SUCCESS]
+            is_paid_twice = there and paid not in ([], [report.provider_reference], ["SIMULATED"])
+            return self.note(reference, LATE_FOR[trigger]) if is_paid_twice or not there else "UNCHANGED"
+        reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
+        self.write(*replace(payment, gateway=gateway).move(trigger, self.now(), actor="provider", reason=reason))
+        return "MOVED"
+
+    def verify(self, reference: str, outcome: Outcome, right_amount: bool) -> str:
+        payment = self.payments[reference]
+        given = next((attempt for attempt in self.attempts[reference] if attempt.hand_off), None)
+        if given is not None and not payment.is_final:
+            if given.scenario is None:
+                done = self.report(reference, given.number, given.gateway, outcome, right_amount, payment.environment)
+                if done == "MISMATCH":
+                    raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
+            else:
+                outcome, reason = outcome_of(given.scenario, elapsed(given.handed_off_at, self.now()))
+                if outcome in TRIGGER_FOR:
+                    trigger = TRIGGER_FOR[outcome]
+                    self.write(*payment.move(trigger, self.now(), actor="verify", reason=reason))
+        return self.payments[reference].as_of(self.now()).status.value
+
+    def simulate(self, reference: str, outcome: str) -> None:
+        payment = self.payments[reference]
+        if not simulator_allowed(payment.environment):
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        payment.as_of(self.now()).ensure_open()
+        self.write(*payment.move(OUTCOMES[outcome], self.now(), actor="merchant", reason="SIMULATED"))
+
+    def sweep(self) -> None:
+        for payment in self.payments.values():
+            if payment.is_lapsed(self.now()):
+                self.write(*payment.lapse())
+
+    def facts(self, reference: str) -> Facts:
+        transitions = tuple(transition for transition in self.log if transition.reference == reference)
+        hand_offs = tuple(a.hand_off.checkout_url for a in self.attempts[reference] if a.hand_off)
+        return Facts(
+            payment=self.payments[reference].as_of(self.now()),
+            transitions=transitions,
+            events=tuple((t.sequence, EVENT_FOR[t.to_status].value) for t in transitions),
+            delivered=tuple(t.sequence for t in transitions),
+            hand_offs=hand_offs,
+            charges=len(hand_offs),
+            anomalies=frozenset(self.anomalies[reference]),
+        )
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def write(self, payment: Payment, transition: Transition | None) -> Payment:
+        self.payments[payment.reference] = payment
+        if transition is not None:
+            self.log.append(transition)
+        return payment
+
+    def note(self, reference: str, kind: AnomalyKind) -> str:
+        self.anomalies[reference].add(kind.value)
+        return "ANOMALY"
+
+
+@dataclass
+class ScriptedProvider:
+    """A processor in memory that does what the next call was told; all of them share one count of charges."""
+
+    slug: str
+    charges: Counter[str]
+    refuses: bool = False
+    starts_alone: bool = False
+    says: tuple[Outcome, bool] = (Outcome.PENDING, True)  # and whether the amount is right
+
+    def check_credentials(self, credentials: Mapping[str, str]) -> None:
+        """Any will do."""
+
+    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
+        return True
+
+    def is_switched_on(self, credentials: Mapping[str, str], environment: Environment) -> bool:
+        return True
+
+    async def start_charge(self, charge: Charge) -> HandOff:
+        if self.refuses:
+            raise ProviderFault(FaultKind.REJECTED)
+        self.charges[payment_reference(charge.reference)] += 1
+        return HandOff(HandOffKind.REDIRECT, f"https://{self.slug}.example/{charge.reference}")
+
+    async def fetch_charge(self, charge: Charge) -> ProviderReport:
+        outcome, right_amount = self.says
+        amount = charge.amount if right_amount else charge.amount + 1
+        return ProviderReport(charge.reference, outcome, outcome.value.lower(), frozenset({amount}))
+
+    def is_authentic(
+        self, body: bytes, headers: Mapping[str, str], credentials: Mapping[str, str], environment: Environment
+    ) -> bool:
+        return False
+
+    def read_event(self, body: bytes) -> ProviderReport | None:
+        return None
+
+
+class NoVault:
+    """For stores whose gateways hold no credentials: there is nothing to seal or open."""
+
+    def seal(self, plain: bytes, context: str) -> bytes:
+        raise AssertionError("nothing is sealed here")
+
+    def open(self, sealed: bytes, context: str) -> bytes:
+        raise AssertionError("nothing is opened here")

@@ -1,0 +1,234 @@
+"""Administrators' operations on gateways over HTTP: answers, and refusals in their order of precedence."""
+
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from tests.support.builders import a_business, a_payment
+from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_world import DRAIN, TICK
+from tests.support.http_world import a_token, admin_token, merchant_token
+
+pytestmark = pytest.mark.anyio
+
+SUMMARY = {
+    "id",
+    "slug",
+    "name",
+    "description",
+    "logoPath",
+    "logoUrl",
+    "isActive",
+    "status",
+    "displayOrder",
+    "isBuiltIn",
+    "drainStartedAt",
+    "drainEndsAt",
+    "businessCount",
+    "hasCredentials",
+    "createdAt",
+    "updatedAt",
+}
+BUILT_IN = "/gw_builtin"
+GONE = "/gw_unknown"
+READS = (("GET", ""), ("GET", BUILT_IN), ("GET", BUILT_IN + "/merchants"))
+CHANGES = (
+    ("POST", ""),
+    ("PATCH", BUILT_IN),
+    ("DELETE", BUILT_IN),
+    ("POST", BUILT_IN + "/enable"),
+    ("POST", BUILT_IN + "/disable"),
+    ("PATCH", BUILT_IN + "/credentials"),
+    ("POST", BUILT_IN + "/logo"),
+)
+
+
+@pytest.fixture
+async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
+    async with a_gateway_api(store) as api:
+        yield api
+
+
+async def test_every_operation_wants_an_administrator_before_anything_else(api: GatewayApi):
+    forged, expired = admin_token()[:-4] + "AAAA", a_token(type="admin", role="ADMIN", ttl=-60)
+    for method, path in READS + CHANGES:
+        for bearer in (None, "garbage", forged, expired):
+            answer = await api.call(method, ADMIN + path, bearer, content=b"{")
+            assert refusal(answer) == (401, "UNAUTHORIZED", None)
+        for bearer in (merchant_token("ada"), admin_token("OTHER"), a_token(role="ADMIN")):
+            answer = await api.call(method, ADMIN + path, bearer, content=b"{")
+            assert refusal(answer) == (403, "FORBIDDEN", None)
+
+
+async def test_support_reads_and_changes_nothing(api: GatewayApi):
+    for method, path in READS:
+        assert (await api.call(method, ADMIN + path, admin_token("SUPPORT"))).status_code == 200
+    for method, path in CHANGES:
+        assert refusal(await api.call(method, ADMIN + path, admin_token("SUPPORT"))) == (403, "FORBIDDEN", None)
+
+
+async def test_a_gateway_from_creation_to_deletion(api: GatewayApi):
+    created = await api.admin("POST", json={"slug": "acme", "name": "Acme Pay", "description": "Cards"})
+    assert (created.status_code, created.json()["success"]) == (201, True)
+    gateway = created.json()["data"]
+    assert set(gateway) == SUMMARY
+    assert (gateway["status"], gateway["isActive"], gateway["displayOrder"]) == ("DISABLED", False, 0)
+    one = f"/{gateway['id']}"
+
+    listed = (await api.admin("GET")).json()["data"]
+    assert [g["slug"] for g in listed] == ["acme", "builtin", "provider_a", "provider_b"]
+    assert [g["status"] for g in listed] == ["DISABLED", "ACTIVE", "DISABLED", "DISABLED"]
+
+    enabled = (await api.admin("POST", one + "/enable")).json()["data"]
+    assert (enabled["status"], enabled["isActive"], set(enabled)) == ("ACTIVE", True, SUMMARY)
+    assert refusal(await api.admin("POST", one + "/enable")) == (409, "GATEWAY_ALREADY_ENABLED", None)
+    assert refusal(await api.admin("DELETE", one)) == (409, "GATEWAY_IN_USE", None)
+
+    draining = (await api.admin("POST", one + "/disable")).json()["data"]
+    assert draining["status"] == "DRAINING"
+    assert draining["drainStartedAt"] == "2025-01-31T12:00:00Z"
+    assert draining["drainEndsAt"] == "2025-01-31T12:30:00Z"
+    assert refusal(await api.admin("POST", one + "/disable")) == (409, "GATEWAY_NOT_ACTIVE", None)
+    api.clock.move(DRAIN - TICK)
+    assert refusal(await api.admin("DELETE", one)) == (409, "GATEWAY_IN_USE", None)
+
+    api.clock.move(TICK)
+    detail = (await api.admin("GET", one)).json()["data"]
+    assert (detail["status"], detail["drainEndsAt"], detail["overrides"]) == ("DISABLED", None, [])
+    assert set(detail) == SUMMARY | {"overrides"}
+    deleted = await api.admin("DELETE", one)
+    assert (deleted.status_code, set(deleted.json()["data"])) == (200, {"message"})
+    for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/enable"), ("POST", "/disable")):
+        answer = await api.admin(method, one + path, **({"json": {}} if method == "PATCH" else {}))
+        assert refusal(answer) == (404, "NOT_FOUND", None)
+    assert (await api.admin("POST", json={"slug": "acme", "name": "Again"})).status_code == 201
+
+
+async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi):
+    for slug in ("builtin", "sandbox"):
+        assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
+        answer = await api.admin("POST", json={"slug": slug, "name": "Acme"})
+        assert refusal(answer) == (409, "GATEWAY_SLUG_EXISTS", "slug")
+    answer = await api.admin("POST", json={"slug": "acme\n", "name": "Acme"})
+    assert refusal(answer) == (400, "VALIDATION_ERROR", "slug")
+    not_json = await api.admin("POST", data={"slug": "acme", "name": "Acme"})
+    assert refusal(not_json)[:2] == (400, "VALIDATION_ERROR")
+
+
+async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi):
+    for path, body, field in (
+        ("", {"slug": "x"}, "slug"),
+        ("", {"displayOrder": -1}, "displayOrder"),
+        ("/credentials", {}, "credentials"),
+        ("/credentials", {"credentials": {"a": "v" * 4001}}, "credentials.a"),
+    ):
+        assert refusal(await api.admin("PATCH", GONE + path, json=body)) == (400, "VALIDATION_ERROR", field)
+    assert refusal(await api.admin("PATCH", GONE, json={})) == (404, "NOT_FOUND", None)
+    answer = await api.admin("PATCH", GONE + "/credentials", json={"credentials": {"a": "b"}})
+    assert refusal(answer) == (404, "NOT_FOUND", None)
+    for path in ("", "/merchants"):
+        assert refusal(await api.admin("GET", GONE + path)) == (404, "NOT_FOUND", None)
+    assert refusal(await api.admin("GET", GONE + "/merchants?page=0")) == (400, "VALIDATION_ERROR", "page")
+
+
+async def test_the_built_in_is_protected(api: GatewayApi):
+    assert refusal(await api.admin("PATCH", BUILT_IN, json={"name": "Mine"})) == (400, "VALIDATION_ERROR", "name")
+    answer = await api.admin("PATCH", BUILT_IN, json={"description": None})
+    assert refusal(answer) == (400, "VALIDATION_ERROR", "description")
+    assert (await api.admin("PATCH", BUILT_IN, json={"displayOrder": 4})).json()["data"]["displayOrder"] == 4
+    assert refusal(await api.admin("POST", BUILT_IN + "/enable")) == (409, "GATEWAY_ALREADY_ENABLED", None)
+    assert refusal(await api.admin("POST", BUILT_IN + "/disable")) == (409, "GATEWAY_BUILT_IN", None)
+    assert refusal(await api.admin("DELETE", BUILT_IN)) == (409, "GATEWAY_BUILT_IN", None)
+
+
+async def test_a_patch_tells_null_from_absent(api: GatewayApi):
+    created = await api.admin("POST", json={"slug": "acme", "name": "Acme", "description": "Cards", "displayOrder": 3})
+    one = f"/{created.json()['data']['id']}"
+    assert (await api.admin("PATCH", one, json={})).json() == {"success": True, "data": created.json()["data"]}
+    cleared = (await api.admin("PATCH", one, json={"description": None, "name": None})).json()["data"]
+    assert (cleared["description"], cleared["name"], cleared["displayOrder"]) == (None, "Acme", 3)
+
+
+async def test_merchants_come_in_pages(api: GatewayApi):
+    async with api.services.store.begin() as tx:
+        for number in range(24):
+            await tx.businesses.add(a_business(f"b{number:02}", f"Shop {number:02}"))
+    first = (await api.admin("GET", BUILT_IN + "/merchants")).json()
+    assert first["meta"] == {"page": 1, "perPage": 20, "total": 25}
+    assert len(first["data"]) == 20
+    assert set(first["data"][0]) == {
+        "id",
+        "businessId",
+        "businessName",
+        "isEnabled",
+        "displayName",
+        "displayOrder",
+        "isDefault",
+        "createdAt",
+    }
+    last = (await api.admin("GET", BUILT_IN + "/merchants?page=3&perPage=10&search=SHOP")).json()
+    assert (len(last["data"]), last["meta"]) == (5, {"page": 3, "perPage": 10, "total": 25})
+    literal = (await api.admin("GET", BUILT_IN + "/merchants", params={"search": "%"})).json()
+    assert (literal["data"], literal["meta"]["total"]) == ([], 0)
+    for name, value in (("page", "0"), ("page", "x"), ("perPage", "0"), ("perPage", "101"), ("search", "s" * 101)):
+        answer = await api.admin("GET", BUILT_IN + "/merchants", params={name: value})
+        assert refusal(answer) == (400, "VALIDATION_ERROR", name)
+    for name, value in (("perPage", "100"), ("perPage", "1"), ("search", "s" * 100)):
+        assert (await api.admin("GET", BUILT_IN + "/merchants", params={name: value})).status_code == 200
+
+
+async def test_credentials_are_taken_and_never_given_back(api: GatewayApi):
+    one = f"/{await api.an_active()}"
+    whole = {f"k{number}": "\U0001f600" * 4000 for number in range(49)} | {"secret": "sk_live_0123456789"}
+    answer = await api.admin("PATCH", one + "/credentials", json={"credentials": whole})
+    assert (answer.status_code, answer.json()) == (200, {"success": True})
+    for answer in (
+        await api.admin("GET"),
+        await api.admin("GET", one),
+        await api.admin("PATCH", one, json={"displayOrder": 1}),
+        await api.admin("GET", one + "/merchants"),
+        await api.merchant("GET"),
+    ):
+        assert answer.status_code == 200
+        assert "sk_live" not in answer.text
+    assert (await api.admin("GET", one)).json()["data"]["hasCredentials"] is True
+    answer = await api.admin(
+        "PATCH", "/gw_provider_a/credentials", json={"credentials": {"liveSecretKey": "sk_test_1"}}
+    )
+    assert refusal(answer) == (400, "VALIDATION_ERROR", "credentials.liveSecretKey")
+    assert "sk_test_1" not in answer.text
+    status, body = await api.announced("PATCH", one + "/credentials", 2_500_001, "application/json")
+    assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
+
+
+async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(api: GatewayApi, database_url: str):
+    keys = {
+        "gw_provider_a": {"sandboxSecretKey": "sk_test_" + "a" * 40},
+        "gw_provider_b": {"sandboxPublicKey": "PZ78-PKTEST-" + "B" * 36, "sandboxSigningSecret": "s" * 32},
+    }
+    for gateway_id, credentials in keys.items():
+        answer = await api.admin("PATCH", f"/{gateway_id}/credentials", json={"credentials": credentials})
+        assert answer.status_code == 200, answer.text
+        await api.admin("POST", f"/{gateway_id}/enable")
+    payment = a_payment(now=api.clock.now())
+    await api.services.store.add_payment(payment)
+
+    async def reasons() -> dict[str, str | None]:
+        answer = await api.client.get(f"/public/payments/{payment.reference}/gateways")
+        assert answer.status_code == 200, answer.text
+        return {option["slug"]: option["unavailableReason"] for option in answer.json()["data"]["gateways"]}
+
+    assert await reasons() == {"builtin": "NOT_CONFIGURED", "provider_a": None, "provider_b": None, "sandbox": None}
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        await connection.execute(
+            "UPDATE gateways g SET credentials = o.credentials FROM gateways o"
+            " WHERE g.id = 'gw_provider_a' AND o.id = 'gw_provider_b'"
+        )
+    assert await reasons() == {
+        "builtin": "NOT_CONFIGURED",
+        "provider_a": "NOT_CONFIGURED",
+        "provider_b": None,
+        "sandbox": None,
+    }

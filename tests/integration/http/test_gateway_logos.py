@@ -1,0 +1,124 @@
+"""Logos over HTTP: what is taken, what is refused, and how they are served."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_world import DRAIN
+from tests.support.http_world import admin_token, merchant_token
+from tests.support.images import HOSTILE, a_png_of, an_image
+
+pytestmark = pytest.mark.anyio
+
+TWO_MEBIBYTES = 2 * 1024 * 1024
+
+
+@pytest.fixture
+async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
+    async with a_gateway_api(store) as api:
+        yield api
+
+
+async def public(api: GatewayApi, gateway_id: str) -> httpx.Response:
+    return await api.client.get(f"/public/gateways/{gateway_id}/logo")
+
+
+async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: GatewayApi):
+    acme = await api.an_active()
+    for kind, media_type in (("PNG", "image/png"), ("JPEG", "image/jpeg")):
+        content = an_image(kind)
+        uploaded = await api.upload(acme, content)
+        assert uploaded.status_code == 201
+        assert uploaded.json() == {"success": True, "data": {"logoUrl": f"/api/v1/public/gateways/{acme}/logo"}}
+        served = await public(api, acme)
+        assert (served.status_code, served.content) == (200, content)
+        assert served.headers["content-type"] == media_type
+        assert served.headers.get_list("cache-control") == ["public, max-age=3600"]
+        assert served.headers.get_list("x-content-type-options") == ["nosniff"]
+        assert "sandbox" in served.headers["content-security-policy"]
+    for answer in (await api.admin("GET", f"/{acme}"), await api.admin("GET"), await api.merchant("GET")):
+        assert f'"logoUrl":"/api/v1/public/gateways/{acme}/logo"' in answer.text
+
+
+async def test_a_logo_that_is_absent_is_not_found(api: GatewayApi):
+    acme = await api.an_active()
+    for gateway_id in (acme, "gw_unknown", "..%2F..%2Fetc", "%00"):
+        assert refusal(await public(api, gateway_id)) == (404, "NOT_FOUND", None)
+    await api.upload(acme, an_image())
+    await api.admin("POST", f"/{acme}/disable")
+    assert (await public(api, acme)).status_code == 200
+    api.clock.move(DRAIN)
+    await api.admin("DELETE", f"/{acme}")
+    assert refusal(await public(api, acme)) == (404, "NOT_FOUND", None)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_file_is_refused_on_file_and_the_logo_stays(api: GatewayApi, name: str):
+    await api.upload("gw_builtin", an_image())
+    assert refusal(await api.upload("gw_builtin", HOSTILE[name])) == (400, "VALIDATION_ERROR", "file")
+    assert (await public(api, "gw_builtin")).content == an_image()
+
+
+async def test_the_name_and_type_that_the_sender_gives_mean_nothing(api: GatewayApi):
+    for name in ("../../etc/passwd", "logo.svg", "x" * 300 + ".gif", "", "\u202egnp.exe", 'a"b.png'):
+        files = {"file": (name, an_image("JPEG"), "image/svg+xml")}
+        answer = await api.admin("POST", "/gw_builtin/logo", files=files)
+        assert answer.status_code == 201, name
+        path = (await api.admin("GET", "/gw_builtin")).json()["data"]["logoPath"]
+        assert path.startswith("gw_builtin/")
+        assert path.endswith(".jpg")
+        assert ".." not in path
+        assert (await public(api, "gw_builtin")).headers["content-type"] == "image/jpeg"
+
+
+async def test_the_size_limit_is_two_mebibytes_to_the_byte(api: GatewayApi):
+    assert (await api.upload("gw_builtin", a_png_of(TWO_MEBIBYTES))).status_code == 201
+    for size in (TWO_MEBIBYTES + 1, 8 * TWO_MEBIBYTES - 1000):
+        answer = await api.upload("gw_builtin", an_image() + b"\0" * (size - len(an_image())))
+        assert refusal(answer) == (400, "VALIDATION_ERROR", "file")
+    form = "multipart/form-data; boundary=b"
+    status, body = await api.announced("POST", "/gw_builtin/logo", 8 * TWO_MEBIBYTES + 1, form)
+    assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
+
+
+async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi):
+    path = "/gw_builtin/logo"
+    image = an_image()
+    one = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n' + image + b"\r\n"
+    other = b'--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello\r\n'
+    form = {"Content-Type": "multipart/form-data; boundary=b"}
+    refused = (
+        (b"", {}),
+        (image, {"Content-Type": "image/png"}),
+        (b'{"file": "x"}', {"Content-Type": "application/json"}),
+        (one + b"--b--\r\n", {"Content-Type": "multipart/form-data"}),
+        (one + b"--b--\r\n", {"Content-Type": "multipart/form-data; boundary=" + "b" * 300}),
+        (one + b"--b--\r\n", {"Content-Type": "multipart/form-data; boundary=" + "b" * 5000}),
+        (b"", form),
+        (b"garbage", form),
+        (b"--b--\r\n", form),
+        (other + b"--b--\r\n", form),
+        (one, form),
+        (one[:-20], form),
+        (one + one + b"--b--\r\n", form),
+        (other * 20 + one + b"--b--\r\n", form),
+        (b"--b\r\n" + b"X-Junk: " + b"j" * 9000 + b"\r\n\r\n", form),
+    )
+    for body, headers in refused:
+        answer = await api.admin("POST", path, content=body, headers=headers)
+        assert refusal(answer) == (400, "VALIDATION_ERROR", "file"), (body[:60], headers)
+    accepted = await api.admin("POST", path, content=other + one + b"--b--\r\n", headers=form)
+    assert accepted.status_code == 201
+
+
+async def test_refusals_come_in_their_order(api: GatewayApi):
+    path = f"{ADMIN}/gw_unknown/logo"
+    bad, good = {"file": ("a.png", b"<svg/>")}, {"file": ("a.png", an_image())}
+    assert refusal(await api.call("POST", path, None, files=bad)) == (401, "UNAUTHORIZED", None)
+    for credential in (merchant_token("ada"), admin_token("SUPPORT")):
+        assert refusal(await api.call("POST", path, credential, files=bad)) == (403, "FORBIDDEN", None)
+    assert refusal(await api.admin("POST", "/gw_unknown/logo", files=bad)) == (400, "VALIDATION_ERROR", "file")
+    assert refusal(await api.admin("POST", "/gw_unknown/logo", files=good)) == (404, "NOT_FOUND", None)

@@ -1,0 +1,333 @@
+"""What holds for every route: envelopes for every refusal, body limits, headers, odd paths, limits, downtime."""
+
+import asyncio
+import json
+import socket
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
+from tests.support.http_world import SETTINGS, Api, an_api, assert_refused, bearer, services_over
+
+pytestmark = pytest.mark.anyio
+
+
+async def raw(origin: str, request: bytes, *, half_open: bool = False) -> bytes:
+    """The whole answer to bytes as they are, where a client library would tidy them."""
+    host, _, port = origin.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request)
+    await writer.drain()
+    if half_open:
+        writer.write_eof()
+    try:
+        return await asyncio.wait_for(reader.read(), 20)
+    finally:
+        writer.close()
+
+
+async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) -> None:
+    for path in ("/nothing", "/payments", "/payments/", "/payments/initiate/", "//payments/context", "/payments//x"):
+        assert_refused(await api.client.get(path), 404, "NOT_FOUND")
+    for path in ("/", "/api", "/api/v1", "/api/v2/payments/context", "/favicon.ico", "/schema", "/healthz/"):
+        assert_refused(await api.client.get(api.origin + path), 404, "NOT_FOUND")
+    wrong = await api.client.put("/payments/initiate", json={})
+    assert_refused(wrong, 405, "METHOD_NOT_ALLOWED")
+    assert wrong.headers["allow"] == "OPTIONS, POST"
+    assert (await api.client.put("/payments/context")).headers["allow"] == "GET, HEAD, OPTIONS"
+    assert_refused(await api.client.request("TRACE", "/payments/context"), 405, "METHOD_NOT_ALLOWED")
+    assert_refused(await api.client.request("PROPFIND", "/payments/initiate"), 405, "METHOD_NOT_ALLOWED")
+
+
+async def test_head_is_get_without_a_body_and_options_tells_the_methods(api: Api) -> None:
+    shop = await api.open_shop()
+    got = await api.client.get("/payments/context", headers=shop.as_sandbox)
+    head = await api.client.head("/payments/context", headers=shop.as_sandbox)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == got.headers["content-length"]
+    assert (await api.client.head("/payments/context")).status_code == 401
+    options = await api.client.options("/payments/context", headers={"Origin": "https://evil.example"})
+    assert options.status_code == 204
+    assert options.headers["allow"] == "GET, HEAD, OPTIONS"
+    both = await api.client.options(f"{shop.path}/api-keys")
+    assert both.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+    assert_refused(await api.client.options("/nothing"), 404, "NOT_FOUND")
+    told = {name: value for name, value in options.headers.items() if name.startswith("access-control")}
+    assert told == {"access-control-allow-origin": "http://127.0.0.1:8000"}
+
+
+async def test_no_origin_is_reflected_and_no_host_is_believed(api: Api) -> None:
+    shop = await api.open_shop()
+    hostile = {"Origin": "https://evil.example", "X-Forwarded-Host": "evil.example", "Host": "evil.example"}
+    answer = await api.client.post("/payments/initiate", json={"amount": 100}, headers=shop.as_sandbox | hostile)
+    assert answer.status_code == 201
+    assert "evil" not in answer.text + str(answer.headers)
+
+
+async def test_security_headers_stand_on_every_answer(api: Api) -> None:
+    for path in ("/payments/context", "/nothing", "/public/payments/PAY-20250131-AAAAAA"):
+        answer = await api.client.get(path)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cache-control"] == "no-store"
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert "server" not in answer.headers
+
+
+async def test_a_sane_request_id_is_taken_over_and_any_other_replaced(api: Api) -> None:
+    kept = await api.client.get("/nothing", headers={"X-Request-Id": "abc-123_DEF.4"})
+    assert kept.headers["x-request-id"] == "abc-123_DEF.4"
+    seen = set()
+    for odd in ("short", "x" * 65, "with space 1", "a;b=c\"'<>--"):
+        answer = await api.client.get("/nothing", headers={"X-Request-Id": odd})
+        assert answer.headers["x-request-id"] != odd
+        seen.add(answer.headers["x-request-id"])
+    assert len(seen) == 4
+
+
+ODD_SEGMENTS = ["%00", "PAY-20250131-AAAAA%00", "%ff%fe", "%ed%a0%80", "x" * 500, "%0a", "PAY-20250131-AAAAAA%0a"]
+
+
+async def test_odd_path_parameters_are_refused_in_the_envelope(api: Api) -> None:
+    shop = await api.open_shop()
+    for segment in ODD_SEGMENTS:
+        for path, headers, status, code in (
+            (f"/payments/{segment}", shop.as_sandbox, 400, "INVALID_REFERENCE"),
+            (f"/public/payments/{segment}", {}, 400, "INVALID_REFERENCE"),
+            (f"/public/payments/{segment}/verify", {}, 400, "INVALID_REFERENCE"),
+            (f"/merchant/businesses/{segment}/api-keys", shop.as_owner, 403, "FORBIDDEN"),
+            (f"{shop.path}/test-payment/{segment}", shop.as_owner, 400, "INVALID_REFERENCE"),
+        ):
+            assert_refused(await api.client.get(path, headers=headers), status, code)
+
+
+ODD_REFERENCES = [
+    "PAY-20250131-aaaaaa",
+    "PAY-20250131-AAAAA",
+    "PAY-2025013-AAAAAAA",
+    "ABC-20250131-AAAAAA",
+    "PAY-٢٠٢٥٠١٣١-AAAAAA",
+]
+
+
+async def test_a_reference_has_exactly_one_form(api: Api) -> None:
+    for reference in ODD_REFERENCES:
+        assert_refused(await api.client.get(f"/public/payments/{reference}"), 400, "INVALID_REFERENCE", "reference")
+
+
+async def test_overlong_paths_are_not_found(api: Api) -> None:
+    assert_refused(await api.client.get("/payments/" + "x" * 3000), 404, "NOT_FOUND")
+
+
+ODD_CREDENTIALS = {
+    "other scheme": [b"Basic abc"],
+    "no credential": [b"Bearer"],
+    "lower-case scheme": [b"bearer KEY"],
+    "tab": [b"Bearer\tKEY"],
+    "two headers": [b"Bearer KEY", b"Bearer KEY"],
+    "empty": [b""],
+}
+ODD_KEYS = {
+    "two spaces": b"Bearer  KEY",
+    "overlong": b"Bearer " + b"a" * 60_000,
+    "not ascii": b"Bearer \xc3\xa9\xff",
+    "public key": b"Bearer spk_sand_" + b"0" * 32,
+    "upper case": b"Bearer SSK_SAND_" + b"0" * 48,
+    "a token": b"Bearer a.b.c",
+}
+
+
+async def test_what_is_not_one_bearer_credential_is_unauthorized(api: Api) -> None:
+    shop = await api.open_shop()
+    for presented in ODD_CREDENTIALS.values():
+        for path, key in (
+            ("/payments/context", shop.sandbox),
+            (f"{shop.path}/api-keys", shop.as_owner["Authorization"][7:]),
+        ):
+            headers = [(b"Authorization", value.replace(b"KEY", key.encode())) for value in presented]
+            answer = await api.client.get(path, headers=headers)
+            assert_refused(answer, 401, "UNAUTHORIZED")
+            assert answer.content == (await api.client.get(path)).content
+
+
+async def test_an_odd_key_is_invalid_and_an_odd_token_unauthorized(api: Api) -> None:
+    shop = await api.open_shop()
+    for presented in ODD_KEYS.values():
+        headers = {b"Authorization": presented.replace(b"KEY", shop.sandbox.encode())}
+        answer = await api.client.get("/payments/context", headers=headers)
+        assert_refused(answer, 401, "INVALID_API_KEY")
+        assert answer.content == (await api.client.get("/payments/context", headers=bearer("x"))).content
+        assert_refused(await api.client.get(f"{shop.path}/api-keys", headers=headers), 401, "UNAUTHORIZED")
+        assert_refused(await api.client.get("/admin/gateways", headers=headers), 401, "UNAUTHORIZED")
+
+
+async def test_a_credential_in_the_query_is_none(api: Api) -> None:
+    shop = await api.open_shop()
+    answer = await api.client.get("/payments/context", params={"access_token": shop.sandbox, "api_key": shop.sandbox})
+    assert_refused(answer, 401, "UNAUTHORIZED")
+
+
+OTHER_TYPES = [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonp"]
+
+
+async def test_a_json_body_under_another_content_type_is_refused(api: Api) -> None:
+    shop = await api.open_shop()
+    for media_type in OTHER_TYPES:
+        headers = shop.as_sandbox | ({"Content-Type": media_type} if media_type else {})
+        answer = await api.client.post("/payments/initiate", content=b'{"amount":100}', headers=headers)
+        assert_refused(answer, 400, "VALIDATION_ERROR")
+
+
+ENCODINGS = ["gzip", "deflate", "br", "zstd", "x"]
+
+
+async def test_a_compressed_body_is_refused_unread(api: Api) -> None:
+    shop = await api.open_shop()
+    for encoding in ENCODINGS:
+        headers = shop.as_sandbox | {"Content-Encoding": encoding, "Content-Type": "application/json"}
+        answer = await api.client.post("/payments/initiate", content=b'{"amount":100}', headers=headers)
+        assert_refused(answer, 400, "VALIDATION_ERROR")
+
+
+async def test_a_body_at_the_cap_passes_and_one_past_it_does_not(api: Api) -> None:
+    shop = await api.open_shop()
+    headers = shop.as_sandbox | {"Content-Type": "application/json"}
+    fits = b'{"amount":100}'.ljust(64 * 1024)
+    assert (await api.client.post("/payments/initiate", content=fits, headers=headers)).status_code == 201
+    over = await api.client.post("/payments/initiate", content=fits + b" ", headers=headers)
+    assert_refused(over, 413, "PAYLOAD_TOO_LARGE")
+    nobody = await api.client.post("/payments/initiate", content=fits + b" ", headers={})
+    assert_refused(nobody, 401, "UNAUTHORIZED")
+
+
+async def test_an_endless_chunked_body_is_cut_at_the_cap(api: Api) -> None:
+    shop = await api.open_shop()
+    host, _, port = api.origin.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + shop.sandbox.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    # One chunk past the cap and no end: a server that waited for the rest would never answer.
+    writer.write((b"4000\r\n" + b" " * 0x4000 + b"\r\n") * 5)
+    told = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert told.startswith(b"HTTP/1.1 413")
+    assert b"PAYLOAD_TOO_LARGE" in told
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"GET /" + b"x" * HEAD_MAX, b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(9_000))],
+    ids=["line", "headers"],
+)
+async def test_a_head_without_end_is_cut_at_the_cap(api: Api, head: bytes) -> None:
+    host, _, port = api.origin.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(head)
+    told = await asyncio.wait_for(reader.read(), 5)  # well before the deadline of a slow head
+    writer.close()
+    assert told.startswith(b"HTTP/1.1 400")
+    error = json.loads(told.partition(b"\r\n\r\n")[2])["error"]
+    assert (error["code"], str(HEAD_MAX) in error["message"]) == ("VALIDATION_ERROR", True)
+
+
+async def test_a_head_within_the_cap_passes(api: Api) -> None:
+    shop = await api.open_shop()
+    answer = await api.client.get("/payments/context", headers=shop.as_sandbox | {"X-Note": "y" * (HEAD_MAX - 2_000)})
+    assert answer.status_code == 200
+
+
+async def test_what_is_not_http_is_refused_in_the_envelope(api: Api) -> None:
+    told = await raw(api.origin, b"\x16\x03\x01 hello\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 400")
+    assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "VALIDATION_ERROR"
+
+
+async def test_a_body_that_drips_is_given_up(store: PostgresStore) -> None:
+    async with an_api(services_over(store), body_seconds=0.2) as api:
+        shop = await api.open_shop()
+        told = await raw(
+            api.origin,
+            b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Authorization: Bearer " + shop.sandbox.encode() + b"\r\nContent-Length: 100\r\n\r\n{",
+        )
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"did not arrive in time" in told
+    assert b"connection: close" in told.lower()
+
+
+async def test_a_body_cut_short_is_no_fault_of_ours(api: Api) -> None:
+    shop = await api.open_shop()
+    await raw(
+        api.origin,
+        b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + shop.sandbox.encode() + b"\r\nContent-Length: 100\r\n\r\n{",
+        half_open=True,
+    )
+    assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
+
+
+async def test_unknown_references_are_limited_per_address(store: PostgresStore) -> None:
+    async with an_api(services_over(store, replace(SETTINGS, unknown_reference_limit=5))) as api:
+        shop = await api.open_shop()
+        reference = (await api.initiate(shop))["reference"]
+        answers = [await api.client.get(f"/public/payments/PAY-20250131-AAAAA{n}") for n in range(7)]
+        # The minute may turn once between two of them.
+        codes = [answer.status_code for answer in answers]
+        assert codes in ([404] * 5 + [429] * 2,) or codes.count(404) > 5
+        while answers[-1].status_code != 429:
+            answers.append(await api.client.get("/public/payments/PAY-20250131-BBBBBB/verify"))
+        assert_refused(answers[-1], 429, "RATE_LIMITED")
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+        assert answers[-1].headers["ratelimit"] == f'"minute";r=0;t={answers[-1].headers["retry-after"]}'
+        known = await api.client.get(f"/public/payments/{reference}", headers={"X-Forwarded-For": "203.0.113.9"})
+        assert_refused(known, 429, "RATE_LIMITED")
+        assert (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).status_code == 200
+
+
+async def test_behind_a_trusted_proxy_the_rightmost_untrusted_address_counts(store: PostgresStore) -> None:
+    proxies = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
+    settings = replace(SETTINGS, unknown_reference_limit=1, trusted_proxies=proxies)
+    async with an_api(services_over(store, settings)) as api:
+
+        async def guess(forwarded: str) -> int:
+            path = "/public/payments/PAY-20250131-AAAAAA"
+            return (await api.client.get(path, headers={"X-Forwarded-For": forwarded})).status_code
+
+        while await guess("203.0.113.1") != 429:
+            pass
+        assert await guess("198.51.100.7, 203.0.113.1, 10.1.1.1") == 429
+        assert await guess("203.0.113.1, 198.51.100.7") == 404
+        while await guess("2001:db8:1:2::1") != 429:
+            pass
+        assert await guess("2001:db8:1:2:ffff::9") == 429
+        assert await guess("2001:db8:1:3::1") == 404
+
+
+async def test_health_and_readiness(api: Api) -> None:
+    assert (await api.client.get(api.origin + "/healthz")).json()["data"] == {"status": "ok"}
+    assert (await api.client.get(api.origin + "/readyz")).json()["data"] == {"status": "ready"}
+
+
+async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    store = PostgresStore(f"postgresql://nobody:x@127.0.0.1:{port}/none", pool_size=2, pgbouncer=False)
+    async with an_api(services_over(store)) as api:
+        key = bearer("ssk_sand_" + "0" * 48)
+        for path, headers in (
+            ("/payments/context", key),
+            ("/payments/PAY-20250131-AAAAAA", key),
+            ("/public/payments/PAY-20250131-AAAAAA", {}),
+            (api.origin + "/readyz", {}),
+        ):
+            answer = await api.client.get(path, headers=headers)
+            assert_refused(answer, 503, "SERVICE_UNAVAILABLE")
+            assert int(answer.headers["retry-after"]) >= 1
+        assert (await api.client.get(api.origin + "/healthz")).status_code == 200
+        assert_refused(await api.client.get("/payments/context"), 401, "UNAUTHORIZED")
+    await store.close()

@@ -1,0 +1,210 @@
+"""The small commands, each run as an operator runs it, and the serving process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from payagg.adapters.security import Tokens
+from tests.support.processes import PATIENCE, SECRET, SECRETS, children, environment, payagg, serving, wait_until
+
+
+def refusal(done: "subprocess.CompletedProcess[str]") -> str:
+    """The one line of a command that failed."""
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("payagg: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def a_business(database_url: str, *arguments: str) -> str:
+    made = payagg(
+        "business", "create", "--name", "Ada's", "--owner", "ada", *arguments, PAYAGG_DATABASE_URL=database_url
+    )
+    assert made.returncode == 0, made.stderr
+    return str(json.loads(made.stdout)["id"])
+
+
+def stored(database_url: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def execute(database_url: str, *statements: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def test_a_business_is_created_with_its_owner(database_url: str) -> None:
+    made = a_business(database_url, "--kyc", "APPROVED")
+    assert stored(database_url, "SELECT id, name, status, kyc_status FROM businesses") == [
+        (made, "Ada's", "ACTIVE", "APPROVED")
+    ]
+    assert stored(database_url, "SELECT subject, role FROM members") == [("ada", "OWNER")]
+
+
+def test_kyc_moves_as_its_machine_says_and_otherwise_nothing_changes(database_url: str) -> None:
+    made = a_business(database_url)
+    moved = payagg("business", "set", made, "--kyc", "PENDING", PAYAGG_DATABASE_URL=database_url)
+    assert json.loads(moved.stdout)["kyc"] == "PENDING"
+    told = payagg(
+        "business", "set", made, "--kyc", "APPROVED", "--status", "SUSPENDED", PAYAGG_DATABASE_URL=database_url
+    )
+    assert "KYC cannot move from PENDING to APPROVED" in refusal(told)
+    assert stored(database_url, "SELECT status, kyc_status FROM businesses") == [("ACTIVE", "PENDING")]
+
+
+def test_members_are_added_and_their_roles_changed(database_url: str) -> None:
+    made = a_business(database_url)
+    for role in ("MEMBER", "ADMIN"):
+        done = payagg("business", "member", made, "--sub", "bo", "--role", role, PAYAGG_DATABASE_URL=database_url)
+        assert done.returncode == 0
+    assert stored(database_url, "SELECT role FROM members WHERE subject = 'bo'") == [("ADMIN",)]
+    unknown = payagg("business", "member", "biz_no", "--sub", "bo", "--role", "ADMIN", PAYAGG_DATABASE_URL=database_url)
+    assert "No such business" in refusal(unknown)
+
+
+def test_a_business_needs_a_printable_name(database_url: str) -> None:
+    told = payagg("business", "create", "--name", "a\nb", "--owner", "ada", PAYAGG_DATABASE_URL=database_url)
+    assert "name" in refusal(told)
+    assert stored(database_url, "SELECT id FROM businesses") == []
+
+
+def test_tokens_carry_what_was_asked_for() -> None:
+    tokens = Tokens(SECRET, "HS256")
+    admin = tokens.read(payagg("token", "admin", "--sub", "root", "--role", "SUPPORT", **SECRETS).stdout.strip())
+    assert (admin["sub"], admin["type"], admin["role"]) == ("root", "admin", "SUPPORT")
+    assert admin["exp"] - admin["iat"] == 3600
+    merchant = tokens.read(payagg("token", "merchant", "--sub", "ada", **SECRETS).stdout.strip())
+    assert (merchant["type"], merchant["emailVerified"]) == ("merchant", True)
+    unverified = payagg("token", "merchant", "--sub", "ada", "--no-email-verified", **SECRETS)
+    assert tokens.read(unverified.stdout.strip())["emailVerified"] is False
+
+
+def test_a_token_needs_a_key_that_signs(tmp_path: Path) -> None:
+    told = payagg("token", "merchant", "--sub", "ada", PAYAGG_STATE_DIR=str(tmp_path / "none"))
+    assert "PAYAGG_JWT_KEY" in refusal(told)
+
+
+def test_wrong_usage_is_status_2() -> None:
+    for wrong in (
+        (),
+        ("token", "admin", "--sub", "x"),
+        ("serve", "--port", "0"),
+        ("business", "set", "b", "--kyc", "X"),
+    ):
+        assert payagg(*wrong).returncode == 2
+
+
+def test_a_wrong_setting_is_one_line_that_names_it() -> None:
+    assert "PAYAGG_REFERENCE_PREFIX" in refusal(payagg("doctor", PAYAGG_REFERENCE_PREFIX="pay"))
+
+
+def test_a_database_that_is_down_is_one_line_without_its_password() -> None:
+    url = "postgresql://payagg:hidden-word@127.0.0.1:1/payagg"
+    for arguments in (("migrate",), ("doctor",), ("explain", "PAY-20250101-ABCDEF")):
+        told = refusal(payagg(*arguments, PAYAGG_DATABASE_URL=url))
+        assert "does not answer" in told
+        assert "hidden-word" not in told
+
+
+def test_a_schema_that_is_behind_is_refused_until_migrated(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE empty_one")
+    url = postgres.replace("/payagg?", "/empty_one?")
+    assert "payagg migrate" in refusal(payagg("doctor", PAYAGG_DATABASE_URL=url))
+    assert "payagg migrate" in refusal(payagg("serve", PAYAGG_DATABASE_URL=url, **SECRETS))
+    assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
+    assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
+    assert payagg("doctor", PAYAGG_DATABASE_URL=url).returncode == 0
+
+
+def test_openapi_prints_the_description_without_a_database() -> None:
+    described = json.loads(payagg("openapi").stdout)
+    assert described["openapi"].startswith("3.1")
+    assert "/payments/initiate" in described["paths"]
+
+
+def test_explain_refuses_what_is_no_reference_and_what_is_unknown(database_url: str) -> None:
+    assert "required form" in refusal(payagg("explain", "PAY-1", PAYAGG_DATABASE_URL=database_url))
+    assert "No such payment" in refusal(payagg("explain", "PAY-20250101-ABCDEF", PAYAGG_DATABASE_URL=database_url))
+
+
+A_PAYMENT = """INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence,
+    created_at, updated_at, expires_at, settled_at, gateway) VALUES
+    ('PAY-20250101-ABCDEF', 'biz', 'SANDBOX', 100, 'NGN', 'SUCCESS', 1, now(), now(), now(), now(), 'sandbox')"""
+
+
+def test_doctor_names_a_payment_that_breaks_a_money_rule(database_url: str) -> None:
+    healthy = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    assert healthy.returncode == 0
+    assert "BROKEN" not in healthy.stdout
+    # The triggers would not let this in; whoever switched them off is whom the doctor is for.
+    execute(database_url, "SET session_replication_role = replica", A_PAYMENT)
+    told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    assert told.returncode == 1
+    assert "BROKEN  a final payment has exactly one final transition" in told.stdout
+    assert "BROKEN  transitions are numbered" in told.stdout
+    assert "PAY-20250101-ABCDEF" in told.stdout
+
+
+def test_doctor_lists_anomalies_without_failing(database_url: str) -> None:
+    execute(
+        database_url,
+        "INSERT INTO anomalies VALUES ('anm_1', 'PAY-20250101-ABCDEF', 'LATE_SUCCESS', 'provider_a', '{}', now())",
+    )
+    told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    assert told.returncode == 0
+    assert "LATE_SUCCESS PAY-20250101-ABCDEF" in told.stdout
+
+
+def test_a_server_does_not_start_without_its_secrets(database_url: str) -> None:
+    for missing in ("PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS"):
+        settings = {name: value for name, value in SECRETS.items() if name != missing}
+        for arguments in (("serve",), ("worker",)):
+            assert missing in refusal(payagg(*arguments, PAYAGG_DATABASE_URL=database_url, **settings))
+
+
+def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: str) -> None:
+    with serving(database_url) as (_, origin):
+        token = payagg("token", "admin", "--sub", "root", "--role", "ADMIN", **SECRETS).stdout.strip()
+        listed = httpx.get(
+            f"{origin}/api/v1/admin/gateways", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+        )
+        assert [one["slug"] for one in listed.json()["data"]] == ["builtin", "provider_a", "provider_b"]
+        assert "server" not in listed.headers
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
+def test_several_processes_serve_and_are_replaced_one_by_one_and_when_killed(database_url: str) -> None:
+    with serving(database_url, "--workers", "2") as (process, origin):
+        wait_until(lambda: len(children(process.pid)) == 3)
+        before = children(process.pid)
+        os.kill(min(before), signal.SIGKILL)
+        wait_until(lambda: len(children(process.pid) - {min(before)}) == 3)
+        before = children(process.pid)
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(children(process.pid)) == 3 and not children(process.pid) & before)
+        assert httpx.get(f"{origin}/healthz", trust_env=False).status_code == 200
+        last = children(process.pid)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in last))
+
+
+def test_a_worker_without_http_stops_cleanly(database_url: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", "worker"],
+        stderr=subprocess.DEVNULL,
+        env=environment(PAYAGG_DATABASE_URL=database_url, **SECRETS),
+    )
+    wait_until(lambda: stored(database_url, "SELECT count(*) FROM gateways") == [(3,)])
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0

@@ -1,0 +1,99 @@
+"""What others install: the built wheel, in a fresh environment, used from there."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+USE_OF_TESTING = """
+import sys
+from pathlib import Path
+
+import payagg
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from payagg.adapters.memory import MemoryStore
+from payagg.testing import builders, strategies
+from payagg.testing.clocks import ManualClock, SeededEntropy
+from payagg.testing.state_machine.machine import payment_machine
+from payagg.testing.state_machine.systems import DomainSystem
+from payagg.testing.contracts.store import StoreContract
+
+brief = settings(max_examples=5, stateful_step_count=10, deadline=None, database=None)
+run_state_machine_as_test(payment_machine(DomainSystem), settings=brief)
+assert builders.a_payment().is_final is False
+assert Path(payagg.__file__).is_relative_to(sys.prefix), payagg.__file__
+print(payagg.__file__)
+"""
+
+
+def ran(*command: object) -> str:
+    # Nothing of the working tree may be seen: neither PYTHONPATH nor the current folder.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        [str(part) for part in command], cwd="/", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("wheel")
+    ran(
+        *(sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation"),
+        *("--quiet", "--disable-pip-version-check", "--wheel-dir", into, ROOT),
+    )
+    (built,) = into.glob("payagg-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel; third parties are borrowed from the running one, last."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    ran(
+        *(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps"),
+        *("--quiet", "--disable-pip-version-check", wheel),
+    )
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+def test_the_installed_wheel_offers_its_test_equipment(fresh: Path):
+    where = ran(fresh, "-c", USE_OF_TESTING).strip()
+    assert Path(where).is_relative_to(fresh.parents[1])
+
+
+def test_the_installed_domain_needs_nobody_else(fresh: Path):
+    (site,) = fresh.parents[1].glob("lib/python*/site-packages")
+    # -S leaves the borrowed packages out.
+    ran(fresh, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import payagg.domain.payment")
+
+
+def test_the_wheel_says_what_testing_needs(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+    assert "Provides-Extra: testing" in metadata
+    assert "Requires-Dist: hypothesis; extra == 'testing'" in metadata
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"payagg"}
+    held = {name for name in names if name.startswith("payagg/")}
+    files = (path for path in (ROOT / "src" / "payagg").rglob("*") if path.is_file())
+    ours = {path.relative_to(ROOT / "src").as_posix() for path in files if "__pycache__" not in path.parts}
+    assert ours <= held

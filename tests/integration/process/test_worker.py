@@ -1,0 +1,104 @@
+"""The worker: what happens without a request, and how it survives and stops."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports import Unavailable
+from payagg.domain.payment import Status
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.process import worker
+from tests.support.http_world import SETTINGS, an_api, services_over
+from tests.support.receivers import a_receiver, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: PostgresStore) -> None:
+    services = services_over(store, replace(SETTINGS, checkout_ttl=timedelta(seconds=1)))
+    async with an_api(services) as api, a_receiver() as receiver:
+        shop = await api.open_shop()
+        body = {"url": receiver.origin, "environment": "SANDBOX"}
+        await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body)
+        reference = (await api.initiate(shop))["reference"]
+        stop = asyncio.Event()
+        running = asyncio.create_task(worker.run(services, stop))
+        await until(lambda: bool(receiver.received))
+        stop.set()
+        await running
+        assert b'"payment.failed"' in receiver.received[0].body
+        found = await store.find_payment(reference)
+    assert found is not None
+    assert (found.status, found.failure_reason) == (Status.FAILED, "EXPIRED")
+
+
+class Broken:
+    """A use case whose database is away, or which has a defect."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        async def fail() -> int:
+            self.calls += 1
+            raise self.error
+
+        return fail
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), RuntimeError("a defect")])
+async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Exception) -> None:
+    services: Services = services_over(MemoryStore())
+    drains = Broken(error)
+    asked = 0
+
+    class Inbound:
+        async def retry_due(self) -> int:
+            nonlocal asked
+            asked += 1
+            return 0
+
+    services = replace(services, gateways=drains, inbound=Inbound())  # type: ignore[arg-type]
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(services, stop))
+    await until(lambda: drains.calls >= 2 and asked >= 2)
+    stop.set()
+    await running
+
+
+async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:
+    services = services_over(MemoryStore())
+
+    class Dispatcher:
+        async def run(self, stop: asyncio.Event) -> None:
+            raise RuntimeError("a defect")
+
+        async def purge(self) -> int:
+            return 0
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        await worker.run(replace(services, dispatcher=Dispatcher()), asyncio.Event())  # type: ignore[arg-type]
+
+
+async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> None:
+    services = services_over(MemoryStore())
+    started = asyncio.Event()
+
+    class Gateways:
+        async def end_drains(self) -> int:
+            started.set()
+            await asyncio.Event().wait()
+            return 0
+
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(replace(services, gateways=Gateways()), stop))  # type: ignore[arg-type]
+    await started.wait()
+    stop.set()
+    async with asyncio.timeout(30):
+        await running

@@ -1,0 +1,247 @@
+"""`payagg serve` as several processes under load: restarts, stops, what it holds, and clients that dawdle."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import psycopg
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.process.server import WORKER_NICENESS
+from tests.support.http_world import Api, Shop, services_over
+from tests.support.postgres_world import count
+from tests.support.processes import children, serving, wait_until
+
+CLIENTS = 16
+SLOW = 200
+POOL = 4
+PATIENCE = 60
+NICENESS_MAX = 19
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc"),
+]
+
+
+@dataclass
+class Client:
+    """Initiates payments one after the other on a connection that it keeps for as long as the server does."""
+
+    origin: str
+    key: str
+    answers: int = 0
+    is_over: bool = False
+    faults: list[str] = field(default_factory=list)
+    _answered: int = 0  # on the connection there is
+
+    async def run(self) -> None:
+        while not self.is_over:
+            try:
+                reader, writer = await connected(self.origin)
+            except OSError as error:
+                self.faults.append(f"refused: {error}")
+                return
+            self._answered = 0
+            with suppress(OSError):
+                await self._use(reader, writer)
+            writer.close()
+
+    async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not self.is_over:
+            try:
+                writer.write(initiation(self.key))
+                status, headers = await answer(reader)
+            except (OSError, asyncio.IncompleteReadError) as error:
+                # Before a first answer the connection may have waited in vain to be accepted.
+                kind = "dropped" if self._answered else "unaccepted"
+                self.faults.append(f"{kind}: {error!r}")
+                return
+            assert status == 201
+            self.answers += 1
+            self._answered += 1
+            if headers.get("connection") == "close":
+                return
+
+
+async def connected(origin: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    address = urlsplit(origin)
+    return await asyncio.open_connection(address.hostname, address.port)
+
+
+def initiation(key: str, length: int = 0) -> bytes:
+    """A whole request, or with `length` only its headers, promising so many bytes."""
+    body = b"" if length else b'{"amount":150000}'
+    head = f"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+    return f"{head}Content-Type: application/json\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+    await reader.readexactly(int(headers["content-length"]))
+    return int(head[0].split()[1]), headers
+
+
+@asynccontextmanager
+async def a_shop(store: PostgresStore, origin: str) -> AsyncIterator[Shop]:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        yield await Api(services_over(store), origin, client).open_shop()
+
+
+async def until(clients: list[Client], answers: int) -> None:
+    """Returns when each client has had so many more answers, or a fault."""
+    wanted = [client.answers + answers for client in clients]
+    for _ in range(PATIENCE * 50):
+        if all(client.answers >= least or client.faults for client, least in zip(clients, wanted, strict=True)):
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("too few answers")
+
+
+def restart(process: "subprocess.Popen[bytes]") -> None:
+    before = children(process.pid)
+    process.send_signal(signal.SIGHUP)
+    wait_until(lambda: len(children(process.pid)) == 3 and not children(process.pid) & before)
+
+
+def roles(pid: int) -> list[str]:
+    return sorted(Path(f"/proc/{child}/cmdline").read_text().split("\0")[3] for child in children(pid))
+
+
+def niceness(pid: int) -> list[tuple[str, int]]:
+    """The role of each child and its niceness."""
+    return sorted(
+        (Path(f"/proc/{child}/cmdline").read_text().split("\0")[3], psutil.Process(child).nice())
+        for child in children(pid)
+    )
+
+
+async def test_a_restart_under_load_answers_every_request_and_refuses_no_connection(
+    database_url: str, store: PostgresStore
+) -> None:
+    with serving(database_url, "--workers", "2") as (process, origin):
+        async with a_shop(store, origin) as shop:
+            clients = [Client(origin, shop.sandbox) for _ in range(CLIENTS)]
+            loads = [asyncio.create_task(client.run()) for client in clients]
+            await until(clients, 3)
+            for _ in range(2):
+                await asyncio.to_thread(restart, process)
+                await until(clients, 3)
+            for client in clients:
+                client.is_over = True
+            await asyncio.gather(*loads)
+    assert [fault for client in clients for fault in client.faults] == []
+    assert await count(database_url, "payments") == sum(client.answers for client in clients)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "2")])
+async def test_a_stop_under_load_answers_what_was_accepted(
+    database_url: str, store: PostgresStore, arguments: tuple[str, ...]
+) -> None:
+    with serving(database_url, *arguments) as (process, origin):
+        async with a_shop(store, origin) as shop:
+            clients = [Client(origin, shop.sandbox) for _ in range(CLIENTS)]
+            loads = [asyncio.create_task(client.run()) for client in clients]
+            await until(clients, 3)
+            process.send_signal(signal.SIGTERM)
+            await asyncio.gather(*loads)
+            assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+    assert [fault for client in clients for fault in client.faults if fault.startswith("dropped")] == []
+    # Nothing was done without its answer either.
+    assert await count(database_url, "payments") == sum(client.answers for client in clients)
+
+
+async def test_two_serving_processes_have_one_worker_and_stop_within_ten_seconds_when_idle(database_url: str) -> None:
+    with serving(database_url, "--workers", "2") as (process, origin):
+        wait_until(lambda: len(children(process.pid)) == 3)
+        # Requests go first: a payer waits for them. The tests themselves may have been told to step back.
+        ours = psutil.Process().nice()
+        back = min(ours + WORKER_NICENESS, NICENESS_MAX)
+        wait_until(lambda: niceness(process.pid) == [("web", ours), ("web", ours), ("worker", back)])
+        assert roles(process.pid) == ["web", "web", "worker"]
+        # Linux weighs priorities within a session alone (sched_autogroup); a terminal's Ctrl-C goes to a process group.
+        assert {os.getsid(child) for child in children(process.pid)} == {os.getsid(process.pid)}
+        assert all(os.getpgid(child) == child for child in children(process.pid))
+        idle = [await connected(origin) for _ in range(CLIENTS)]
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 10) == 0
+    for _, writer in idle:
+        writer.close()
+
+
+async def test_processes_together_hold_no_more_connections_than_their_pools(
+    database_url: str, store: PostgresStore
+) -> None:
+    held = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as watcher:
+        async with a_shop(store, "") as shop:
+            await store.close()
+        with serving(database_url, "--workers", "2", PAYAGG_POOL_SIZE=str(POOL)) as (_, origin):
+            clients = [Client(origin, shop.sandbox) for _ in range(CLIENTS * 4)]
+            loads = [asyncio.create_task(client.run()) for client in clients]
+            most = 0
+            while min(client.answers for client in clients) < 5:
+                row = await (await watcher.execute(held)).fetchone()
+                assert row is not None
+                most = max(most, row[0])
+                await asyncio.sleep(0.02)
+            for client in clients:
+                client.is_over = True
+            await asyncio.gather(*loads)
+    assert 3 <= most <= POOL * 3
+
+
+def held(pid: int) -> set[tuple[str, int]]:
+    """The clients' addresses of the connections that a process holds."""
+    return {one.raddr for one in psutil.Process(pid).net_connections() if one.status == psutil.CONN_ESTABLISHED}
+
+
+async def drip(origin: str, beginning: bytes, piece: bytes) -> None:
+    """Sends a piece now and then, and returns when the server has had enough."""
+    reader, writer = await connected(origin)
+    with suppress(OSError):
+        writer.write(beginning)
+        while not reader.at_eof():
+            writer.write(piece)
+            await writer.drain()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await reader.read(4096)
+    writer.close()
+
+
+async def test_clients_that_dawdle_are_dropped_and_keep_nobody_waiting(database_url: str, store: PostgresStore) -> None:
+    with serving(database_url) as (process, origin):
+        async with a_shop(store, origin) as shop:
+            manners = [
+                (b"GET /healthz HTTP/1.1\r\n", b"X-A: b\r\n"),
+                (initiation(shop.sandbox, 60_000), b" "),
+                (initiation("nobody", 60_000), b" "),  # refused before the body, which goes on
+                (b"", b"\r\n"),
+            ]
+            slow = [asyncio.create_task(drip(origin, *manners[number % len(manners)])) for number in range(SLOW)]
+            _, unread = await connected(origin)
+            unread.write(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+            place = unread.get_extra_info("sockname")
+            client = Client(origin, shop.sandbox)
+            load = asyncio.create_task(client.run())
+            await until([client], 5)
+            assert not any(task.done() for task in slow[::4])
+            assert place in held(process.pid)
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.gather(*slow)
+            await asyncio.to_thread(wait_until, lambda: place not in held(process.pid))
+            unread.close()
+            await until([client], 3)
+            client.is_over = True
+            await load
+            assert client.faults == []

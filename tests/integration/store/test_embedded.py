@@ -1,0 +1,237 @@
+"""The embedded Postgres: shared, stopped by its last user, and able to start after whatever happened to it."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from payagg.adapters.postgres.embedded.server import SOCKET_PATH_MAX, EmbeddedPostgres, EmbeddedPostgresError
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
+START_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+server = EmbeddedPostgres(Path(sys.argv[1]))
+server.start()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+START_AND_STOP = """
+import sys
+from pathlib import Path
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
+try:
+    with EmbeddedPostgres(Path(sys.argv[1])):
+        print("ran")
+except EmbeddedPostgresError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "state"
+    yield folder
+    if folder.exists():
+        EmbeddedPostgres(folder).destroy()
+
+
+def asked(server: EmbeddedPostgres, query: str) -> object:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        found = connection.execute(query.encode()).fetchone()
+        return found[0] if found else None
+
+
+def postmaster(state: Path) -> int:
+    return int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+def run_python(code: str, state: Path, account: pwd.struct_passwd | None = None) -> "subprocess.CompletedProcess[str]":
+    """Another process of ours; under `account` it may still read this Python, wherever it is installed."""
+    before: list[str] = []
+    if account is not None:
+        reach = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--securebits=+no_setuid_fixup"]
+        before = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *reach]
+    command = [*before, sys.executable, "-c", code, str(state)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=env)
+
+
+def test_data_written_before_a_stop_is_there_after_the_next_start(state: Path) -> None:
+    with EmbeddedPostgres(state) as server:
+        with psycopg.connect(server.url) as connection:
+            connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
+        pid = postmaster(state)
+    assert not is_alive(pid)
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT word FROM kept") == "here"
+
+
+def test_it_is_durable_unless_a_test_says_otherwise(state: Path) -> None:
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT current_setting('fsync') || current_setting('synchronous_commit')") == "onon"
+    with EmbeddedPostgres(state, durable=False) as server:
+        assert asked(server, "SELECT current_setting('fsync')") == "off"
+
+
+def test_it_listens_on_no_network_address(state: Path) -> None:
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT current_setting('listen_addresses')") == ""
+
+
+def test_only_the_last_user_stops_the_server(state: Path) -> None:
+    first, second = EmbeddedPostgres(state), EmbeddedPostgres(state)
+    first.start()
+    pid = postmaster(state)
+    second.start()
+    assert postmaster(state) == pid
+    first.stop()
+    assert asked(second, "SELECT 1") == 1
+    second.stop()
+    assert not is_alive(pid)
+
+
+def test_data_in_use_is_not_destroyed(state: Path) -> None:
+    with EmbeddedPostgres(state) as server:
+        with pytest.raises(EmbeddedPostgresError, match="Another payagg uses"):
+            EmbeddedPostgres(state).destroy()
+        assert asked(server, "SELECT 1") == 1
+
+
+def test_a_server_whose_starter_was_killed_is_found_and_used(state: Path) -> None:
+    assert run_python(START_AND_DIE, state).returncode == -signal.SIGKILL
+    orphan = postmaster(state)
+    assert is_alive(orphan)
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT 1") == 1
+        assert postmaster(state) == orphan
+    assert not is_alive(orphan)
+
+
+def test_a_killed_server_is_started_again(state: Path) -> None:
+    assert run_python(START_AND_DIE, state).returncode == -signal.SIGKILL
+    killed = postmaster(state)
+    os.kill(killed, signal.SIGKILL)
+    while is_alive(killed):
+        time.sleep(0.01)
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT 1") == 1
+        assert postmaster(state) != killed
+
+
+def test_a_pid_file_that_names_another_program_is_stale(state: Path) -> None:
+    with EmbeddedPostgres(state):
+        left = (state / "postgres" / "postmaster.pid").read_text()
+    _, _, rest = left.partition("\n")
+    (state / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{rest}")
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT 1") == 1
+
+
+def test_an_interrupted_first_start_leaves_nothing_in_the_way(state: Path) -> None:
+    half = state / "postgres.init-1"
+    half.mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+    (state / "postgres").mkdir()
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT 1") == 1
+    assert not half.exists()
+
+
+def test_a_missing_socket_folder_is_made_again(state: Path) -> None:
+    assert run_python(START_AND_DIE, state).returncode == -signal.SIGKILL
+    orphan = postmaster(state)
+    for name in (".s.PGSQL.5432", ".s.PGSQL.5432.lock"):
+        (state / "run" / name).unlink()
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT 1") == 1
+    assert not is_alive(orphan)
+
+
+def test_data_of_another_version_is_one_clear_line(state: Path) -> None:
+    with EmbeddedPostgres(state):
+        pass
+    (state / "postgres" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(EmbeddedPostgresError, match="made by Postgres 17, this is 18") as raised:
+        EmbeddedPostgres(state).start()
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_that_is_no_database_is_left_alone(state: Path) -> None:
+    (state / "postgres").mkdir(parents=True)
+    (state / "postgres" / "letter.txt").write_text("dear reader")
+    with pytest.raises(EmbeddedPostgresError, match="not a Postgres data folder"):
+        EmbeddedPostgres(state).start()
+    assert (state / "postgres" / "letter.txt").read_text() == "dear reader"
+    (state / "postgres" / "letter.txt").unlink()
+
+
+def test_a_server_that_cannot_start_says_why_in_one_line(state: Path) -> None:
+    with EmbeddedPostgres(state):
+        pass
+    (state / "postgres" / "global" / "pg_control").write_bytes(b"")
+    with pytest.raises(EmbeddedPostgresError, match=r"did not start: .*pg_control") as raised:
+        EmbeddedPostgres(state).start()
+    assert "\n" not in str(raised.value)
+
+
+def test_a_path_too_long_for_a_socket_gets_a_short_folder(state: Path) -> None:
+    deep = state / ("d" * SOCKET_PATH_MAX)
+    with EmbeddedPostgres(deep) as server:
+        assert asked(server, "SELECT 1") == 1
+        first = server.url
+    with EmbeddedPostgres(deep) as server:
+        assert server.url == first
+    EmbeddedPostgres(deep).destroy()
+
+
+@AS_ROOT
+def test_root_runs_it_under_another_account(state: Path) -> None:
+    with EmbeddedPostgres(state):
+        owner = (state / "postgres").stat().st_uid
+        assert owner != 0
+        assert Path(f"/proc/{postmaster(state)}").stat().st_uid == owner
+
+
+@AS_ROOT
+def test_root_runs_it_below_a_folder_closed_to_others_and_leaves_it_closed(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    with EmbeddedPostgres(closed / "state") as server:
+        assert asked(server, "SELECT 1") == 1
+    assert closed.stat().st_mode & 0o777 == 0o700
+    EmbeddedPostgres(closed / "state").destroy()
+
+
+@AS_ROOT
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv gives this test an ordinary account")
+def test_an_ordinary_user_runs_it_and_is_told_of_anothers_data() -> None:
+    nobody = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        own, others = Path(folder) / "own", Path(folder) / "others"
+        own.mkdir()
+        os.chown(own, nobody.pw_uid, nobody.pw_gid)
+        assert run_python(START_AND_STOP, own / "state", account=nobody).stdout == "ran\n"
+        with EmbeddedPostgres(others):
+            pass
+        told = run_python(START_AND_STOP, others, account=nobody).stdout
+        assert told.startswith(f"{others}/postgres belongs to ")
+        assert told.count("\n") == 1
+        EmbeddedPostgres(others).destroy()

@@ -1,0 +1,34 @@
+"""The payment machine over the use cases on Postgres: the same rules, unchanged."""
+
+import asyncio
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.system import SystemEntropy
+from payagg.testing.state_machine.machine import payment_machine
+from payagg.testing.state_machine.store_system import StoreSystem
+from tests.support.rounds import scaled
+
+BRIEF = settings(
+    max_examples=scaled(12),
+    stateful_step_count=20,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def test_no_history_on_postgres_breaks_a_promise(database_url):
+    with asyncio.Runner() as runner:
+
+        async def opened() -> PostgresStore:
+            return PostgresStore(database_url, pool_size=2, pgbouncer=False)
+
+        store = runner.run(opened())
+        try:
+            machine = payment_machine(lambda: StoreSystem(runner.run, store, SystemEntropy("PAY")))
+            run_state_machine_as_test(machine, settings=BRIEF)
+        finally:
+            runner.run(store.close())

@@ -1,0 +1,147 @@
+"""The product through a real PgBouncer in transaction mode: several processes' worth of clients on few connections."""
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from tests.support.http_world import Api, Shop, an_api, services_over
+from tests.support.postgres_world import count
+from tests.support.processes import payagg, serving
+from tests.support.receivers import a_receiver, listening
+
+STORES = 3
+SERVER_CONNECTIONS = 4
+JOURNEYS = 16  # in each store, at once: more than the pools hold, and far more than the server has connections
+BINARY = shutil.which("pgbouncer", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin")))
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def bouncer(database_url: str, tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of the test's database through a PgBouncer of its own."""
+    if BINARY is None:
+        assert os.environ.get("CI") != "true", "CI does not skip this: install pgbouncer"
+        pytest.skip("pgbouncer is not installed (on Debian: apt install pgbouncer)")
+    directory = parse_qs(urlsplit(database_url).query)["host"][0]
+    name = urlsplit(database_url).path.lstrip("/")
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """PgBouncer gives up root, and the server's socket lies in a folder that only its own account may enter."""
+        from_server, to_server = await asyncio.open_unix_connection(f"{directory}/.s.PGSQL.5432")
+        await asyncio.gather(pipe(reader, to_server), pipe(from_server, writer))
+
+    async with listening(relay) as server_port:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        settings = {
+            "listen_addr": "127.0.0.1",
+            "listen_port": port,
+            "unix_socket_dir": "",
+            "auth_type": "any",
+            "pool_mode": "transaction",
+            "default_pool_size": SERVER_CONNECTIONS,
+            "max_client_conn": 200,
+            **({"user": "nobody"} if os.geteuid() == 0 else {}),
+        }
+        target = f"{name} = host=127.0.0.1 port={server_port} user=payagg"
+        lines = ["[databases]", target, "[pgbouncer]", *(f"{key} = {value}" for key, value in settings.items())]
+        file = tmp_path / "pgbouncer.ini"
+        file.write_text("\n".join(lines))
+        with (tmp_path / "pgbouncer.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(BINARY, str(file), stdout=log, stderr=log)
+        try:
+            await until_open(port)
+            yield f"postgresql://payagg@127.0.0.1:{port}/{name}?sslmode=disable"
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def until_open(port: int) -> None:
+    for _ in range(500):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            return
+    raise AssertionError("PgBouncer did not start")
+
+
+@asynccontextmanager
+async def processes(url: str) -> AsyncIterator[list[Api]]:
+    """The whole product several times, each with a pool of its own, as so many processes have."""
+    async with AsyncExitStack() as stack:
+        apis = []
+        for _ in range(STORES):
+            store = PostgresStore(url, pool_size=10, pgbouncer=True)
+            stack.push_async_callback(store.close)
+            apis.append(await stack.enter_async_context(an_api(services_over(store))))
+        yield apis
+
+
+async def data(answer: Any, status: int) -> dict[str, Any]:
+    got = await answer
+    assert got.status_code == status, got.text
+    found: dict[str, Any] = got.json()["data"]
+    return found
+
+
+async def journey(api: Api, shop: Shop) -> None:
+    """One payment from its start to SUCCESS, with every kind of statement on the way."""
+    client = api.client
+    begun = await data(client.post("/payments/initiate", json={"amount": 5000}, headers=shop.as_sandbox), 201)
+    reference = begun["reference"]
+    assert (await data(client.get(f"/payments/{reference}", headers=shop.as_sandbox), 200))["status"] == "INITIATED"
+    silent = {"gatewaySlug": "sandbox", "cardNumber": "4000000000000119"}
+    processed = client.post(f"/public/payments/{reference}/process", json=silent)
+    assert (await data(processed, 200))["status"] == "PENDING"
+    outcome = {"outcome": "SUCCESS"}
+    await data(client.post(f"/payments/{reference}/simulate", json=outcome, headers=shop.as_sandbox), 200)
+    assert (await data(client.get(f"/public/payments/{reference}/verify"), 200))["status"] == "SUCCESS"
+
+
+async def test_everything_works_through_pgbouncer_in_transaction_mode(bouncer: str, database_url: str) -> None:
+    async with processes(bouncer) as apis, a_receiver() as receiver:
+        shop = await apis[0].open_shop()
+        for api in apis:
+            await api.services.gateways.seed("builtin", ("provider_a", "provider_b"))
+        endpoint = {"url": f"{receiver.origin}/hooks", "environment": "SANDBOX"}
+        await data(apis[0].client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint), 201)
+        await asyncio.gather(*(journey(api, shop) for api in apis for _ in range(JOURNEYS)))
+        expected = STORES * JOURNEYS * 2  # PENDING and SUCCESS
+        for _ in range(expected):
+            if not sum(await asyncio.gather(*(api.services.dispatcher.run_once() for api in apis))):
+                break
+        assert len(receiver.received) == expected
+    assert await count(database_url, "deliveries WHERE status = 'DELIVERED'") == expected
+    assert await count(database_url, "payments WHERE status = 'SUCCESS'") == STORES * JOURNEYS
+
+
+async def test_the_commands_and_the_serving_processes_work_through_pgbouncer(bouncer: str) -> None:
+    def run() -> None:
+        for command in (("migrate",), ("doctor",), ("business", "create", "--name", "Ada's", "--owner", "ada")):
+            done = payagg(*command, PAYAGG_DATABASE_URL=bouncer, PAYAGG_PGBOUNCER="true")
+            assert done.returncode == 0, done.stderr
+        with serving(bouncer, "--workers", "2", PAYAGG_PGBOUNCER="true"):
+            pass
+
+    await asyncio.to_thread(run)

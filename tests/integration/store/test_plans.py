@@ -1,0 +1,258 @@
+"""Every statement that is hot or sweeps, as the product sends it, on full tables: found by index, few rows touched."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from payagg.adapters.postgres.delivery_queue.queue import DeliveryQueue
+from payagg.adapters.postgres.fast_path.statements import Hot
+from payagg.adapters.postgres.store import PostgresTransaction
+from payagg.application.ports import Finished, InboundEvent, ProviderCall, Sent
+from payagg.domain.charge import Anomaly, AnomalyKind
+from payagg.domain.payment import Trigger
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.metrics import snapshot
+from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id
+from tests.support.http_world import services_over
+from tests.support.query_plans import BIG, Plan, Recorder, Watched, fill, nth, watched
+
+SANDBOX = Environment.SANDBOX
+MINUTE = timedelta(minutes=1)
+TX = Callable[[PostgresTransaction], Awaitable[Any]]
+MANY = 64
+TOUCHED_MAX = 2_000  # rows that one step may look at: some for each lane or row that it is about, never the table
+
+
+async def save(tx: PostgresTransaction) -> None:
+    payment = await tx.payments.lock(nth(4))
+    assert payment is not None
+    moved, transition = payment.move(Trigger.PROCESS, NOW, actor="test")
+    assert transition is not None
+    await tx.payments.save(moved, transition)
+
+
+async def save_attempt(tx: PostgresTransaction) -> None:
+    assert await tx.payments.save_attempt((await tx.payments.attempts(nth(1)))[0], "token")
+
+
+async def add_facts(tx: PostgresTransaction) -> None:
+    call = ProviderCall("call_1", nth(1), 1, "provider_a", "fetch", "PENDING", None, 20, "test", NOW)
+    await tx.payments.add_attempt(an_attempt(a_payment(reference=nth(0)), number=2))
+    await tx.payments.add_call(call)
+    await tx.payments.add_anomaly(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
+
+
+async def emit(tx: PostgresTransaction) -> None:
+    event = replace(an_event(an_id("evt", 7)), reference=nth(1), sequence=2)
+    await tx.webhooks.emit(event, [])
+
+
+async def redeliver(tx: PostgresTransaction) -> None:
+    page, _ = await tx.webhooks.deliveries("whe_0", 5, 1)
+    found = await tx.webhooks.delivery("whe_0", page[0].id)
+    assert found is not None
+    await tx.webhooks.redeliver(found, NOW)
+
+
+async def receive(tx: PostgresTransaction) -> None:
+    event = InboundEvent("inb_1", "provider_a", SANDBOX, b"digest", b"{}", NOW, next_attempt_at=NOW)
+    assert await tx.inbox.add(event)
+    assert await tx.inbox.lock(event.id) is not None
+    await tx.inbox.save(replace(event, attempts=1))
+
+
+async def endpoints(tx: PostgresTransaction) -> None:
+    await tx.webhooks.endpoints(BIG)
+    await tx.webhooks.subscribers(BIG, SANDBOX)
+    await tx.webhooks.save_endpoint(replace(an_endpoint("whe_0"), business_id=BIG))
+
+
+async def merchants(tx: PostgresTransaction) -> None:
+    await tx.gateways.merchants("gw_1", None, 500, 20)
+    await tx.gateways.merchants("gw_1", "shop 7", 0, 20)
+    await tx.gateways.overrides("gw_1")
+    await tx.gateways.opt_outs()
+
+
+# What is done in one transaction, and the indexes of large tables that it goes by.
+IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
+    "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
+    "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
+    "idempotency key": (
+        lambda tx: tx.payments.by_idempotency_key(BIG, SANDBOX, "order 5"),
+        {"idempotency_keys_pkey", "payments_pkey"},
+    ),
+    "payment moved": (save, {"payments_pkey"}),
+    "lapsed payments": (lambda tx: tx.payments.lapsed(NOW, 100), {"payments_to_expire"}),
+    "attempts of a payment": (lambda tx: tx.payments.attempts(nth(1)), {"attempts_pkey"}),
+    "attempt recorded": (save_attempt, {"attempts_pkey"}),
+    "asks that are due": (
+        lambda tx: tx.payments.due_asks(NOW, 100, MINUTE, "provider_a"),
+        {"attempts_to_ask", "attempts_pkey"},
+    ),
+    "oldest ask": (lambda tx: tx.payments.oldest_ask(NOW), {"attempts_to_ask"}),
+    "ask begun": (lambda tx: tx.payments.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
+    "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
+    "calls about a payment": (lambda tx: tx.payments.calls(nth(1)), {"provider_calls_pkey"}),
+    "anomalies of a payment": (lambda tx: tx.payments.anomalies(nth(1)), {"anomalies_of_payment"}),
+    "attempt, call and anomaly added": (add_facts, set()),
+    "event emitted": (emit, set()),
+    "endpoints": (endpoints, set()),
+    "deliveries log": (
+        lambda tx: tx.webhooks.deliveries("whe_7", 20, 20),
+        {"deliveries_of_endpoint", "deliveries_due"},
+    ),
+    "deliveries log of the big merchant": (
+        lambda tx: tx.webhooks.deliveries("whe_0", 40, 20),
+        {"deliveries_of_endpoint", "deliveries_due"},
+    ),
+    "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
+    "events caught up": (
+        lambda tx: tx.webhooks.events(BIG, SANDBOX, an_id("evt", 5000), 100),
+        {"events_of_business"},
+    ),
+    "events from the start": (lambda tx: tx.webhooks.events("biz_7", SANDBOX, None, 100), {"events_of_business"}),
+    "events and deliveries of a payment": (
+        lambda tx: tx.webhooks.of_payment(nth(1)),
+        {"events_pkey", "deliveries_pkey"},
+    ),
+    "inbound event": (receive, {"inbox_pkey"}),
+    "inbox due": (lambda tx: tx.inbox.due(NOW, 100), {"inbox_due"}),
+    "merchants of a gateway": (merchants, set()),
+    "choices of a business": (lambda tx: tx.gateways.settings(BIG), set()),
+}
+
+
+async def initiate(hot: Hot, prefix: str) -> None:
+    payments = [
+        a_payment(reference=f"PAY-20250131-{prefix}{n:03d}", idempotency_key=prefix + str(n)) for n in range(MANY)
+    ]
+    assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
+
+
+async def initiate_believing(hot: Hot, prefix: str) -> None:
+    keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
+    payments = [
+        a_payment(
+            reference=f"PAY-20250131-{prefix}{n:03d}", business_id=key.business.id, idempotency_key=prefix + str(n)
+        )
+        for n, key in enumerate(keys)
+        if key is not None
+    ]
+    answers = await asyncio.gather(*map(hot.add_payment, payments, keys))
+    assert [created for _, created in answers] == [True] * MANY
+
+
+async def replay(hot: Hot) -> None:
+    payments = [
+        a_payment(reference=f"PAY-20250131-TRY{n:03d}", business_id=BIG, idempotency_key=f"order {n * 5}")
+        for n in range(MANY)
+    ]
+    assert not any(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
+
+
+async def find(hot: Hot) -> None:
+    keys = await asyncio.gather(*(hot.find_key(sha256(str(number).encode()).digest()) for number in range(MANY)))
+    assert None not in keys
+    found = await asyncio.gather(*(hot.find_payment(nth(number), key) for number, key in enumerate(keys)))
+    assert None not in found
+    await asyncio.gather(*(hot.find_payment(nth(number)) for number in range(MANY)))
+
+
+async def use(hot: Hot) -> None:
+    await asyncio.gather(*(hot.touch_key(f"key_{number}", NOW) for number in range(MANY)))
+
+
+async def deliver(queue: DeliveryQueue) -> None:
+    claimed = await queue.claim(NOW, 300, 5, 100, MINUTE)
+    assert len(claimed) == 300
+    await queue.finish([Finished(one, Sent(200, None, 5), NOW, None) for one in claimed[:200]])
+    await queue.release(claimed[200:])
+
+
+HELD = {"api_keys_pkey"}
+REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
+FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
+# What is not done in a transaction of the caller's.
+ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
+    "initiate": (lambda on: initiate(on.hot, "NEW"), HELD),
+    "initiate with a key believed": (lambda on: initiate_believing(on.hot, "BEL"), HELD | {"api_keys_secret_hash_key"}),
+    "initiate with a key believed, through PgBouncer": (
+        lambda on: initiate_believing(on.bounced, "BEP"),
+        HELD | {"api_keys_secret_hash_key"},
+    ),
+    "initiate replayed": (lambda on: replay(on.hot), REPLAYED),
+    "payment and key found": (lambda on: find(on.hot), FOUND),
+    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), HELD),
+    "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
+    "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
+    "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
+    "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
+    "hit counted, old ones swept": (lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, MINUTE), set()),
+    "deliveries claimed and finished": (
+        lambda on: deliver(on.store.queue),
+        {"deliveries_due", "deliveries_pkey", "events_pkey"},
+    ),
+    "old deliveries and events purged": (
+        lambda on: on.store.queue.purge(NOW + timedelta(seconds=1), 500),
+        {"deliveries_of_endpoint", "deliveries_pkey", "events_of_business", "events_pkey"},
+    ),
+    "metrics": (lambda on: snapshot(services_over(on.store)), {"deliveries_due", "attempts_to_ask"}),
+}
+
+
+class Undone(Exception):
+    pass
+
+
+async def drive(database_url: str) -> list[Plan]:
+    recorder = Recorder()
+    on = watched(database_url, recorder)
+    for name, (use, _) in IN_A_TRANSACTION.items():
+        with suppress(Undone):
+            async with on.store.begin() as tx:
+                with recorder.naming(name):
+                    await use(tx)
+                raise Undone
+    for name, (call, _) in ALONE.items():
+        with recorder.naming(name):
+            await call(on)
+    await on.close()
+    return recorder.plans
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
+def plans(postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
+    name = sql.Identifier("full_tables")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template_of_tests").format(name))
+        url = postgres.replace("/payagg?", "/full_tables?")
+        fill(url, after_quiet=request.param)
+        yield asyncio.run(drive(url))
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+def test_no_statement_reads_a_large_table_from_end_to_end(plans: list[Plan]) -> None:
+    wrong = [plan for plan in plans if any(visit.index is None for visit in plan.visits)]
+    assert not wrong, "\n\n".join(map(str, wrong))
+
+
+def test_no_statement_looks_at_more_rows_than_it_is_about(plans: list[Plan]) -> None:
+    wrong = [plan for plan in plans if any(visit.rows > TOUCHED_MAX for visit in plan.visits)]
+    assert not wrong, "\n\n".join(map(str, wrong))
+
+
+def test_every_use_goes_by_the_indexes_that_are_written_here(plans: list[Plan]) -> None:
+    expected = {name: indexes for name, (_, indexes) in (IN_A_TRANSACTION | ALONE).items()}
+    met: dict[str, set[str]] = {plan.name: set() for plan in plans}
+    for plan in plans:
+        met[plan.name] |= {visit.index for visit in plan.visits if visit.index is not None}
+    assert met == expected

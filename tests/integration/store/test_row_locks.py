@@ -1,0 +1,81 @@
+"""What a transaction reads in order to decide on it, the next one reads only when the first has ended. On Postgres."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports import Transaction
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.values import Environment
+from payagg.testing.builders import (
+    REFERENCE,
+    a_business,
+    a_delivery,
+    a_gateway,
+    a_key,
+    a_payment,
+    an_endpoint,
+    an_event,
+)
+from tests.support.receivers import until
+
+pytestmark = pytest.mark.anyio
+KEY, GATEWAY, DELIVERY = a_key(), a_gateway(status=GatewayStatus.DISABLED), a_delivery()
+
+LOCKS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
+    "a business": lambda tx: tx.businesses.lock("biz_1"),
+    "an API key": lambda tx: tx.api_keys.get("biz_1", KEY.id),
+    "a gateway": lambda tx: tx.gateways.lock(GATEWAY.id),
+    "a payment": lambda tx: tx.payments.lock(REFERENCE),
+    "a provider's health": lambda tx: tx.health.lock("provider_a", Environment.LIVE),
+    "an endpoint": lambda tx: tx.webhooks.endpoint("biz_1", "whe_1"),
+    "a delivery": lambda tx: tx.webhooks.delivery("whe_1", DELIVERY.id),
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS.keys())
+async def test_what_one_transaction_decides_on_the_next_one_waits_for(
+    database_url: str, store: PostgresStore, lock: Callable[[Transaction], Awaitable[Any]]
+) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(KEY)
+        await tx.gateways.add(GATEWAY)
+        await tx.webhooks.add_endpoint(an_endpoint())
+        await tx.webhooks.emit(an_event(), [DELIVERY])
+        await tx.health.lock("provider_a", Environment.LIVE)
+    await store.add_payment(a_payment())
+    order: list[str] = []
+    held, done = asyncio.Event(), asyncio.Event()
+
+    async def first() -> None:
+        async with store.begin() as tx:
+            assert await lock(tx) is not None
+            held.set()
+            await done.wait()
+            order.append("first")
+
+    async def second() -> None:
+        await held.wait()
+        async with store.begin() as tx:
+            assert await lock(tx) is not None
+            order.append("second")
+
+    tasks = [asyncio.create_task(work()) for work in (first, second)]
+    # Without the lock the second one ends here, before the first.
+    await until(lambda: tasks[1].done() or somebody_waits(database_url))
+    done.set()
+    await asyncio.gather(*tasks)
+    assert order == ["first", "second"]
+
+
+def somebody_waits(database_url: str) -> bool:
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return found.fetchone() is not None

@@ -1,0 +1,7 @@
+"""Postgres keeps every promise that a store makes."""
+
+from payagg.testing.contracts.store import StoreContract
+
+
+class TestPostgresStore(StoreContract):
+    """Each test has an empty database of its own."""

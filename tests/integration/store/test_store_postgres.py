@@ -1,0 +1,224 @@
+"""What only the Postgres store does: callers of one moment share a statement and keep their own answers."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from payagg.adapters.postgres.errors import RuleBroken
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken
+from payagg.domain.errors import ErrorCode, Refusal
+from tests.support.builders import NOW, a_business, a_key
+from tests.support.postgres_world import count, numbered, together
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_every_field_survives_the_shared_insert(store: PostgresStore) -> None:
+    payment = numbered(
+        1,
+        amount=2**53 - 1,
+        gateway="provider_a",
+        customer_email="ada@example.com",
+        customer_name="Adaeze Òbí 😀 \\ \" ' {}",
+        customer_phone="+234",
+        callback_url="https://shop.example/?a=1&b=2",
+        webhook_url="https://shop.example/hooks",
+        metadata={"n": 2**63 - 1, "f": 0.1, "nested": [{"a": None}], "": "", "text": "line\nbreak\u2028"},
+        idempotency_key="key, with {braces} and \\ and NULL",
+        fingerprint=bytes(range(32)),
+    )
+    assert await store.add_payment(payment) == (payment, True)
+    assert await store.find_payment(payment.reference) == payment
+
+
+async def test_absent_fields_stay_absent(store: PostgresStore) -> None:
+    payment = numbered(1)
+    await store.add_payment(payment)
+    found = await store.find_payment(payment.reference)
+    assert found == payment
+    assert (payment.metadata, payment.fingerprint, payment.idempotency_key) == (None, None, None)
+
+
+async def test_a_row_the_database_refuses_fails_alone(store: PostgresStore, database_url: str) -> None:
+    payments = [numbered(n, idempotency_key=f"k{n}") for n in range(20)]
+    payments[7] = replace(payments[7], customer_name="zero \x00 byte")
+    payments[11] = replace(payments[11], amount=1)
+    payments[13] = replace(payments[13], customer_name="half \ud800 character")
+    answers = await together(store, *payments)
+    for number, (payment, answer) in enumerate(zip(payments, answers, strict=True)):
+        if number in (7, 13):
+            assert isinstance(answer, Refusal)
+            assert answer.code is ErrorCode.VALIDATION_ERROR
+        elif number == 11:
+            assert isinstance(answer, RuleBroken)
+            assert "amount_in_bounds" in str(answer)
+        else:
+            assert answer == (payment, True)
+    assert await count(database_url, "payments") == 17
+    assert await count(database_url, "idempotency_keys") == 17
+
+
+async def test_a_taken_reference_fails_alone_and_leaves_no_key_behind(store: PostgresStore, database_url: str) -> None:
+    await store.add_payment(numbered(3))
+    answers = await together(store, *(numbered(n, idempotency_key=f"k{n}") for n in range(5)))
+    assert isinstance(answers.pop(3), ReferenceTaken)
+    assert [created for _, created in answers] == [True] * 4
+    assert await count(database_url, "idempotency_keys") == 4
+
+
+async def test_a_key_that_stands_otherwise_than_believed_fails_alone(store: PostgresStore, database_url: str) -> None:
+    business, keys = a_business(), [a_key(f"key_{n}") for n in range(4)]
+    async with store.begin() as tx:
+        await tx.businesses.add(business)
+        for key in keys:
+            await tx.api_keys.add(key)
+        await tx.api_keys.save(keys[2].revoke(NOW))
+    believed = [None, *(KeyHolder(key, business) for key in keys)]
+    payments = [numbered(n, idempotency_key=f"k{n}") for n in range(5)]
+    answers = await asyncio.gather(*map(store.add_payment, payments, believed), return_exceptions=True)
+    assert isinstance(answers.pop(3), Outdated)
+    assert answers == [(payment, True) for payment in payments if payment is not payments[3]]
+    assert await count(database_url, "idempotency_keys") == 4
+
+
+async def test_one_reference_drawn_twice_at_one_moment_goes_to_one_caller(store: PostgresStore) -> None:
+    answers = await together(store, *(numbered(1, idempotency_key=f"k{n}", amount=1000 + n) for n in range(4)))
+    won = [answer for answer in answers if not isinstance(answer, ReferenceTaken)]
+    assert len(won) == 1
+    assert won[0][1]
+    assert (await store.find_payment(won[0][0].reference)) == won[0][0]
+
+
+async def test_a_repeated_key_gets_the_original_whoever_asks_beside_it(store: PostgresStore) -> None:
+    original = numbered(1, idempotency_key="order-1", amount=1000)
+    await store.add_payment(original)
+    other = numbered(3, idempotency_key="order-2")
+    repeated, fresh = await together(store, numbered(2, idempotency_key="order-1", amount=2000), other)
+    assert repeated == (original, False)
+    assert fresh == (other, True)
+
+
+async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) -> None:
+    business, good, revoked = a_business(), a_key("key_1"), a_key("key_2")
+    async with store.begin() as tx:
+        await tx.businesses.add(business)
+        for key in (good, revoked):
+            await tx.api_keys.add(key)
+        await tx.api_keys.save(revoked.revoke(NOW))
+    payments = [numbered(n) for n in range(10)]
+    await together(store, *payments)
+    asked = [payments[n % 10].reference for n in range(30)] + ["PAY-20250131-ABSENT"]
+    believed = [None, KeyHolder(good, business), KeyHolder(revoked, business)]
+    finding = (store.find_payment(reference, believed[n % 3]) for n, reference in enumerate(asked))
+    found = await asyncio.gather(*finding, return_exceptions=True)
+    for n, answer in enumerate(found):
+        if believed[n % 3] is believed[2]:
+            assert isinstance(answer, Outdated)
+        else:
+            assert answer == (payments[n % 10] if n < 30 else None)
+
+
+async def test_a_key_is_found_with_its_business(store: PostgresStore) -> None:
+    business, key = a_business(), a_key()
+    async with store.begin() as tx:
+        await tx.businesses.add(business)
+        await tx.api_keys.add(key)
+    first, second, unknown = await asyncio.gather(*map(store.find_key, (key.secret_hash, key.secret_hash, b"x")))
+    assert first == second
+    assert first is not None
+    assert (first.key, first.business) == (key, business)
+    assert unknown is None
+
+
+async def test_a_revocation_that_was_answered_is_seen_by_every_later_lookup(
+    store: PostgresStore, database_url: str
+) -> None:
+    key = a_key()
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(key)
+    stop = asyncio.Event()
+
+    async def keep_asking() -> None:
+        while not stop.is_set():
+            await store.find_key(key.secret_hash)
+
+    asking = [asyncio.create_task(keep_asking()) for _ in range(8)]
+    another = PostgresStore(database_url, pool_size=1, pgbouncer=False)
+    async with another.begin() as tx:
+        await tx.api_keys.save(key.revoke(NOW))
+    found = await asyncio.gather(*(store.find_key(key.secret_hash) for _ in range(16)))
+    stop.set()
+    await asyncio.gather(*asking)
+    await another.close()
+    assert {holder.key.status.value for holder in found if holder} == {"REVOKED"}
+
+
+async def test_a_caller_that_gives_up_leaves_the_others_payment_alone(store: PostgresStore) -> None:
+    tasks = [asyncio.create_task(store.add_payment(numbered(n))) for n in range(6)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    answers: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(answers.pop(2), asyncio.CancelledError)
+    assert [created for _, created in answers] == [True] * 5
+
+
+async def test_last_use_is_written_at_most_once_a_minute_and_never_after_revocation(store: PostgresStore) -> None:
+    key = a_key()
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(key)
+
+    async def used() -> Any:
+        found = await store.find_key(key.secret_hash)
+        assert found is not None
+        return found.key.last_used_at
+
+    await store.touch_key(key.id, NOW)
+    await store.touch_key(key.id, NOW + timedelta(seconds=59))
+    assert await used() == NOW
+    await store.touch_key(key.id, NOW + timedelta(seconds=60))
+    assert await used() == NOW + timedelta(seconds=60)
+    async with store.begin() as tx:
+        await tx.api_keys.save(key.revoke(NOW))
+    await store.touch_key(key.id, NOW + timedelta(hours=1))
+    assert await used() == NOW + timedelta(seconds=60)
+
+
+async def test_hits_of_many_callers_are_counted_exactly_and_old_windows_go_away(
+    store: PostgresStore, database_url: str
+) -> None:
+    minute = timedelta(minutes=1)
+    counts = await asyncio.gather(*(store.count_hit("a", NOW, minute) for _ in range(40)))
+    assert sorted(counts) == list(range(1, 41))
+    assert await store.count_hit("b", NOW, minute) == 1
+    assert await store.count_hit("a", NOW + minute, minute) == 1
+    assert await store.count_hit("a", NOW + 5 * minute, minute) == 1
+    assert await count(database_url, "rate_counters") == 1
+
+
+async def test_times_come_back_in_utc(store: PostgresStore) -> None:
+    assert (await store.now()).utcoffset() == timedelta(0)
+
+
+async def test_a_migrated_database_is_current(store: PostgresStore, postgres: str) -> None:
+    assert await store.is_current()
+    empty = PostgresStore(postgres, pool_size=1, pgbouncer=False)
+    assert not await empty.is_current()
+    await empty.close()
+
+
+async def test_the_store_works_without_prepared_statements(database_url: str) -> None:
+    store = PostgresStore(database_url, pool_size=1, pgbouncer=True)
+    for number in range(8):
+        assert await store.add_payment(numbered(number)) == (numbered(number), True)
+    async with store.begin() as tx:
+        prepared = await tx.payments._connection.execute(text("SELECT count(*) FROM pg_prepared_statements"))
+        assert prepared.scalar_one() == 0
+    assert (await store.now()).utcoffset() == timedelta(0)
+    await store.close()

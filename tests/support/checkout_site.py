@@ -1,0 +1,138 @@
+"""The real application over HTTP on Postgres, in a thread of its own, for tests that drive a browser."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import uvicorn
+
+from payagg.application.schemas.payments import InitiatePayment
+from payagg.domain.business import Business
+from payagg.domain.gateway import Gateway
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.settings import Settings
+from payagg.testing.builders import a_business, a_gateway, a_payment
+from payagg.testing.fake_providers import FakeServers
+from tests.interface.recorder import recorded
+from tests.support.provider_rigs import fakes_running
+
+T = TypeVar("T")
+START_SECONDS = 20
+CALLBACK = "https://shop.example/thanks?basket=7"
+
+
+@dataclass(frozen=True)
+class Site:
+    base_url: str
+    services: Services
+    loop: asyncio.AbstractEventLoop
+    fakes: FakeServers | None
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs `work` on the server's own loop, whose connections it may use."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(START_SECONDS)
+
+    def business(self, **fields: Any) -> Business:
+        business = a_business(**fields)
+
+        async def add() -> None:
+            async with self.services.store.begin() as tx:
+                await tx.businesses.add(business)
+
+        self.do(add())
+        return business
+
+    def initiate(self, business: Business, amount: int = 150_000, **fields: Any) -> str:
+        """A SANDBOX payment as a merchant starts one; the address of its page."""
+        command = InitiatePayment(amount=amount, **{"callback_url": CALLBACK, **fields})
+        started = self.do(self.services.payments.initiate(command, business, Environment.SANDBOX))
+        return started.payment.checkout_url
+
+    def put(self, **fields: Any) -> str:
+        """A payment as it may stand in the database, whatever initiate would say of it; the address of its page."""
+        fields = {"now": self.services.clock.now(), "ttl": timedelta(hours=1), **fields}
+        payment: Payment = a_payment(**fields)
+        self.do(self.services.store.add_payment(payment))
+        return f"{self.base_url}/checkout/{payment.reference}"
+
+    def gateway(self, slug: str, **fields: Any) -> Gateway:
+        """The gateway `slug`, there and ACTIVE, with `fields` as given."""
+
+        async def save() -> Gateway:
+            async with self.services.store.begin() as tx:
+                found = await tx.gateways.by_slug(slug)
+                wanted = replace(a_gateway(slug), id=found.id if found else f"gw_{slug}", **fields)
+                if found is None:
+                    await tx.gateways.add(wanted)
+                await tx.gateways.save(wanted)
+                return wanted
+
+        return self.do(save())
+
+    def configure(self, slug: str, credentials: dict[str, str], **fields: Any) -> None:
+        """The gateway `slug`, ACTIVE, with its credentials on file."""
+        gateway = self.gateway(slug, **fields)
+        sealed = self.services.offers.vault.seal(json.dumps(credentials).encode(), gateway.id)
+        self.gateway(slug, credentials=sealed, **fields)
+
+    def simulate(self, page_url: str, outcome: str) -> None:
+        self.do(self.services.payments.simulate(page_url[-19:], outcome, "biz_1", "test"))
+
+    def status(self, page_url: str) -> str:
+        payment = self.do(self.services.store.find_payment(page_url[-19:]))
+        assert payment is not None
+        return payment.status.value
+
+
+@contextmanager
+def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> Iterator[Site]:
+    """A running site on a port of its own, beside the fake providers if asked for; leaving stops it."""
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        configured = replace(
+            Settings(
+                base_url=base_url,
+                encryption_keys=(("k1", b"k" * 32),),
+                jwt_key="j" * 32,
+                jwt_algorithm="HS256",
+                dev=True,
+            ),
+            **settings,
+        )
+        ready = threading.Event()
+        found: list[Site] = []
+        servers: list[uvicorn.Server] = []
+
+        async def serve() -> None:
+            async with AsyncExitStack() as stack:
+                fakes = await stack.enter_async_context(fakes_running()) if with_fakes else None
+                sdk = f"{fakes.payaza.base_url}/js/v1/bundle.js" if fakes else configured.provider_b_sdk_url
+                services = await stack.enter_async_context(
+                    running(replace(configured, provider_b_sdk_url=sdk), database_url)
+                )
+                app = recorded(create_app(services))
+                server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+                servers.append(server)
+                found.append(Site(base_url, services, asyncio.get_running_loop(), fakes))
+                listener.listen(128)
+                ready.set()
+                await server.serve([listener])
+
+        thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+        thread.start()
+        assert ready.wait(START_SECONDS), "the site did not start"
+        try:
+            yield found[0]
+        finally:
+            servers[0].should_exit = True
+            thread.join(START_SECONDS)

@@ -1,0 +1,191 @@
+"""The application on real HTTP over loopback, and merchants to call it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from payagg.adapters.logos import ObjectLogos
+from payagg.adapters.providers import providers_of
+from payagg.adapters.security import AesVault, Tokens
+from payagg.adapters.system import SystemClock, SystemEntropy
+from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.ports import Clock, Store
+from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.api_key import ApiKey
+from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
+from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services, assemble
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.middleware import BODY_SECONDS
+from payagg.entrypoints.process.server import http_server, listen
+from payagg.entrypoints.settings import Settings
+from tests.interface.recorder import recorded
+
+JWT_SECRET = "a-secret-of-the-tests-with-32-bytes-or-more"
+SETTINGS = Settings(
+    jwt_key=JWT_SECRET,
+    jwt_algorithm="HS256",
+    encryption_keys=(("k1", b"1" * 32),),
+    dev=True,
+    unknown_reference_limit=60,
+)
+TOKENS = Tokens(JWT_SECRET, "HS256")
+
+
+def services_over(store: Store, settings: Settings = SETTINGS, clock: Clock | None = None) -> Services:
+    return assemble(
+        settings,
+        store=store,
+        clock=clock or SystemClock(),
+        entropy=SystemEntropy(settings.reference_prefix),
+        vault=AesVault(settings.encryption_keys),
+        tokens=TOKENS,
+        providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
+        sender=HttpSender(allow_loopback=True),
+        logos=ObjectLogos("memory:///"),
+    )
+
+
+@asynccontextmanager
+async def served(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[str]:
+    """The origin of a server that answers until the block is left."""
+    server = http_server(recorded(create_app(services, body_seconds=body_seconds)))
+    listener = listen("127.0.0.1", 0)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:
+        if running.done():
+            running.result()
+        await asyncio.sleep(0.005)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+
+
+def a_token(subject: str = "owner-1", *, ttl: int = 600, **claims: Any) -> str:
+    return TOKENS.issue({"sub": subject, **claims}, ttl, int(time.time()))
+
+
+def admin_token(role: str = "ADMIN") -> str:
+    return a_token("admin-1", type="admin", role=role)
+
+
+def merchant_token(subject: str = "owner-1", verified: bool = True) -> str:
+    return a_token(subject, type="merchant", emailVerified=verified)
+
+
+def bearer(credential: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {credential}"}
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A business with an owner and one key per environment."""
+
+    business: Business
+    owner: str
+    sandbox: str
+    live: str
+    public: str
+
+    @property
+    def as_sandbox(self) -> dict[str, str]:
+        return bearer(self.sandbox)
+
+    @property
+    def as_live(self) -> dict[str, str]:
+        return bearer(self.live)
+
+    @property
+    def as_owner(self) -> dict[str, str]:
+        return bearer(merchant_token(self.owner))
+
+    @property
+    def path(self) -> str:
+        return f"/merchant/businesses/{self.business.id}"
+
+
+@dataclass
+class Api:
+    """One server with a client of it; paths are relative to /api/v1."""
+
+    services: Services
+    origin: str
+    client: httpx.AsyncClient
+    shops: list[Shop] = field(default_factory=list)
+
+    async def open_shop(
+        self,
+        kyc: KycStatus = KycStatus.APPROVED,
+        status: BusinessStatus = BusinessStatus.ACTIVE,
+        keys: tuple[Environment, ...] = tuple(Environment),
+    ) -> Shop:
+        number = len(self.shops) + 1
+        entropy = self.services.payments.entropy
+        now = self.services.clock.now()
+        business = Business(entropy.id("biz", now), f"Shop {number}", status, kyc, now)
+        owner = f"owner-{number}"
+        secrets = {}
+        async with self.services.store.begin() as tx:
+            await tx.businesses.add(business)
+            await tx.businesses.set_member(business.id, owner, Role.OWNER)
+            await tx.businesses.set_member(business.id, "member-1", Role.MEMBER)
+            for environment in keys:
+                key, secrets[environment] = ApiKey.generate(
+                    id=entropy.id("key", now),
+                    business_id=business.id,
+                    environment=environment,
+                    name="Server",
+                    secret_hex=entropy.hex(24),
+                    public_hex=entropy.hex(16),
+                    now=now,
+                )
+                await tx.api_keys.add(key)
+        public = "spk_sand_" + entropy.hex(16)
+        shop = Shop(business, owner, secrets.get(Environment.SANDBOX, ""), secrets.get(Environment.LIVE, ""), public)
+        self.shops.append(shop)
+        return shop
+
+    async def open_gateways(self) -> None:
+        """provider_a ready for both environments; nobody is called by what these tests do."""
+        gateways = self.services.gateways
+        await gateways.seed("builtin", ("provider_a", "provider_b"))
+        seeded = {gateway.slug: gateway.id for gateway in await gateways.listed()}
+        credentials = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40}
+        await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials))
+        await gateways.enable(seeded["provider_a"])
+
+    async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
+        answer = await self.client.post(
+            "/payments/initiate", json={"amount": 150000, **body}, headers=headers or shop.as_sandbox
+        )
+        assert answer.status_code in (200, 201), answer.text
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+
+@asynccontextmanager
+async def an_api(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[Api]:
+    async with (
+        served(services, body_seconds) as origin,
+        httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30, limits=httpx.Limits(max_connections=100)) as client,
+    ):
+        yield Api(services, origin, client)
+
+
+def assert_refused(answer: httpx.Response, status: int, code: str, field: str | None = None) -> None:
+    """The answer is an error envelope and nothing else."""
+    body = answer.json()
+    assert (answer.status_code, body["error"]["code"]) == (status, code), answer.text
+    assert body["success"] is False
+    assert set(body) == {"success", "error"}
+    assert set(body["error"]) <= {"code", "message", "field"}
+    assert body["error"]["message"]
+    if field is not None:
+        assert body["error"].get("field") == field, answer.text

@@ -1,0 +1,32 @@
+"""One use case in a process of its own, so that it can be killed: database URL, folder, and what to do."""
+
+import asyncio
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.provider_events import inbound_routes
+from payagg.application.schemas.payments import ProcessPayment
+from payagg.testing.clocks import ManualClock
+from tests.support.provider_world import assembled
+
+
+async def main(url: str, folder: str, now: str, verb: str, *words: str) -> None:
+    store = PostgresStore(url, pool_size=2, pgbouncer=False)
+    services = assembled(store, ManualClock(datetime.fromisoformat(now)), Path(folder))
+    if verb == "process":
+        reference, slug = words
+        await services.checkout.process(reference, ProcessPayment(gateway_slug=slug))
+    elif verb == "verify":
+        await services.verification.verify(words[0])
+    elif verb == "reconcile":
+        await services.reconciler.run_once()
+    elif verb == "receive":
+        body, header, signature = words
+        route = inbound_routes("provider_a", "provider_b")[0]
+        await services.inbound.receive(route, body.encode(), {header: signature})
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

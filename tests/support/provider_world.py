@@ -1,0 +1,166 @@
+"""A business with both providers switched on, over Postgres and the fakes; and a child process that may be killed."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from payagg.adapters.logos import ObjectLogos
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.providers import providers_of
+from payagg.adapters.security import AesVault, Tokens
+from payagg.adapters.system import SystemEntropy
+from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
+from payagg.domain.charge import Anomaly, Attempt
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services, assemble
+from payagg.entrypoints.settings import Settings
+from payagg.testing.builders import a_business, a_gateway, a_payment, an_endpoint
+from payagg.testing.clocks import ManualClock
+from payagg.testing.fake_providers import FakeServers
+from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
+
+KEYS = (("test", b"k" * 32),)
+JWT_KEY = "a test key of more than thirty-two bytes"
+AMOUNT = 150_000
+PATIENCE = 60.0  # seconds
+PLENTY = 100_000  # a rate limit no test meets by accident
+
+
+def assembled(
+    store: PostgresStore, clock: ManualClock, folder: Path, *, deadline: float = 15.0, limit: int = PLENTY
+) -> Services:
+    """The product over its real adapters; only the clock is a test's."""
+    settings = Settings(
+        jwt_key=JWT_KEY,
+        jwt_algorithm="HS256",
+        encryption_keys=KEYS,
+        state_dir=folder,
+        dev=True,
+        webhook_rate_limit=limit,
+    )
+    return assemble(
+        settings,
+        store=store,
+        clock=clock,
+        entropy=SystemEntropy("PAY"),
+        vault=AesVault(settings.encryption_keys),
+        tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
+        providers=providers_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline),
+        sender=HttpSender(allow_loopback=True),
+        logos=ObjectLogos(folder / "logos"),
+    )
+
+
+@dataclass
+class World:
+    services: Services
+    store: PostgresStore
+    clock: ManualClock
+    fakes: FakeServers
+    folder: Path
+    url: str
+
+    async def payment(self, environment: Environment = Environment.SANDBOX, **fields: Any) -> Payment:
+        """An INITIATED payment under a fresh reference."""
+        now = self.clock.now()
+        reference = self.services.checkout.entropy.reference(now)
+        facts: dict[str, Any] = {"reference": reference, "environment": environment, "amount": AMOUNT, "now": now}
+        stored, _ = await self.store.add_payment(a_payment(**{**facts, **fields}))
+        return stored
+
+    async def process(self, payment: Payment, slug: str = "provider_a") -> ProcessedPayment:
+        async with asyncio.timeout(PATIENCE):  # a defect should fail a test, not hang it
+            return await self.services.checkout.process(payment.reference, ProcessPayment(gateway_slug=slug))
+
+    async def handed_over(self, slug: str = "provider_a", **fields: Any) -> Payment:
+        """A PENDING payment whose payer is at the provider."""
+        payment = await self.payment(**fields)
+        await self.process(payment, slug)
+        return await self.read(payment)
+
+    async def read(self, payment: Payment) -> Payment:
+        found = await self.store.find_payment(payment.reference)
+        assert found is not None
+        return found
+
+    async def attempts(self, payment: Payment) -> list[Attempt]:
+        async with self.store.begin() as tx:
+            return await tx.payments.attempts(payment.reference)
+
+    async def anomalies(self, payment: Payment | None = None) -> list[Anomaly]:
+        async with self.store.begin() as tx:
+            return await tx.payments.anomalies(payment.reference if payment else None)
+
+    async def history(self, payment: Payment) -> list[str]:
+        """The statuses the payment went through, from its recorded transitions."""
+        async with self.store.begin() as tx:
+            return [t.to_status.value for t in await tx.payments.transitions(payment.reference)]
+
+    async def events(self, payment: Payment) -> tuple[int, int]:
+        """How many events and how many deliveries the payment caused."""
+        async with self.store.begin() as tx:
+            events, deliveries = await tx.webhooks.of_payment(payment.reference)
+        return len(events), len(deliveries)
+
+    async def set_credentials(self, slug: str, credentials: dict[str, str]) -> None:
+        async with self.store.begin() as tx:
+            gateway = await tx.gateways.by_slug(slug)
+            assert gateway is not None
+            sealed = AesVault(KEYS).seal(json.dumps(credentials).encode(), gateway.id)
+            await tx.gateways.save(replace(gateway, credentials=sealed))
+
+    async def killed(self, payment: Payment, label: str, slug: str = "provider_a") -> None:
+        """Runs `process` in a process of its own that dies by SIGKILL at `label`."""
+        await self.dies_at(label, "process", payment.reference, slug)
+
+    async def dies_at(self, label: str, *words: str) -> None:
+        """Runs a use case in a process of its own, which must die by SIGKILL at `label`."""
+        assert await (await self.child(*words, label=label)).wait() == -9
+
+    async def child(self, *words: str, label: str = "") -> asyncio.subprocess.Process:
+        environ = {**os.environ, "PAYAGG_CRASH_AT": label, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        now = self.clock.now().isoformat()
+        arguments = ["-m", "tests.support.process_child", self.url, str(self.folder), now, *words]
+        return await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environ)
+
+    def other_process(self) -> "Services":
+        """The use cases of a second server: nothing shared but the database."""
+        return assembled(PostgresStore(self.url, pool_size=10, pgbouncer=False), self.clock, self.folder)
+
+
+@asynccontextmanager
+async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[World]:
+    store = PostgresStore(url, pool_size=10, pgbouncer=False)
+    clock = ManualClock()
+    async with fakes_running() as fakes:
+        world = World(assembled(store, clock, folder, **settings), store, clock, fakes, folder, url)
+        vault = AesVault(KEYS)
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+            for slug, credentials in (("provider_a", credentials_a(fakes)), ("provider_b", credentials_b(fakes))):
+                gateway = await tx.gateways.by_slug(slug)
+                if gateway is None:
+                    gateway = a_gateway(slug, GatewayStatus.DISABLED)
+                    await tx.gateways.add(gateway)
+                sealed = vault.seal(json.dumps(credentials).encode(), gateway.id)
+                await tx.gateways.save(replace(gateway.enable(clock.now()), credentials=sealed))
+            for environment in Environment:
+                await tx.webhooks.add_endpoint(an_endpoint(f"whe_{environment.value.lower()}", environment))
+        yield world
+        await store.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 30.0) -> None:
+    """Waits for an async condition; fails rather than hangs."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.02)

@@ -1,0 +1,275 @@
+"""Full tables, and the plans that the server makes there for what the product sends.
+
+A cursor and lines of our own stand where the product's are: each statement is explained, run and undone just before it
+is sent, once with a plan for its very values and once with a plan for any values, because the server may choose either.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, LiteralString
+
+import psycopg
+from psycopg import sql
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.pq import ExecStatus, TransactionStatus
+from sqlalchemy import event
+
+from payagg.adapters.postgres.connections import BY_INDEX, Connect, connector
+from payagg.adapters.postgres.fast_path.libpq import Lines
+from payagg.adapters.postgres.fast_path.statements import Hot
+from payagg.adapters.postgres.store import PostgresStore
+from tests.support.builders import NOW
+
+MODES = ("force_custom_plan", "force_generic_plan")
+LARGE = frozenset(
+    {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
+    | {"inbox", "api_keys"}
+)
+ROWS = 100_000
+BUSINESSES = 1_000
+BIG = "biz_0"  # one merchant has a fifth of everything
+
+# An eighth of the payments have lapsed, an eighth are still open, a quarter are PENDING and due to be asked about; one
+# delivery in 47 is due, one inbound event in ten waits for another try.
+FILL = f"""
+SET session_replication_role = replica;
+CREATE TEMP TABLE given AS
+SELECT n, 'PAY-{NOW:%Y%m%d}-' || lpad(n::text, 6, '0') AS reference, n % 4 AS kind,
+       CASE WHEN n % 5 = 0 THEN 0 ELSE n % {BUSINESSES} END AS owner,
+       lpad(to_hex({int(NOW.timestamp() * 1000)} + n), 12, '0') || lpad(to_hex(n), 20, '0') AS id
+FROM generate_series(0, {ROWS - 1}) n;
+INSERT INTO businesses
+SELECT 'biz_' || n, 'Shop ' || n, 'ACTIVE', 'APPROVED', '{NOW}', '{NOW}' FROM generate_series(0, {BUSINESSES - 1}) n;
+INSERT INTO members SELECT id, 'ada', 'OWNER' FROM businesses;
+INSERT INTO api_keys
+SELECT 'key_' || n, 'biz_' || n % {BUSINESSES}, 'SANDBOX', 'till', 'spk_' || n, sha256(n::text::bytea), '0000',
+       'ACTIVE', NULL, '{NOW}', NULL FROM generate_series(0, {BUSINESSES * 4 - 1}) n;
+INSERT INTO gateways
+SELECT 'gw_' || n, 'gateway-' || n, 'Gateway', NULL, NULL, n, false, 'ACTIVE', NULL, NULL, NULL, '{NOW}', '{NOW}'
+FROM generate_series(1, 5) n;
+INSERT INTO business_gateways
+SELECT 'biz_' || n, 'gw_' || g, n % 7 <> 0, NULL, NULL, false, '{NOW}', '{NOW}'
+FROM generate_series(0, {BUSINESSES - 1}) n, generate_series(1, 5) g;
+INSERT INTO webhook_endpoints (id, business_id, environment, url, events, is_active, secret, secret_last4, successful,
+                               created_at, updated_at)
+SELECT 'whe_' || n, 'biz_' || n, 'SANDBOX', 'https://shop.example/', '{{}}', true, 's', 'abcd',
+       CASE WHEN n = 0 THEN {ROWS // 5} ELSE 80 END, '{NOW}', '{NOW}' FROM generate_series(0, {BUSINESSES - 1}) n;
+INSERT INTO payments (reference, business_id, environment, amount, currency, status, idempotency_key, sequence,
+                      created_at, updated_at, expires_at, settled_at)
+SELECT reference, 'biz_' || owner, 'SANDBOX', 150000, 'NGN',
+       (ARRAY['INITIATED', 'PENDING', 'SUCCESS', 'FAILED'])[kind + 1], 'order ' || n, least(kind, 1), '{NOW}', '{NOW}',
+       '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute', CASE WHEN kind > 1 THEN timestamptz '{NOW}' END
+FROM given;
+INSERT INTO idempotency_keys SELECT business_id, environment, idempotency_key, reference FROM payments;
+INSERT INTO transitions
+SELECT reference, 1, 'INITIATED', 'PENDING', 'PROCESS', 'payer', NULL, '{NOW}' FROM given WHERE kind > 0;
+INSERT INTO attempts
+SELECT reference, 1, 'gw_1', 'provider_a', reference, 'token', 'HANDED_OFF', '{NOW}', NULL, 'REDIRECT', 'https://p.example/',
+       '{NOW}', '{NOW}', 0, CASE WHEN kind = 1 THEN '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute' END, NULL
+FROM given;
+INSERT INTO provider_calls
+SELECT reference, 'call_' || id, 1, 'provider_a', 'fetch', 'PENDING', NULL, 20, 'reconciler', '{NOW}' FROM given;
+INSERT INTO anomalies SELECT 'anm_' || id, reference, 'MISMATCH', 'provider_a', '{{}}', '{NOW}' FROM given;
+INSERT INTO events
+SELECT reference, 1, 'evt_' || id, 'payment.pending', 'biz_' || owner, 'SANDBOX', '{{}}', '{NOW}' FROM given;
+INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id, lane,
+                        status, attempts, next_attempt_at, created_at)
+SELECT reference, 'dlv_' || id, 'evt_' || id, 'payment.pending', 1, 'biz_' || owner, 'SANDBOX', 'whe_' || owner,
+       'whe_' || owner, CASE WHEN n % 47 = 7 THEN 'PENDING' ELSE 'DELIVERED' END, 1,
+       CASE WHEN n % 47 = 7 THEN '{NOW}'::timestamptz - n * interval '1 millisecond' END, '{NOW}'
+FROM given;
+INSERT INTO inbox
+SELECT 'inb_' || id, 'provider_a', 'SANDBOX', sha256(n::text::bytea), '{{}}', '{NOW}', 0,
+       CASE WHEN n % 10 = 0 THEN '{NOW}'::timestamptz - n * interval '1 millisecond' END, NULL, NULL FROM given;
+INSERT INTO rate_counters SELECT 'inbound:' || n, '{NOW}', 1 FROM generate_series(1, 5000) n;
+INSERT INTO tallies SELECT '["requests","GET","/' || n || '","200"]', n FROM generate_series(1, 500) n;
+DROP TABLE given;
+"""
+
+
+def nth(number: int) -> str:
+    """The reference of payment `number`: INITIATED, PENDING, SUCCESS or FAILED by the remainder of four."""
+    return f"PAY-{NOW:%Y%m%d}-{number:06d}"
+
+
+# The rows that wait for a sweep, which come and go while the rest of a table stays.
+WAITING = {
+    "payments": "status = 'INITIATED'",
+    "attempts": "next_ask_at IS NOT NULL",
+    "deliveries": "status = 'PENDING'",
+    "inbox": "next_attempt_at IS NOT NULL",
+}
+
+
+def fill(database_url: str, *, after_quiet: bool = False) -> None:
+    """`after_quiet`: the server's statistics are of a time when nothing waited, as they are when a rush begins."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(FILL.encode())
+        if not after_quiet:
+            connection.execute("VACUUM ANALYZE")
+            return
+        for table, waits in WAITING.items():
+            connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+            connection.execute(f"CREATE TEMP TABLE waiting_{table} AS SELECT * FROM {table} WHERE {waits}".encode())
+            connection.execute(f"DELETE FROM {table} WHERE {waits}".encode())
+        connection.execute("VACUUM ANALYZE")
+        for table in WAITING:
+            connection.execute(f"INSERT INTO {table} SELECT * FROM waiting_{table}".encode())
+
+
+@dataclass(frozen=True)
+class Visit:
+    """How one node of a plan met a large table, and how many of its rows it looked at."""
+
+    table: str
+    index: str | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str  # of what was being done
+    mode: str
+    statement: str
+    visits: list[Visit]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.mode}): {self.visits}\n{self.statement}"
+
+
+@dataclass
+class Recorder:
+    """The plans of every statement that is sent while a name is given."""
+
+    plans: list[Plan] = field(default_factory=list)
+    name: str | None = None
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        self.name = name
+        try:
+            yield
+        finally:
+            self.name = None
+
+    def cursor(self) -> type[psycopg.AsyncCursor[Any]]:
+        class Explaining(ExplainingCursor):
+            recorder = self
+
+        return Explaining
+
+    def record(self, sent: "Sent") -> None:
+        if self.name is not None:
+            for mode in MODES:
+                self.plans.append(Plan(self.name, mode, sent.statement.decode(), list(visits(sent.explained(mode)))))
+
+
+class ExplainingCursor(psycopg.AsyncCursor[Any]):
+    recorder: ClassVar[Recorder]
+
+    async def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
+        self.recorder.record(Sent.by_cursor(self.connection, query, params))
+        return await super().execute(query, params, **how)
+
+
+class ExplainingLines(Lines):
+    """Explains each statement on a connection of its own, made like those that it is about to be sent on."""
+
+    def __init__(self, connect: Connect, most: int, recorder: Recorder) -> None:
+        super().__init__(connect, most)
+        self._recorder = recorder
+
+    async def run(self, statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
+        connection = await self._connect()
+        self._recorder.record(Sent.by_line(connection, statement, parameters))
+        await connection.close()
+        return await super().run(statement, parameters)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The store, and the hot statements on lines of their own: as a process sends them, and as it must do through
+    PgBouncer, without settings that favour indexes."""
+
+    store: PostgresStore
+    hot: Hot
+    bounced: Hot
+
+    async def close(self) -> None:
+        await self.hot.close()
+        await self.bounced.close()
+        await self.store.close()
+
+
+def watched(database_url: str, recorder: Recorder) -> Watched:
+    cursor = recorder.cursor()
+
+    def watch(connection: Any, _record: Any) -> None:
+        connection.driver_connection.cursor_factory = cursor
+
+    store = PostgresStore(database_url, pool_size=6, pgbouncer=False)
+    event.listen(store._engine.sync_engine, "connect", watch)
+    direct = connector(database_url, pgbouncer=False, settings=BY_INDEX)
+    bounced = connector(database_url, pgbouncer=True)
+    return Watched(store, Hot(ExplainingLines(direct, 2, recorder)), Hot(ExplainingLines(bounced, 2, recorder)))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A statement that is about to be sent, with $1, $2 ... for its values."""
+
+    connection: psycopg.AsyncConnection[Any]
+    statement: bytes
+    types: Sequence[int]
+    values: Sequence[Any]
+
+    @classmethod
+    def by_cursor(cls, connection: psycopg.AsyncConnection[Any], statement: Any, parameters: Any) -> "Sent":
+        query = PostgresQuery(Transformer(connection))
+        query.convert(statement, parameters)
+        ordered = [] if parameters is None else [parameters[name] for name in query._order or range(len(parameters))]
+        return cls(connection, query.query, query.types, ordered)
+
+    @classmethod
+    def by_line(cls, connection: psycopg.AsyncConnection[Any], statement: str, parameters: Sequence[Any]) -> "Sent":
+        types = Transformer(connection)
+        types.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
+        return cls(connection, statement.encode(), types.types or (), parameters)
+
+    def explained(self, mode: str) -> dict[str, Any]:
+        """The plan with what it did, in the state and on the connection that the statement is about to meet."""
+        wire = self.connection.pgconn
+        values = ", ".join(sql.Literal(value).as_string(self.connection) for value in self.values)
+        inside = wire.transaction_status == TransactionStatus.INTRANS
+        begin, end = ("SAVEPOINT plan", "ROLLBACK TO plan; RELEASE plan") if inside else ("BEGIN", "ROLLBACK")
+
+        def run(text: str) -> Any:
+            result = wire.exec_(text.encode())
+            assert result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK), result.get_error_message()
+            return result.get_value(0, 0) if result.ntuples else None
+
+        run(begin)
+        run(f"SET LOCAL plan_cache_mode = {mode}")
+        prepared = wire.prepare(b"explained", self.statement, self.types)
+        assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
+        arguments = f"({values})" if values else ""
+        found = run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE explained {arguments}")
+        run("DEALLOCATE explained")
+        run(end)
+        plan: dict[str, Any] = json.loads(found)[0]["Plan"]
+        return plan
+
+
+def visits(node: dict[str, Any], above: str | None = None) -> Iterator[Visit]:
+    """The scans of large tables; a bitmap's index is told by the node below it."""
+    loops = node.get("Actual Loops", 1)
+    seen = sum(node.get(name, 0) for name in ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"))
+    table = node.get("Relation Name", above)
+    rows = round(seen * loops)
+    if "Scan" in node["Node Type"] and table in LARGE and node["Node Type"] != "Bitmap Heap Scan":
+        yield Visit(table, node.get("Index Name"), rows)
+    for child in node.get("Plans", ()):
+        yield from visits(child, table if node["Node Type"].startswith("Bitmap") else None)

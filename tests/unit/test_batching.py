@@ -1,0 +1,126 @@
+"""Callers of one moment share a run, and nothing but the run."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from payagg.adapters.postgres.fast_path.batching import Batch
+
+pytestmark = pytest.mark.anyio
+
+
+class Work:
+    """Records each run, and holds it until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.runs: list[list[int]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self, questions: list[int]) -> list[str | Exception]:
+        self.runs.append(questions)
+        await self.gate.wait()
+        if 1313 in questions:
+            raise RuntimeError("all of them")
+        return [ValueError(question) if question < 0 else str(question) for question in questions]
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_lone_caller_runs_alone(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    assert [await batch.ask(1), await batch.ask(2)] == ["1", "2"]
+    assert work.runs == [[1], [2]]
+
+
+async def test_callers_of_one_moment_share_a_run(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    assert await asyncio.gather(*map(batch.ask, range(5))) == ["0", "1", "2", "3", "4"]
+    assert work.runs == [[0, 1, 2, 3, 4]]
+
+
+async def test_a_question_asked_during_a_run_waits_for_the_next(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    work.gate.clear()
+    first = asyncio.create_task(batch.ask(1))
+    await settled()
+    second, third = asyncio.create_task(batch.ask(2)), asyncio.create_task(batch.ask(3))
+    await settled()
+    assert work.runs == [[1]]
+    work.gate.set()
+    assert [await first, await second, await third] == ["1", "2", "3"]
+    assert work.runs == [[1], [2, 3]]
+
+
+async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
+    batch = Batch(work, size=3, lanes=2)
+    work.gate.clear()
+    asked = [asyncio.create_task(batch.ask(number)) for number in range(10)]
+    await settled()
+    assert len(work.runs) == 2
+    work.gate.set()
+    assert await asyncio.gather(*asked) == [str(number) for number in range(10)]
+    assert max(map(len, work.runs)) == 3
+
+
+async def test_each_caller_has_its_own_refusal(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    answers: list[Any] = await asyncio.gather(*map(batch.ask, (1, -2, 3)), return_exceptions=True)
+    assert answers[0] == "1"
+    assert isinstance(answers[1], ValueError)
+    assert answers[2] == "3"
+
+
+async def test_a_failed_run_fails_its_callers_and_not_the_next_ones(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    answers = await asyncio.gather(*map(batch.ask, (1, 1313)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [RuntimeError, RuntimeError]
+    assert await batch.ask(2) == "2"
+
+
+async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    work.gate.clear()
+    asked = [asyncio.create_task(batch.ask(number)) for number in range(3)]
+    await settled()
+    late = asyncio.create_task(batch.ask(4))
+    await settled()
+    asked[0].cancel()
+    late.cancel()
+    await settled()
+    work.gate.set()
+    assert await asyncio.gather(*asked[1:]) == ["1", "2"]
+    assert await batch.ask(5) == "5"
+    assert work.runs == [[0, 1, 2], [5]]
+
+
+async def test_a_question_asked_by_an_answered_caller_at_once_is_answered(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+
+    async def asks_again(number: int) -> str:
+        return await batch.ask(number) + await batch.ask(number)
+
+    async with asyncio.timeout(30):
+        assert await asyncio.gather(*map(asks_again, range(50))) == [str(n) * 2 for n in range(50)]
+
+
+async def test_closing_waits_for_the_runs_in_flight(work: Work) -> None:
+    batch = Batch(work, size=10, lanes=1)
+    work.gate.clear()
+    asked = asyncio.create_task(batch.ask(1))
+    await settled()
+    closing = asyncio.create_task(batch.close())
+    await settled()
+    assert not closing.done()
+    work.gate.set()
+    await closing
+    assert await asked == "1"
