@@ -20,7 +20,7 @@ from benchmarks.harness import Round, free_port, process, wrk
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.security import Tokens
 from payagg.application.dispatcher import FAILING_MAX, PER_LANE
-from payagg.application.ports import Finished, Sent
+from payagg.application.ports import DeliveryResult, TryResult
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.settings import read_settings
 
@@ -110,7 +110,7 @@ async def reconcile(services: Services) -> int:
 
 
 async def retry_inbox(services: Services) -> int:
-    return await services.inbound.retry_due()
+    return await services.provider_events.retry_due()
 
 
 async def purge(services: Services) -> int:
@@ -121,7 +121,7 @@ async def dispatch(services: Services) -> int:
     """The queue's share of sending: claim and record, with nobody called in between."""
     now = services.clock.now()
     claimed = await services.store.queue.claim(now, 400, PER_LANE, FAILING_MAX, LEASE)
-    await services.store.queue.finish([Finished(one, Sent(200, None, 5), now, None) for one in claimed])
+    await services.store.queue.finish([DeliveryResult(one, TryResult(200, None, 5), now, None) for one in claimed])
     return len(claimed)
 
 
@@ -133,7 +133,7 @@ async def drain(services: Services) -> int:
 
 
 SWEEPS = {
-    "expiry": (seed.lapsed, expire),
+    "expiry": (seed.expired, expire),
     "reconciliation": (seed.to_ask, reconcile),
     "inbox": (seed.inbound, retry_inbox),
     "retention": (seed.expired_deliveries, purge),

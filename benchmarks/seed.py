@@ -132,7 +132,7 @@ def open_payments(url: str) -> None:
     _open(url, "PAY-20250102-", OPEN, next_ask_at="NULL")
 
 
-def lapsed(url: str, round: int, past: int) -> int:
+def expired(url: str, round: int, past: int) -> int:
     """INITIATED payments whose window has passed."""
     number = 2_000
     _run(

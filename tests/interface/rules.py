@@ -156,7 +156,7 @@ RULES = (
     ),
     row(
         "the sweep makes expiry durable and tells",
-        SETTLEMENT + "the_sweep_fails_what_lapsed_once_and_leaves_pending_payments_alone",
+        SETTLEMENT + "the_sweep_fails_what_expired_once_and_leaves_pending_payments_alone",
     ),
     row(
         "a late report is kept and moves nothing",

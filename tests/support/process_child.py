@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.provider_events import inbound_routes
+from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.testing.clocks import ManualClock
 from tests.support.provider_world import assembled
@@ -24,8 +24,8 @@ async def main(url: str, folder: str, now: str, verb: str, *words: str) -> None:
         await services.reconciler.run_once()
     elif verb == "receive":
         body, header, signature = words
-        route = inbound_routes("provider_a", "provider_b")[0]
-        await services.inbound.receive(route, body.encode(), {header: signature})
+        route = provider_event_routes("provider_a", "provider_b")[0]
+        await services.provider_events.receive(route, body.encode(), {header: signature})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from payagg.adapters.providers import providers_of
 from payagg.domain.charge import HandOff
 from payagg.domain.values import Environment
 from payagg.testing.contracts.provider_rig import Rig
-from payagg.testing.fake_providers import FakePayaza, FakeServers, Webhooks, serve_fakes
+from payagg.testing.fake_providers import FakePayaza, FakeServers, WebhookMode, serve_fakes
 
 MODE = {Environment.SANDBOX: "test", Environment.LIVE: "live"}
 SIGNING = {"test": "whsec_test_canary", "live": "whsec_live_canary"}
@@ -53,7 +53,7 @@ async def fakes_running() -> AsyncIterator[FakeServers]:
 async def paystack_rig() -> AsyncIterator[Rig]:
     async with fakes_running() as fakes:
         fake = fakes.paystack
-        fake.book.webhooks = Webhooks.HELD
+        fake.book.webhooks = WebhookMode.HELD
 
         def event(reference: str) -> bytes:
             return fake.book.held[-1].body
@@ -79,7 +79,7 @@ async def paystack_rig() -> AsyncIterator[Rig]:
 async def payaza_rig() -> AsyncIterator[Rig]:
     async with fakes_running() as fakes:
         fake = fakes.payaza
-        fake.book.webhooks = Webhooks.HELD
+        fake.book.webhooks = WebhookMode.HELD
 
         def opened(hand_off: HandOff) -> None:
             assert fake.open(launch_parameters(hand_off)) is None

@@ -18,8 +18,8 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from sqlalchemy import event
 
 from payagg.adapters.postgres.connections import BY_INDEX, Connect, connector
-from payagg.adapters.postgres.fast_path.libpq import Lines
-from payagg.adapters.postgres.fast_path.statements import Hot
+from payagg.adapters.postgres.fast_path.libpq import StatementPool
+from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.builders import NOW
 
@@ -32,7 +32,7 @@ ROWS = 100_000
 BUSINESSES = 1_000
 BIG = "biz_0"  # one merchant has a fifth of everything
 
-# An eighth of the payments have lapsed, an eighth are still open, a quarter are PENDING and due to be asked about; one
+# An eighth of the payments have expired, an eighth are still open, a quarter are PENDING and due to be asked about; one
 # delivery in 47 is due, one inbound event in ten waits for another try.
 FILL = f"""
 SET session_replication_role = replica;
@@ -175,7 +175,7 @@ class ExplainingCursor(psycopg.AsyncCursor[Any]):
         return await super().execute(query, params, **how)
 
 
-class ExplainingLines(Lines):
+class ExplainingLines(StatementPool):
     """Explains each statement on a connection of its own, made like those that it is about to be sent on."""
 
     def __init__(self, connect: Connect, most: int, recorder: Recorder) -> None:
@@ -195,8 +195,8 @@ class Watched:
     PgBouncer, without settings that favour indexes."""
 
     store: PostgresStore
-    hot: Hot
-    bounced: Hot
+    hot: FastPath
+    bounced: FastPath
 
     async def close(self) -> None:
         await self.hot.close()
@@ -214,7 +214,9 @@ def watched(database_url: str, recorder: Recorder) -> Watched:
     event.listen(store._engine.sync_engine, "connect", watch)
     direct = connector(database_url, pgbouncer=False, settings=BY_INDEX)
     bounced = connector(database_url, pgbouncer=True)
-    return Watched(store, Hot(ExplainingLines(direct, 2, recorder)), Hot(ExplainingLines(bounced, 2, recorder)))
+    return Watched(
+        store, FastPath(ExplainingLines(direct, 2, recorder)), FastPath(ExplainingLines(bounced, 2, recorder))
+    )
 
 
 @dataclass(frozen=True)

@@ -37,19 +37,19 @@ async def settled() -> None:
 
 
 async def test_a_lone_caller_runs_alone(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     assert [await batch.ask(1), await batch.ask(2)] == ["1", "2"]
     assert work.runs == [[1], [2]]
 
 
 async def test_callers_of_one_moment_share_a_run(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     assert await asyncio.gather(*map(batch.ask, range(5))) == ["0", "1", "2", "3", "4"]
     assert work.runs == [[0, 1, 2, 3, 4]]
 
 
 async def test_a_question_asked_during_a_run_waits_for_the_next(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     work.gate.clear()
     first = asyncio.create_task(batch.ask(1))
     await settled()
@@ -62,7 +62,7 @@ async def test_a_question_asked_during_a_run_waits_for_the_next(work: Work) -> N
 
 
 async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
-    batch = Batch(work, size=3, lanes=2)
+    batch = Batch(work, size=3, concurrency=2)
     work.gate.clear()
     asked = [asyncio.create_task(batch.ask(number)) for number in range(10)]
     await settled()
@@ -73,7 +73,7 @@ async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
 
 
 async def test_each_caller_has_its_own_refusal(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     answers: list[Any] = await asyncio.gather(*map(batch.ask, (1, -2, 3)), return_exceptions=True)
     assert answers[0] == "1"
     assert isinstance(answers[1], ValueError)
@@ -81,14 +81,14 @@ async def test_each_caller_has_its_own_refusal(work: Work) -> None:
 
 
 async def test_a_failed_run_fails_its_callers_and_not_the_next_ones(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     answers = await asyncio.gather(*map(batch.ask, (1, 1313)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [RuntimeError, RuntimeError]
     assert await batch.ask(2) == "2"
 
 
 async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     work.gate.clear()
     asked = [asyncio.create_task(batch.ask(number)) for number in range(3)]
     await settled()
@@ -104,7 +104,7 @@ async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:
 
 
 async def test_a_question_asked_by_an_answered_caller_at_once_is_answered(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
 
     async def asks_again(number: int) -> str:
         return await batch.ask(number) + await batch.ask(number)
@@ -114,7 +114,7 @@ async def test_a_question_asked_by_an_answered_caller_at_once_is_answered(work: 
 
 
 async def test_closing_waits_for_the_runs_in_flight(work: Work) -> None:
-    batch = Batch(work, size=10, lanes=1)
+    batch = Batch(work, size=10, concurrency=1)
     work.gate.clear()
     asked = asyncio.create_task(batch.ask(1))
     await settled()

@@ -43,8 +43,8 @@ def test_a_new_payment_is_initiated_in_naira_and_expires_one_hour_later():
 
 def test_an_initiated_payment_is_open_until_the_instant_it_expires():
     payment = a_payment()
-    assert not payment.is_lapsed(NOW + HOUR - TICK)
-    assert payment.is_lapsed(NOW + HOUR)
+    assert not payment.is_expired(NOW + HOUR - TICK)
+    assert payment.is_expired(NOW + HOUR)
     assert payment.as_of(NOW + HOUR - TICK) is payment
 
 
@@ -57,7 +57,7 @@ def test_from_its_instant_expiry_is_seen_as_failed_and_dated_to_that_instant_how
 
 def test_the_sweep_writes_exactly_what_readers_saw_before_it():
     payment = a_payment()
-    swept, transition = payment.lapse()
+    swept, transition = payment.expire()
     assert swept == payment.as_of(NOW + timedelta(hours=2))
     assert (transition.from_status, transition.to_status, transition.trigger) == (
         Status.INITIATED,
@@ -68,9 +68,9 @@ def test_the_sweep_writes_exactly_what_readers_saw_before_it():
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, *FINAL])
-def test_only_an_initiated_payment_lapses_by_the_clock(status):
+def test_only_an_initiated_payment_expires_by_the_clock(status):
     payment = a_payment(status)
-    assert not payment.is_lapsed(NOW + timedelta(days=30))
+    assert not payment.is_expired(NOW + timedelta(days=30))
     assert payment.as_of(NOW + timedelta(days=30)) is payment
 
 

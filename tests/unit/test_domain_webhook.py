@@ -126,7 +126,7 @@ def test_a_second_rotation_leaves_two_secrets_not_three():
 
 def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane():
     delivery = a_delivery()
-    assert (delivery.lane, delivery.status, delivery.attempts) == ("whe_1", DeliveryStatus.PENDING, 0)
+    assert (delivery.partition, delivery.status, delivery.attempts) == ("whe_1", DeliveryStatus.PENDING, 0)
     assert delivery.next_attempt_at == an_event().created_at
 
 
@@ -134,8 +134,8 @@ def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane():
 def test_deliveries_to_payments_own_addresses_share_one_lane_per_business_and_environment(environment):
     event = an_event(environment=environment)
     hosts = ("https://shop.example/own?x=1", "https://other.example/own")
-    lanes = {a_delivery(event, endpoint_id=None, url=url).lane for url in hosts}
-    assert lanes == {f"biz_1:{environment.value}"}
+    partitions = {a_delivery(event, endpoint_id=None, url=url).partition for url in hosts}
+    assert partitions == {f"biz_1:{environment.value}"}
 
 
 def test_events_are_kept_once_in_the_catalogues_order():

@@ -8,7 +8,7 @@ import pytest
 
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
-from payagg.application.payment_options import Offers
+from payagg.application.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.support.gateway_world import KEYS, World
@@ -19,7 +19,7 @@ NEW_KEY = ("second", b"2" * 32)
 
 
 async def opened(world: World, gateway_id: str) -> Mapping[str, str]:
-    offers = Offers(world.store, world.clock, world.vault, world.providers)
+    offers = PaymentOptions(world.store, world.clock, world.vault, world.providers)
     return offers.credentials(await world.stored(gateway_id))
 
 

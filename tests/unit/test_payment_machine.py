@@ -9,7 +9,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from payagg.adapters.memory import MemoryStore
-from payagg.adapters.memory.payments import PaymentRows
+from payagg.adapters.memory.payments import MemoryPayments
 from payagg.application.settlement import Settlement
 from payagg.domain.charge import TRIGGER_FOR
 from payagg.domain.payment import EXPIRED_REASON, PAYMENT
@@ -150,7 +150,7 @@ class SweepsPendingPaymentsToo(DomainSystem):
     def sweep(self):
         for payment in list(self.payments.values()):
             if not payment.is_final and self.now() >= payment.expires_at:
-                self.write(*payment.lapse())
+                self.write(*payment.expire())
 
 
 class WritesBeforeItRefuses(DomainSystem):
@@ -182,7 +182,7 @@ class MuteSettlement(Settlement):
 
 
 @dataclass(frozen=True)
-class ForgetfulRows(PaymentRows):
+class ForgetfulRows(MemoryPayments):
     """Writes the status and not the transition."""
 
     async def save(self, payment, transition):

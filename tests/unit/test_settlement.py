@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application import counters as tally
-from payagg.application.settlement import Settled, Settlement
+from payagg.application import counters
+from payagg.application.settlement import ReportEffect, Settlement
 from payagg.domain.charge import AnomalyKind, AttemptState, Outcome
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Status, Trigger
@@ -58,7 +58,7 @@ class World:
 @pytest.mark.parametrize("outcome", LANDS_ON)
 async def test_a_report_that_agrees_moves_the_payment(outcome):
     world = await World().with_payment()
-    assert await world.told(outcome, reason="DECLINED") is Settled.MOVED
+    assert await world.told(outcome, reason="DECLINED") is ReportEffect.MOVED
     payment = await world.payment()
     assert (payment.status, payment.sequence, payment.settled_at) == (LANDS_ON[outcome], 2, world.clock.now())
     assert payment.failure_reason == ("DECLINED" if outcome is Outcome.FAILED else None)
@@ -67,7 +67,7 @@ async def test_a_report_that_agrees_moves_the_payment(outcome):
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNPAID])
 async def test_a_report_without_evidence_moves_nothing(outcome):
     world = await World().with_payment()
-    assert await world.told(outcome) is Settled.UNCHANGED
+    assert await world.told(outcome) is ReportEffect.UNCHANGED
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == []
 
@@ -79,7 +79,7 @@ async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(ou
     before, events = await world.payment(), await world.events()
     for _ in range(3):
         world.clock.move(HOUR)
-        assert await world.told(outcome) is Settled.UNCHANGED
+        assert await world.told(outcome) is ReportEffect.UNCHANGED
     assert await world.payment() == before
     assert await world.events() == events
     assert await world.anomalies() == []
@@ -101,7 +101,7 @@ async def test_a_different_final_report_is_kept_once_and_moves_nothing(first, se
     await world.told(first)
     before = await world.payment()
     for _ in range(3):
-        assert await world.told(second) is Settled.ANOMALY
+        assert await world.told(second) is ReportEffect.ANOMALY
     assert await world.payment() == before
     assert await world.anomalies() == [kind]
 
@@ -121,7 +121,9 @@ async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outco
     named = {**report, "environment": SANDBOX}
     facts = a_report(outcome, **report)
     for _ in range(2):
-        assert await world.settlement.report(facts, "provider_a", named["environment"], "verify") is Settled.MISMATCH
+        assert (
+            await world.settlement.report(facts, "provider_a", named["environment"], "verify") is ReportEffect.MISMATCH
+        )
     assert (await world.payment()).status is Status.PENDING
     async with world.store.begin() as tx:
         (anomaly,) = await tx.payments.anomalies(REFERENCE)
@@ -131,7 +133,7 @@ async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outco
 @pytest.mark.parametrize("outcome", LANDS_ON)
 async def test_a_report_from_the_other_environment_moves_nothing(outcome):
     world = await World().with_payment()
-    assert await world.told(outcome, environment=LIVE) is Settled.ANOMALY
+    assert await world.told(outcome, environment=LIVE) is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.WRONG_ENVIRONMENT]
 
@@ -140,7 +142,7 @@ async def test_a_report_from_the_other_environment_moves_nothing(outcome):
 @pytest.mark.parametrize("stranger", [{"gateway": "provider_b"}, {"provider_reference": f"{REFERENCE}.2"}])
 async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outcome, stranger):
     world = await World().with_payment()
-    assert await world.told(outcome, **stranger) is Settled.ANOMALY
+    assert await world.told(outcome, **stranger) is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.WRONG_PROVIDER]
 
@@ -151,9 +153,9 @@ async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state):
     payment = await world.payment()
     async with world.store.begin() as tx:
         await tx.payments.add_attempt(an_attempt(payment, 1, state))
-    assert await world.told(Outcome.FAILED) is Settled.UNCHANGED
+    assert await world.told(Outcome.FAILED) is ReportEffect.UNCHANGED
     assert (await world.payment()).status is Status.INITIATED
-    assert await world.told(Outcome.SUCCEEDED) is Settled.MOVED  # money that came is believed all the same
+    assert await world.told(Outcome.SUCCEEDED) is ReportEffect.MOVED  # money that came is believed all the same
 
 
 async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
@@ -163,49 +165,49 @@ async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
         await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
         await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.HANDED_OFF))
         await world.settlement.write(tx, *payment.hand_over("provider_a", world.clock.now(), "payer"))
-    assert await world.told(Outcome.FAILED) is Settled.UNCHANGED
+    assert await world.told(Outcome.FAILED) is ReportEffect.UNCHANGED
     assert (await world.payment()).status is Status.PENDING
-    assert await world.told(Outcome.FAILED, provider_reference=f"{REFERENCE}.2") is Settled.MOVED
+    assert await world.told(Outcome.FAILED, provider_reference=f"{REFERENCE}.2") is ReportEffect.MOVED
 
 
 @pytest.mark.parametrize("facts", [{"amounts": frozenset({149999})}, {"currency": "USD"}])
 async def test_a_failure_of_another_amount_or_currency_moves_nothing(facts):
     world = await World().with_payment()
-    assert await world.told(Outcome.FAILED, **facts) is Settled.MISMATCH
+    assert await world.told(Outcome.FAILED, **facts) is ReportEffect.MISMATCH
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.MISMATCH]
 
 
 async def test_a_failure_need_not_name_an_amount():
     world = await World().with_payment()
-    assert await world.told(Outcome.FAILED, amounts=frozenset(), currency="") is Settled.MOVED
+    assert await world.told(Outcome.FAILED, amounts=frozenset(), currency="") is ReportEffect.MOVED
 
 
 async def test_each_kept_fact_is_counted():
-    tally.counts.clear()
+    counters.counts.clear()
     world = await World().with_payment()
     for _ in range(2):
         await world.told(currency="USD")
-    assert tally.counts["anomalies", "MISMATCH"] == 1
+    assert counters.counts["anomalies", "MISMATCH"] == 1
 
 
 async def test_a_payment_nobody_processed_is_moved_by_no_provider():
     world = await World().with_payment(handed=False)
-    assert await world.told() is Settled.ANOMALY
+    assert await world.told() is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.INITIATED
 
 
 async def test_money_for_an_unknown_reference_is_never_lost():
     world = World()
-    assert await world.told() is Settled.UNKNOWN_PAYMENT
-    assert await world.told(Outcome.PENDING) is Settled.UNKNOWN_PAYMENT
+    assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
+    assert await world.told(Outcome.PENDING) is ReportEffect.UNKNOWN_PAYMENT
     assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
 
 
 async def test_a_pending_payment_succeeds_long_after_its_window():
     world = await World().with_payment()
     world.clock.move(72 * HOUR)
-    assert await world.told() is Settled.MOVED
+    assert await world.told() is ReportEffect.MOVED
     assert (await world.payment()).status is Status.SUCCESS
 
 
@@ -214,7 +216,7 @@ async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before
     async with world.store.begin() as tx:
         await tx.payments.add_attempt(an_attempt(await tx.payments.get(REFERENCE), 1, AttemptState.UNKNOWN))
     world.clock.move(HOUR)
-    assert await world.told() is Settled.ANOMALY
+    assert await world.told() is ReportEffect.ANOMALY
     payment = await world.payment()
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
     assert await world.anomalies() == [AnomalyKind.LATE_SUCCESS]
@@ -228,13 +230,13 @@ async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
         await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
         await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.HANDED_OFF))
         await world.settlement.write(tx, *payment.hand_over("provider_a", world.clock.now(), "payer"))
-    assert await world.told(provider_reference=f"{REFERENCE}.2") is Settled.MOVED
-    assert await world.told(provider_reference=f"{REFERENCE}.2") is Settled.UNCHANGED
-    assert await world.told() is Settled.ANOMALY
+    assert await world.told(provider_reference=f"{REFERENCE}.2") is ReportEffect.MOVED
+    assert await world.told(provider_reference=f"{REFERENCE}.2") is ReportEffect.UNCHANGED
+    assert await world.told() is ReportEffect.ANOMALY
     assert await world.anomalies() == [AnomalyKind.LATE_SUCCESS]
 
 
-async def test_the_sweep_fails_what_lapsed_once_and_leaves_pending_payments_alone():
+async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alone():
     world = await World().with_payment(handed=False)
     await world.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=world.clock.now() + HOUR))
     world.clock.move(HOUR)

@@ -10,9 +10,9 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application import dispatcher as deliveries
+from payagg.application import dispatcher
 from payagg.application.dispatcher import PER_LANE, Dispatcher
-from payagg.application.ports import Claimed, Finished, Sent, Unavailable
+from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.settlement import Settlement
 from payagg.application.webhooks import Webhooks
@@ -30,16 +30,16 @@ pytestmark = pytest.mark.anyio
 class Postman:
     """A sender that remembers and answers as told; every try takes no time."""
 
-    answer: Callable[[int], Sent] = lambda _: Sent(200, None, 5)
+    answer: Callable[[int], TryResult] = lambda _: TryResult(200, None, 5)
     sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
         self.sent.append((url, dict(headers), body))
         return self.answer(len(self.sent))
 
 
-def failing(status: int | None = 500, **more: timedelta) -> Callable[[int], Sent]:
-    return lambda _: Sent(status, "it failed", 5, **more)
+def failing(status: int | None = 500, **more: timedelta) -> Callable[[int], TryResult]:
+    return lambda _: TryResult(status, "it failed", 5, **more)
 
 
 @dataclass
@@ -121,7 +121,7 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
 
 
 async def test_a_receiver_that_comes_back_gets_the_event_at_its_next_try() -> None:
-    world = await World(postman=Postman(lambda number: Sent(200 if number > 3 else 503, None, 5))).open()
+    world = await World(postman=Postman(lambda number: TryResult(200 if number > 3 else 503, None, 5))).open()
     await world.settle()
     assert len(await world.run_to_the_end()) == 4
     assert (world.only.status, world.only.last_status_code) == (DeliveryStatus.DELIVERED, 200)
@@ -146,7 +146,7 @@ async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_
     await world.settle()
     assert len(world.deliveries()) == 1
 
-    world.postman.answer = lambda _: Sent(200, None, 5)
+    world.postman.answer = lambda _: TryResult(200, None, 5)
     await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True))
     await world.settle()
     await world.webhooks.redeliver("biz_1", world.endpoint_id, world.deliveries()[0].id)
@@ -209,8 +209,8 @@ async def test_a_delivery_whose_workers_always_die_is_given_up() -> None:
 async def claims_for(monkeypatch: pytest.MonkeyPatch, due: int, room: int = 400) -> int:
     """How many claims it took to send `due` events to one endpoint, when nothing is due behind them. The poll never
     comes."""
-    monkeypatch.setattr(deliveries, "POLL_SECONDS", 60.0)
-    monkeypatch.setattr(deliveries, "CONCURRENT", room)
+    monkeypatch.setattr(dispatcher, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(dispatcher, "CONCURRENT", room)
     world = await World().open()
     for _ in range(due):
         await world.settle()
@@ -220,7 +220,7 @@ async def claims_for(monkeypatch: pytest.MonkeyPatch, due: int, room: int = 400)
         def __getattr__(self, name: str) -> object:
             return getattr(queue, name)
 
-        async def claim(self, *args: object) -> list[Claimed]:
+        async def claim(self, *args: object) -> list[ClaimedDelivery]:
             nonlocal claims
             claims += 1
             return await queue.claim(*args)  # type: ignore[arg-type]
@@ -255,7 +255,7 @@ async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
     original = world.postman.send
 
     class Slow:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
             sent = await original(url, headers, body)
             await gate.wait()
             return sent
@@ -275,12 +275,12 @@ async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
 async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_held_against_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deliveries, "GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(dispatcher, "GRACE_SECONDS", 0.01)
     world = await World().open()
     begun = asyncio.Event()
 
     class Hanging:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError("unreachable")
@@ -327,13 +327,13 @@ async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> N
         def __getattr__(self, name: str) -> object:
             return getattr(queue, name)
 
-        async def finish(self, results: list[Finished]) -> None:
+        async def finish(self, results: list[DeliveryResult]) -> None:
             if self.failures:
                 self.failures -= 1
                 raise Unavailable("away")
             await queue.finish(results)
 
-        async def claim(self, *args: object) -> list[Claimed]:
+        async def claim(self, *args: object) -> list[ClaimedDelivery]:
             return await queue.claim(*args)  # type: ignore[arg-type]
 
     world.store.queue = Flaky()  # type: ignore[assignment]
@@ -357,7 +357,7 @@ async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_co
         def __getattr__(self, name: str) -> object:
             return getattr(queue, name)
 
-        async def finish(self, results: list[Finished]) -> None:
+        async def finish(self, results: list[DeliveryResult]) -> None:
             if self.failures:
                 self.failures -= 1
                 world.clock.move(timedelta(seconds=2))

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from payagg.application.payment_options import Choice, Offers
+from payagg.application.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.ports import Clock, Entropy, Store, Transaction
-from payagg.application.provider_calls import Charges, no_crash
+from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import (
     CheckoutGateways,
@@ -46,12 +46,12 @@ WAIT = LEASE * 3
 
 
 @dataclass(frozen=True)
-class Claimed:
+class ClaimedAttempt:
     """The right to call the provider once; `is_takeover` = the claim was another's, so ask before starting anew."""
 
     payment: Payment
     attempt: Attempt
-    choice: Choice
+    choice: ChosenProvider
     business_name: str
     is_takeover: bool
 
@@ -61,8 +61,8 @@ class Checkout:
     store: Store
     clock: Clock
     entropy: Entropy
-    offers: Offers
-    charges: Charges
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
     settlement: Settlement
     crash_point: Callable[[str], None] = no_crash
     running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
@@ -87,7 +87,7 @@ class Checkout:
         )
 
     async def options(self, reference: str) -> CheckoutGateways:
-        return CheckoutGateways(await self.offers.listed(await self._payment(reference)))
+        return CheckoutGateways(await self.payment_options.listed(await self._payment(reference)))
 
     async def process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
         """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.
@@ -96,7 +96,7 @@ class Checkout:
         GATEWAY_NOT_AVAILABLE, GATEWAY_ENVIRONMENT_NOT_CONFIGURED.
         """
         if command.gateway_slug is not None:
-            await self.offers.ensure_known(command.gateway_slug)
+            await self.payment_options.ensure_known(command.gateway_slug)
             if command.card_number is not None:
                 _scenario(command.gateway_slug, command)
         # A payer who closes the browser must not stop a charge half-way: the work goes on without its caller.
@@ -129,7 +129,7 @@ class Checkout:
         raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "The provider did not answer in time; try again.")
 
     @retried
-    async def _claim(self, reference: str, command: ProcessPayment) -> "Claimed | ProcessedPayment | None":
+    async def _claim(self, reference: str, command: ProcessPayment) -> "ClaimedAttempt | ProcessedPayment | None":
         """A hand-off that exists, a claim, or None while another caller's claim is alive."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(reference)
@@ -150,13 +150,13 @@ class Checkout:
             business = await tx.businesses.get(payment.business_id)
             name = business.name if business else ""
             if last is not None and last.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN):
-                choice = await self.offers.assigned(tx, last.gateway, payment.environment)
-                if choice is not None and await self.offers.admit(tx, last.gateway, payment.environment):
+                choice = await self.payment_options.assigned(tx, last.gateway, payment.environment)
+                if choice is not None and await self.payment_options.admit(tx, last.gateway, payment.environment):
                     token = self.entropy.hex(16)
                     taken = replace(last, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
                     await tx.payments.save_attempt(taken, last.token)
-                    return Claimed(payment, taken, choice, name, is_takeover=True)
-            choice = await self.offers.choose(tx, payment, slug)
+                    return ClaimedAttempt(payment, taken, choice, name, is_takeover=True)
+            choice = await self.payment_options.choose(tx, payment, slug)
             if len(attempts) >= ATTEMPTS_MAX:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "Too many tries; start a new payment.", "gatewaySlug")
             scenario = _scenario(slug, command)
@@ -164,10 +164,16 @@ class Checkout:
                 await self._close(tx, last)
             attempt = self._next_attempt(payment, attempts, slug, choice, scenario, now)
             await tx.payments.add_attempt(attempt)
-            return Claimed(payment, attempt, choice, name, is_takeover=False)
+            return ClaimedAttempt(payment, attempt, choice, name, is_takeover=False)
 
     def _next_attempt(
-        self, payment: Payment, attempts: list[Attempt], slug: str, choice: Choice, scenario: str | None, now: datetime
+        self,
+        payment: Payment,
+        attempts: list[Attempt],
+        slug: str,
+        choice: ChosenProvider,
+        scenario: str | None,
+        now: datetime,
     ) -> Attempt:
         claim = Attempt.claim(
             payment,
@@ -188,11 +194,11 @@ class Checkout:
                 replace(attempt, state=AttemptState.REFUSED, next_ask_at=None), attempt.token
             )
 
-    async def _resolve(self, claimed: Claimed, command: ProcessPayment) -> None:
+    async def _resolve(self, claimed: ClaimedAttempt, command: ProcessPayment) -> None:
         """Asks about an attempt whose answer never came, then frees the way: settled, or closed for the next one."""
         attempt = claimed.attempt
         try:
-            report = await self.charges.fetch(claimed.payment, attempt, claimed.choice, "process")
+            report = await self.provider_calls.fetch(claimed.payment, attempt, claimed.choice, "process")
         except ProviderFault:
             # Nobody was ever sent to that charge, so another gateway may be tried; the same one must answer first.
             other = command.gateway_slug not in (None, attempt.gateway)
@@ -203,11 +209,13 @@ class Checkout:
         await self.settlement.report(report, attempt.gateway, claimed.payment.environment, "process", asked=attempt)
         await self._finish(claimed, AttemptState.REFUSED)
 
-    async def _start(self, claimed: Claimed) -> ProcessedPayment | None:
+    async def _start(self, claimed: ClaimedAttempt) -> ProcessedPayment | None:
         """Calls the provider and records what came; None when an earlier call turns out to have arrived."""
         self.crash_point("P2")
         try:
-            hand_off = await self.charges.start(claimed.payment, claimed.attempt, claimed.choice, claimed.business_name)
+            hand_off = await self.provider_calls.start(
+                claimed.payment, claimed.attempt, claimed.choice, claimed.business_name
+            )
         except ProviderFault as fault:
             await self._finish(claimed, AttemptState.REFUSED if fault.kind.is_certain else AttemptState.UNKNOWN)
             if fault.kind is FaultKind.DUPLICATE:
@@ -221,7 +229,7 @@ class Checkout:
         return processed
 
     @retried
-    async def _record(self, claimed: Claimed, hand_off: HandOff) -> ProcessedPayment | None:
+    async def _record(self, claimed: ClaimedAttempt, hand_off: HandOff) -> ProcessedPayment | None:
         """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(claimed.payment.reference)
@@ -246,7 +254,7 @@ class Checkout:
             return _processed(moved, handed, hand_off)
 
     @retried
-    async def _finish(self, claimed: Claimed, state: AttemptState) -> None:
+    async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
         """Frees a claim without a hand-off; one that ended UNKNOWN stays on the reconciler's list."""
         now = self.clock.now()
         async with self.store.begin() as tx:

@@ -22,7 +22,7 @@ async def flush(store: Store) -> None:
         return
     counts.clear()
     try:
-        await store.add_tallies(taken)
+        await store.add_counts(taken)
     except (Unavailable, Conflict):
         counts.update(taken)
 

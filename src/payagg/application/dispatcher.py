@@ -10,14 +10,14 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.ports import (
-    Claimed,
+    ClaimedDelivery,
     Clock,
     Conflict,
+    DeliveryResult,
     Entropy,
-    Finished,
     Sender,
-    Sent,
     Store,
+    TryResult,
     Unavailable,
     Vault,
 )
@@ -33,14 +33,14 @@ GATHER_SECONDS = 0.01  # results that come within this are recorded in one state
 RECORD_MAX = 500
 GRACE_SECONDS = 7.0  # for tries under way when told to stop
 GONE = 410
-GIVEN_UP = Sent(None, "given up: earlier tries were never recorded", 0)
-UNOPENED = Sent(None, "the signing secret cannot be opened", 0)
-STOPPED = Sent(None, "the worker stopped", 0)
+GIVEN_UP = TryResult(None, "given up: earlier tries were never recorded", 0)
+UNOPENED = TryResult(None, "the signing secret cannot be opened", 0)
+STOPPED = TryResult(None, "the worker stopped", 0)
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 15.0
 KEYS_CACHED_MAX = 50_000
 PURGE_BATCH = 1_000
-_log = structlog.get_logger("payagg.deliveries")
+_log = structlog.get_logger("payagg.dispatcher")
 
 
 @dataclass
@@ -54,10 +54,10 @@ class Dispatcher:
     sender: Sender
     lease: timedelta = LEASE
     _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
-    _results: list[Finished] = field(default_factory=list, init=False)
-    _trying: dict["asyncio.Task[None]", Claimed] = field(default_factory=dict, init=False)
+    _results: list[DeliveryResult] = field(default_factory=list, init=False)
+    _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
     _is_full: bool = field(default=False, init=False)  # as of the last claim: it took all there was room for,
-    _crowded: set[str] = field(default_factory=set, init=False)  # and these lanes have as many tries as they may
+    _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions have as many tries as they may
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -114,14 +114,14 @@ class Dispatcher:
         finally:
             stopping.cancel()
 
-    async def _claimed(self, room: int) -> list[Claimed]:
+    async def _claimed(self, room: int) -> list[ClaimedDelivery]:
         failing = FAILING_MAX - sum(one.is_failing for one in self._trying.values())
         return await self.store.queue.claim(self.clock.now(), room, PER_LANE, failing, self.lease)
 
     def _lanes_with(self, tries: int) -> set[str]:
-        """The lanes in which so many tries are under way."""
-        counts = Counter(one.delivery.lane for one in self._trying.values())
-        return {lane for lane, under_way in counts.items() if under_way >= tries}
+        """The partitions in which so many tries are under way."""
+        counts = Counter(one.delivery.partition for one in self._trying.values())
+        return {partition for partition, under_way in counts.items() if under_way >= tries}
 
     def _tried(self, task: "asyncio.Task[None]") -> None:
         self._trying.pop(task, None)
@@ -136,20 +136,20 @@ class Dispatcher:
         for task, one in list(self._trying.items()):
             task.cancel()
             # Whether it arrived is not known, so it is tried again, under the same id.
-            self._results.append(Finished(one, STOPPED, now, retry_at=now, blameless=True))
+            self._results.append(DeliveryResult(one, STOPPED, now, retry_at=now, blameless=True))
 
-    async def _release(self, claimed: list[Claimed]) -> None:
+    async def _release(self, claimed: list[ClaimedDelivery]) -> None:
         if claimed:
             try:
                 await self.store.queue.release(claimed)
             except (Unavailable, Conflict):
                 _log.warning("could not hand deliveries back; their lease will", deliveries=len(claimed))
 
-    async def _try(self, one: Claimed) -> None:
+    async def _try(self, one: ClaimedDelivery) -> None:
         now = self.clock.now()
-        if one.is_lapsed and one.delivery.attempts > len(SCHEDULE[one.delivery.environment]):
+        if one.is_lease_expired and one.delivery.attempts > len(SCHEDULE[one.delivery.environment]):
             # Tries that never came to be recorded: whatever kills the workers must not be repeated for ever.
-            self._note(Finished(one, GIVEN_UP, now, retry_at=None))
+            self._note(DeliveryResult(one, GIVEN_UP, now, retry_at=None))
             return
         try:
             keys = [self._opened(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
@@ -161,7 +161,7 @@ class Dispatcher:
         sent = await self.sender.send(one.url, headers, one.body)
         self._note(self._finished(one, sent, self.clock.now()))
 
-    def _note(self, result: Finished) -> None:
+    def _note(self, result: DeliveryResult) -> None:
         self._results.append(result)
         self._resulted.set()
 
@@ -173,17 +173,17 @@ class Dispatcher:
             key = self._keys[endpoint_id, sealed] = self.vault.open(sealed, secret_context(endpoint_id))
         return key
 
-    def _finished(self, one: Claimed, sent: Sent, at: datetime) -> Finished:
+    def _finished(self, one: ClaimedDelivery, sent: TryResult, at: datetime) -> DeliveryResult:
         count("delivery_tries", _result_of(sent))
-        if one.is_lapsed:
+        if one.is_lease_expired:
             count("delivery_leases_lapsed")
         if sent.is_accepted:
-            return Finished(one, sent, at, retry_at=None)
+            return DeliveryResult(one, sent, at, retry_at=None)
         if sent.status_code == GONE:
-            return Finished(one, sent, at, retry_at=None, deactivate=True)
+            return DeliveryResult(one, sent, at, retry_at=None, deactivate=True)
         delivery = one.delivery
         delay = delay_after(delivery.environment, delivery.attempts, self.entropy.chance(), sent.retry_after)
-        return Finished(one, sent, at, retry_at=at + delay if delay is not None else None)
+        return DeliveryResult(one, sent, at, retry_at=at + delay if delay is not None else None)
 
     async def _record_results(self) -> None:
         back_off = BACK_OFF_SECONDS
@@ -216,12 +216,12 @@ class Dispatcher:
         await self.store.queue.finish(batch)
         del self._results[: len(batch)]
         # A claim has its price, so the next one waits for the poll, unless more may be due behind what has ended now.
-        if self._is_full or any(result.claimed.delivery.lane in self._crowded for result in batch):
+        if self._is_full or any(result.claimed.delivery.partition in self._crowded for result in batch):
             self._woken.set()
 
 
 _CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 
-def _result_of(sent: Sent) -> str:
+def _result_of(sent: TryResult) -> str:
     return "no answer" if sent.status_code is None else _CLASSES.get(sent.status_code // 100, "other")

@@ -21,7 +21,7 @@ from payagg.domain.gateway import (
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 
-_log = structlog.get_logger("payagg.offers")
+_log = structlog.get_logger("payagg.payment_options")
 SIMULATOR_OPTION = CheckoutGateway(
     slug=SANDBOX_SLUG,
     name="Sandbox simulator",
@@ -39,7 +39,7 @@ def logo_url(gateway: Gateway) -> str | None:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenProvider:
     """A provider that may be called for a payment. `gateway_id` None = the simulator."""
 
     provider: Provider
@@ -48,7 +48,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Offers:
+class PaymentOptions:
     store: Store
     clock: Clock
     vault: Vault
@@ -115,13 +115,13 @@ class Offers:
             )
         return [*options, SIMULATOR_OPTION] if simulator_allowed(payment.environment) else options
 
-    async def choose(self, tx: Transaction, payment: Payment, slug: str) -> Choice:
+    async def choose(self, tx: Transaction, payment: Payment, slug: str) -> ChosenProvider:
         """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED
         when only its credentials are missing."""
         if slug == SANDBOX_SLUG:
             if not simulator_allowed(payment.environment):
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-            return Choice(self.providers[SANDBOX_SLUG], None, {})
+            return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
         gateway = await tx.gateways.by_slug(slug)
         settings = await tx.gateways.settings(payment.business_id)
         provider = self.providers.get(slug)
@@ -134,19 +134,19 @@ class Offers:
         probes = not provider.starts_alone
         if reason is not None or not await self.admit(tx, slug, payment.environment, probes=probes):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-        return Choice(provider, gateway.id, self.credentials(gateway))
+        return ChosenProvider(provider, gateway.id, self.credentials(gateway))
 
-    async def assigned(self, tx: Transaction, slug: str, environment: Environment) -> Choice | None:
+    async def assigned(self, tx: Transaction, slug: str, environment: Environment) -> ChosenProvider | None:
         """The provider a payment was handed to, whatever the gateway's status now: a draining or disabled gateway
         still answers for its own payments. None without credentials."""
         provider = self.providers[slug]
         if slug == SANDBOX_SLUG:
-            return Choice(provider, None, {})
+            return ChosenProvider(provider, None, {})
         gateway = await tx.gateways.by_slug(slug)
         credentials = self.credentials(gateway) if gateway else {}
         if gateway is None or not provider.is_configured(credentials, environment):
             return None
-        return Choice(provider, gateway.id, credentials)
+        return ChosenProvider(provider, gateway.id, credentials)
 
     async def admit(self, tx: Transaction, slug: str, environment: Environment, *, probes: bool = True) -> bool:
         """Whether the provider's health lets a call through now; after a pause, one caller at a time. A call that will

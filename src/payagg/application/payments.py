@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import msgspec
 
-from payagg.application.payment_options import Offers
-from payagg.application.ports import Clock, Entropy, KeyHolder, Outdated, ReferenceTaken, Store, Unavailable
+from payagg.application.payment_options import PaymentOptions
+from payagg.application.ports import Clock, Entropy, KeyHolder, ReferenceTaken, StaleKey, Store, Unavailable
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.application.settlement import SIMULATED, Settlement
@@ -35,7 +35,7 @@ class Payments:
     clock: Clock
     entropy: Entropy
     settlement: Settlement
-    offers: Offers
+    payment_options: PaymentOptions
     base_url: str
     checkout_ttl: timedelta
 
@@ -47,7 +47,7 @@ class Payments:
         """
         try:
             done = await self.initiate(command, believed.business, believed.key.environment, believed)
-        except (Refusal, Outdated):
+        except (Refusal, StaleKey):
             return None
         return done if done.created else None
 
@@ -70,7 +70,7 @@ class Payments:
             original = await self._original(command, business, environment)
             if original is not None:
                 return self._initiation(original.replay(now), False, fingerprint)
-            await self.offers.ensure_can_initiate(business.id, environment, command.gateway)
+            await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
             payment = Payment.initiate(
                 reference=self.entropy.reference(now),
@@ -111,7 +111,7 @@ class Payments:
         """
         try:
             return await self.read(reference, believed.business.id, believed.key.environment, believed)
-        except (Refusal, Outdated):
+        except (Refusal, StaleKey):
             return None
 
     async def read(

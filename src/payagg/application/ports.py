@@ -28,7 +28,7 @@ class ReferenceTaken(Exception):
     """A drawn reference already exists; draw another. Expect about two a day at 100,000 payments a day."""
 
 
-class Outdated(Exception):
+class StaleKey(Exception):
     """What a caller believed of a key and its business did not prove true; nothing was written."""
 
 
@@ -109,7 +109,7 @@ class LogoStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Sent:
+class TryResult:
     """What came of one HTTP try to a merchant. `status_code` None = no answer; `error` says why, without secrets."""
 
     status_code: int | None
@@ -123,19 +123,19 @@ class Sent:
 
 
 # Deliveries that end without a try.
-SWITCHED_OFF = Sent(None, "the endpoint is switched off", 0)
-UNSIGNED = Sent(None, "no active endpoint has a secret to sign with", 0)
+SWITCHED_OFF = TryResult(None, "the endpoint is switched off", 0)
+UNSIGNED = TryResult(None, "no active endpoint has a secret to sign with", 0)
 
 
 class Sender(Protocol):
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
         """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does."""
 
 
 # --- storage -----------------------------------------------------------------------------------------------------
 
 
-class Businesses(Protocol):
+class BusinessRepository(Protocol):
     async def get(self, business_id: str) -> Business | None: ...
 
     async def lock(self, business_id: str) -> Business | None:
@@ -150,7 +150,7 @@ class Businesses(Protocol):
     async def set_member(self, business_id: str, subject: str, role: Role) -> None: ...
 
 
-class ApiKeys(Protocol):
+class ApiKeyRepository(Protocol):
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
         """Locked for update."""
 
@@ -172,7 +172,7 @@ class GatewayMerchant:
     settings: BusinessGateway | None
 
 
-class Gateways(Protocol):
+class GatewayRepository(Protocol):
     """Reads return gateways as stored; callers apply `as_of(now)`. DELETED ones are never returned."""
 
     async def all(self) -> list[Gateway]:
@@ -212,7 +212,7 @@ class Gateways(Protocol):
         """Insert or replace. When it is the default, every other default of the business is cleared first."""
 
 
-class Payments(Protocol):
+class PaymentRepository(Protocol):
     async def get(self, reference: str) -> Payment | None: ...
 
     async def lock(self, reference: str) -> Payment | None: ...
@@ -222,7 +222,7 @@ class Payments(Protocol):
     async def save(self, payment: Payment, transition: Transition) -> None:
         """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
 
-    async def lapsed(self, now: datetime, limit: int) -> list[Payment]:
+    async def expired(self, now: datetime, limit: int) -> list[Payment]:
         """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
 
     async def attempts(self, reference: str) -> list[Attempt]:
@@ -271,7 +271,7 @@ class ProviderCall:
     at: datetime
 
 
-class HealthBook(Protocol):
+class HealthRepository(Protocol):
     async def all(self) -> list[Health]: ...
 
     async def lock(self, gateway: str, environment: Environment) -> Health:
@@ -281,7 +281,7 @@ class HealthBook(Protocol):
 
 
 @dataclass(frozen=True)
-class InboundEvent:
+class ProviderEvent:
     """A provider's event exactly as it came. `next_attempt_at` None = handled."""
 
     id: str
@@ -296,19 +296,19 @@ class InboundEvent:
     result: str | None = None
 
 
-class Inbox(Protocol):
-    async def add(self, event: InboundEvent) -> bool:
+class ProviderEventRepository(Protocol):
+    async def add(self, event: ProviderEvent) -> bool:
         """False when (provider, environment, digest) is already there."""
 
-    async def lock(self, event_id: str) -> InboundEvent | None:
+    async def lock(self, event_id: str) -> ProviderEvent | None:
         """Locked; None when another worker holds it or it is handled."""
 
     async def due(self, now: datetime, limit: int) -> list[str]: ...
 
-    async def save(self, event: InboundEvent) -> None: ...
+    async def save(self, event: ProviderEvent) -> None: ...
 
 
-class Webhooks(Protocol):
+class WebhookRepository(Protocol):
     """Endpoints, events and deliveries. A delivery row is written with the status change that caused it."""
 
     async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
@@ -351,25 +351,25 @@ class Transaction(Protocol):
     """One database transaction, seen as the tables' repositories."""
 
     @property
-    def businesses(self) -> Businesses: ...
+    def businesses(self) -> BusinessRepository: ...
 
     @property
-    def api_keys(self) -> ApiKeys: ...
+    def api_keys(self) -> ApiKeyRepository: ...
 
     @property
-    def gateways(self) -> Gateways: ...
+    def gateways(self) -> GatewayRepository: ...
 
     @property
-    def payments(self) -> Payments: ...
+    def payments(self) -> PaymentRepository: ...
 
     @property
-    def webhooks(self) -> Webhooks: ...
+    def webhooks(self) -> WebhookRepository: ...
 
     @property
-    def inbox(self) -> Inbox: ...
+    def inbox(self) -> ProviderEventRepository: ...
 
     @property
-    def health(self) -> HealthBook: ...
+    def health(self) -> HealthRepository: ...
 
 
 @dataclass(frozen=True)
@@ -385,18 +385,20 @@ class KeyHolder:
         return self.key.status.value, self.business.status.value, self.business.kyc_status.value
 
 
-class Queue(Protocol):
+class DeliveryQueue(Protocol):
     """The outbox's sending side; each call is its own short transaction."""
 
-    async def claim(self, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta) -> list["Claimed"]:
-        """Due deliveries, leased and counted as a try: at most `per_lane` in flight per lane, one where the endpoint is
-        failing, and at most `failing` of such, chosen so that none waits for ever."""
+    async def claim(
+        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+    ) -> list["ClaimedDelivery"]:
+        """Due deliveries, leased and counted as a try: at most `per_partition` in flight per partition, one where the
+        endpoint is failing, and at most `failing` of such, chosen so that none waits for ever."""
 
-    async def finish(self, results: Sequence["Finished"]) -> None:
+    async def finish(self, results: Sequence["DeliveryResult"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
         address was changed meanwhile, `failing_since` and deactivation."""
 
-    async def release(self, claimed: Sequence["Claimed"]) -> None:
+    async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""
 
     async def oldest_due(self, now: datetime) -> datetime | None: ...
@@ -409,7 +411,7 @@ class Queue(Protocol):
 
 
 @dataclass(frozen=True)
-class Claimed:
+class ClaimedDelivery:
     """A leased delivery with what sending needs. `secrets` are the sealed signing secrets, newest first, with the
     endpoint id each was sealed for."""
 
@@ -417,17 +419,17 @@ class Claimed:
     body: bytes
     url: str
     secrets: tuple[tuple[str, bytes], ...]
-    is_lapsed: bool = False  # another worker's lease ran out before it recorded its try
+    is_lease_expired: bool = False  # another worker's lease ran out before it recorded its try
     is_failing: bool = False  # the endpoint was, when this was claimed
 
 
 @dataclass(frozen=True)
-class Finished:
+class DeliveryResult:
     """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off, and one that is
     `blameless` failed through us and says nothing of the endpoint."""
 
-    claimed: Claimed
-    sent: Sent
+    claimed: ClaimedDelivery
+    sent: TryResult
     at: datetime
     retry_at: datetime | None
     deactivate: bool = False
@@ -442,7 +444,7 @@ class Store(Protocol):
         """Leaving the block commits, raising rolls back."""
 
     @property
-    def queue(self) -> Queue: ...
+    def queue(self) -> DeliveryQueue: ...
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         """Read at the moment of the call: a revocation that was answered before is seen."""
@@ -463,10 +465,10 @@ class Store(Protocol):
     async def is_current(self) -> bool:
         """Whether the schema is the one this code was written for; raises Unavailable when it cannot be asked."""
 
-    async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
+    async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         """Adds what this process counted (name, then labels) to the totals of all processes."""
 
-    async def tallies(self) -> dict[tuple[str, ...], int]: ...
+    async def counts(self) -> dict[tuple[str, ...], int]: ...
 
     async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
         """Counts one more in the fixed window that holds `now`, over all processes; the count so far."""

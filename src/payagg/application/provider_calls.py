@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from payagg.application.counters import count
-from payagg.application.payment_options import Choice
+from payagg.application.payment_options import ChosenProvider
 from payagg.application.ports import Clock, Entropy, ProviderCall, Store, Transaction
 from payagg.application.retry import retried
 from payagg.domain.charge import Attempt, Charge, FaultKind, HandOff, Health, ProviderFault, ProviderReport
@@ -26,25 +26,25 @@ def no_crash(_: str) -> None:
 
 
 @dataclass(frozen=True)
-class Charges:
+class ProviderCalls:
     store: Store
     clock: Clock
     entropy: Entropy
     base_url: str
 
-    async def start(self, payment: Payment, attempt: Attempt, choice: Choice, business_name: str) -> HandOff:
+    async def start(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, business_name: str) -> HandOff:
         """Starts the attempt's charge; raises ProviderFault."""
         charge = self._charge(payment, attempt, choice, business_name)
         call = partial(choice.provider.start_charge, charge)
         return await self._call("start_charge", "payer", payment, attempt, call, tells=not choice.provider.starts_alone)
 
-    async def fetch(self, payment: Payment, attempt: Attempt, choice: Choice, actor: str) -> ProviderReport:
+    async def fetch(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, actor: str) -> ProviderReport:
         """Asks what became of the attempt's charge; raises ProviderFault."""
         charge = self._charge(payment, attempt, choice, "")
         call = partial(choice.provider.fetch_charge, charge)
         return await self._call("fetch_charge", actor, payment, attempt, call, tells=True)
 
-    def _charge(self, payment: Payment, attempt: Attempt, choice: Choice, business_name: str) -> Charge:
+    def _charge(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, business_name: str) -> Charge:
         return Charge(
             reference=attempt.provider_reference,
             amount=payment.amount,

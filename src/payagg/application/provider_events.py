@@ -13,8 +13,8 @@ from enum import Enum
 import structlog
 
 from payagg.application.counters import count
-from payagg.application.payment_options import Offers
-from payagg.application.ports import Clock, Entropy, InboundEvent, Store
+from payagg.application.payment_options import PaymentOptions
+from payagg.application.ports import Clock, Entropy, ProviderEvent, Store
 from payagg.application.provider_calls import no_crash
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
@@ -26,11 +26,11 @@ RETRY_BATCH = 50
 # The first handling follows the acknowledgement at once; the inbox takes over when it has not ended by then.
 FIRST_RETRY = timedelta(seconds=30)
 LONGEST_RETRY = timedelta(hours=1)
-_log = structlog.get_logger("payagg.inbound")
+_log = structlog.get_logger("payagg.provider_events")
 
 
 @dataclass(frozen=True)
-class InboundRoute:
+class ProviderEventRoute:
     """One receiving address. `path` follows /webhooks; `unconfigured` is the answer without credentials, looked at
     before the signature."""
 
@@ -42,13 +42,15 @@ class InboundRoute:
     refuses_malformed: bool = False
 
 
-def inbound_routes(slug_a: str, slug_b: str) -> tuple[InboundRoute, ...]:
+def provider_event_routes(slug_a: str, slug_b: str) -> tuple[ProviderEventRoute, ...]:
     """The six addresses of the interface. The two without an environment are aliases of the live ones."""
     sandbox, live = Environment.SANDBOX, Environment.LIVE
     return (
-        InboundRoute("receiveProviderASandboxEvent", slug_a, sandbox, f"/{slug_a}/sandbox", refuses_malformed=True),
-        InboundRoute("receiveProviderALiveEvent", slug_a, live, f"/{slug_a}/live", refuses_malformed=True),
-        InboundRoute(
+        ProviderEventRoute(
+            "receiveProviderASandboxEvent", slug_a, sandbox, f"/{slug_a}/sandbox", refuses_malformed=True
+        ),
+        ProviderEventRoute("receiveProviderALiveEvent", slug_a, live, f"/{slug_a}/live", refuses_malformed=True),
+        ProviderEventRoute(
             "receiveProviderAEvent",
             slug_a,
             live,
@@ -56,13 +58,13 @@ def inbound_routes(slug_a: str, slug_b: str) -> tuple[InboundRoute, ...]:
             ErrorCode.PROVIDER_NOT_CONFIGURED,
             refuses_malformed=True,
         ),
-        InboundRoute("receiveProviderBSandboxEvent", slug_b, sandbox, f"/{slug_b}/sandbox"),
-        InboundRoute("receiveProviderBLiveEvent", slug_b, live, f"/{slug_b}/live"),
-        InboundRoute("receiveProviderBEvent", slug_b, live, f"/{slug_b}"),
+        ProviderEventRoute("receiveProviderBSandboxEvent", slug_b, sandbox, f"/{slug_b}/sandbox"),
+        ProviderEventRoute("receiveProviderBLiveEvent", slug_b, live, f"/{slug_b}/live"),
+        ProviderEventRoute("receiveProviderBEvent", slug_b, live, f"/{slug_b}"),
     )
 
 
-class Handled(Enum):
+class EventResult(Enum):
     """What became of an event beside the outcomes of Settled; stored as its `result`."""
 
     IGNORED = "IGNORED"  # authentic, but not about a payment of ours
@@ -70,21 +72,21 @@ class Handled(Enum):
 
 
 @dataclass(frozen=True)
-class Inbound:
+class ProviderEvents:
     store: Store
     clock: Clock
     entropy: Entropy
-    offers: Offers
+    payment_options: PaymentOptions
     settlement: Settlement
     crash_point: Callable[[str], None] = no_crash
 
-    async def receive(self, route: InboundRoute, body: bytes, headers: Mapping[str, str]) -> None:
+    async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
         """Returning means: the event is durable, or was before. `headers` has lower-case names.
 
         Raises the route's `unconfigured` code, INVALID_WEBHOOK_SIGNATURE, or VALIDATION_ERROR for a signed body that
         is malformed where the route refuses those.
         """
-        provider = self.offers.providers[route.slug]
+        provider = self.payment_options.providers[route.slug]
         credentials = await self._credentials(route.slug)
         if not provider.is_configured(credentials, route.environment):
             raise Refusal(route.unconfigured)
@@ -116,13 +118,13 @@ class Inbound:
         # Whatever the gateway's status: a draining or disabled one still hears about its own payments.
         async with self.store.begin() as tx:
             gateway = await tx.gateways.by_slug(slug)
-        return self.offers.credentials(gateway) if gateway is not None else {}
+        return self.payment_options.credentials(gateway) if gateway is not None else {}
 
     @retried
-    async def _keep(self, route: InboundRoute, body: bytes) -> InboundEvent | None:
+    async def _keep(self, route: ProviderEventRoute, body: bytes) -> ProviderEvent | None:
         """The event, committed; None when the very same body is there already."""
         now = self.clock.now()
-        event = InboundEvent(
+        event = ProviderEvent(
             id=self.entropy.id("inb", now),
             provider=route.slug,
             environment=route.environment,
@@ -136,7 +138,7 @@ class Inbound:
             return event if await tx.inbox.add(event) else None
 
     @retried
-    async def _take(self, event_id: str) -> InboundEvent | None:
+    async def _take(self, event_id: str) -> ProviderEvent | None:
         """A due event for this process to handle; None when another holds it or has handled it."""
         async with self.store.begin() as tx:
             event = await tx.inbox.lock(event_id)
@@ -148,7 +150,7 @@ class Inbound:
             await tx.inbox.save(taken)
             return taken
 
-    async def _handle_now(self, event: InboundEvent) -> None:
+    async def _handle_now(self, event: ProviderEvent) -> None:
         """Handles a kept event; whatever goes wrong leaves it due again, so the caller may acknowledge it."""
         try:
             result = await self._handle(event)
@@ -159,19 +161,19 @@ class Inbound:
             _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)
         count("inbound_events", event.provider, event.environment.value, result)
 
-    async def _handle(self, event: InboundEvent) -> str:
+    async def _handle(self, event: ProviderEvent) -> str:
         """Applies the event; safe to repeat, since settling the same report twice changes nothing."""
         try:
-            report = self.offers.providers[event.provider].read_event(event.body)
+            report = self.payment_options.providers[event.provider].read_event(event.body)
         except ProviderFault:
-            return Handled.MALFORMED.value
+            return EventResult.MALFORMED.value
         if report is None:
-            return Handled.IGNORED.value
+            return EventResult.IGNORED.value
         actor = f"event:{event.provider}"
         return (await self.settlement.report(report, event.provider, event.environment, actor)).value
 
     @retried
-    async def _done(self, event: InboundEvent, result: str) -> None:
+    async def _done(self, event: ProviderEvent, result: str) -> None:
         now = self.clock.now()
         async with self.store.begin() as tx:
             await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=result))

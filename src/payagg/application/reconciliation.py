@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from payagg.application.payment_options import Choice, Offers
+from payagg.application.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.ports import Clock, Entropy, Store
-from payagg.application.provider_calls import Charges, no_crash
+from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
 from payagg.domain.charge import (
@@ -35,14 +35,14 @@ class Reconciler:
     store: Store
     clock: Clock
     entropy: Entropy
-    offers: Offers
-    charges: Charges
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
     settlement: Settlement
     crash_point: Callable[[str], None] = no_crash
 
     async def run_once(self) -> int:
         """Asks about what is due, within each provider's budget; the number taken up. Safe in any number of workers."""
-        due = [attempt for slug in self.offers.providers for attempt in await self._due(slug)]
+        due = [attempt for slug in self.payment_options.providers for attempt in await self._due(slug)]
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def bounded(attempt: Attempt) -> None:
@@ -74,7 +74,7 @@ class Reconciler:
         report: ProviderReport | None = None
         if choice is not None:
             try:
-                report = await self.charges.fetch(payment, current, choice, "reconciler")
+                report = await self.provider_calls.fetch(payment, current, choice, "reconciler")
             except ProviderFault:
                 report = None
         self.crash_point("J1")
@@ -89,7 +89,7 @@ class Reconciler:
         return report.outcome is Outcome.FAILED and is_page and self.clock.now() < payment.expires_at
 
     @retried
-    async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, Choice | None] | None:
+    async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None] | None:
         """What to ask about, or None when there is nothing (more) to ask now. A missing choice = no credentials."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(attempt.reference)
@@ -104,8 +104,8 @@ class Reconciler:
             if current.is_held(now):
                 await tx.payments.save_attempt(replace(current, next_ask_at=current.lease_until + LEASE), current.token)
                 return None
-            choice = await self.offers.assigned(tx, current.gateway, payment.environment)
-            if choice is not None and not await self.offers.admit(tx, current.gateway, payment.environment):
+            choice = await self.payment_options.assigned(tx, current.gateway, payment.environment)
+            if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
                 return None  # unhealthy: the hold brings it back, and it has not been asked
             return payment, current, choice
 

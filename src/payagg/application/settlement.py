@@ -38,7 +38,7 @@ class EventBody(msgspec.Struct, rename="camel", frozen=True):
     data: PaymentDetail
 
 
-class Settled(Enum):
+class ReportEffect(Enum):
     """What a provider's report did."""
 
     MOVED = "MOVED"
@@ -104,8 +104,8 @@ class Settlement:
 
     async def current(self, tx: Transaction, payment: Payment, now: datetime) -> Payment:
         """The locked payment with an expiry that has come made durable first."""
-        if payment.is_lapsed(now):
-            return await self.write(tx, *payment.lapse())
+        if payment.is_expired(now):
+            return await self.write(tx, *payment.expire())
         return payment
 
     async def move(
@@ -123,7 +123,7 @@ class Settlement:
         actor: str,
         *,
         asked: Attempt | None = None,
-    ) -> Settled:
+    ) -> ReportEffect:
         """Applies a provider's report about one of our references; `asked` is the attempt it was asked about.
 
         Nothing but an exact match of provider, environment, reference, currency and amount moves a payment; every
@@ -136,40 +136,40 @@ class Settlement:
             if stored is None:
                 if report.outcome in TRIGGER_FOR:
                     await self.note(tx, None, AnomalyKind.UNKNOWN_REFERENCE, actor, report)
-                return Settled.UNKNOWN_PAYMENT
+                return ReportEffect.UNKNOWN_PAYMENT
             now = self.clock.now()
             if asked is not None and report.provider_reference != asked.provider_reference:
                 await self.note(tx, stored, AnomalyKind.MISMATCH, actor, report, field="reference")
-                return Settled.MISMATCH
+                return ReportEffect.MISMATCH
             trigger = TRIGGER_FOR.get(report.outcome)
             if trigger is None:
-                return Settled.UNCHANGED
+                return ReportEffect.UNCHANGED
             if stored.environment is not environment:
                 await self.note(tx, stored, AnomalyKind.WRONG_ENVIRONMENT, actor, report)
-                return Settled.ANOMALY
+                return ReportEffect.ANOMALY
             attempt = _attempt_named(await tx.payments.attempts(reference), report.provider_reference, gateway)
             if attempt is None:
                 await self.note(tx, stored, AnomalyKind.WRONG_PROVIDER, actor, report, gateway=gateway)
-                return Settled.ANOMALY
+                return ReportEffect.ANOMALY
             if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
-                return Settled.UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
+                return ReportEffect.UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
             difference = report.mismatch(stored)
             if difference == "amount" and _is_part(report, stored):
                 await self.note(tx, stored, AnomalyKind.PARTIAL_REFUND, actor, report)
-                return Settled.ANOMALY
+                return ReportEffect.ANOMALY
             if difference is not None:
                 await self.note(tx, stored, AnomalyKind.MISMATCH, actor, report, field=difference)
-                return Settled.MISMATCH
+                return ReportEffect.MISMATCH
             payment = await self.current(tx, stored, now)
             if payment.is_final:
                 if payment.status is _FINAL_OF[trigger] and not await self._is_second_charge(tx, payment, report):
-                    return Settled.UNCHANGED
+                    return ReportEffect.UNCHANGED
                 await self.note(tx, payment, LATE_FOR[trigger], actor, report)
-                return Settled.ANOMALY
+                return ReportEffect.ANOMALY
             # A success names the charge that was paid, so that a second paid one can be told from a repeat.
             reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
             await self.move(tx, replace(payment, gateway=gateway), trigger, actor=actor, reason=reason)
-            return Settled.MOVED
+            return ReportEffect.MOVED
 
     async def _is_second_charge(self, tx: Transaction, payment: Payment, report: ProviderReport) -> bool:
         """Whether a success is of another charge than the one that made the payment SUCCESS: paid twice."""
@@ -224,10 +224,10 @@ class Settlement:
     async def expire_due(self) -> int:
         """Makes durable what every reader sees already: INITIATED payments past their window. A batch at a time."""
         async with self.store.begin() as tx:
-            lapsed = await tx.payments.lapsed(self.clock.now(), EXPIRE_BATCH)
-            for payment in lapsed:
-                await self.write(tx, *payment.lapse())
-            return len(lapsed)
+            expired = await tx.payments.expired(self.clock.now(), EXPIRE_BATCH)
+            for payment in expired:
+                await self.write(tx, *payment.expire())
+            return len(expired)
 
 
 def _is_part(report: ProviderReport, payment: Payment) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from payagg.application.payment_options import Offers
+from payagg.application.payment_options import PaymentOptions
 from payagg.application.ports import Clock, Store
-from payagg.application.provider_calls import Charges, no_crash
+from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.schemas.payments import VerifiedPayment
-from payagg.application.settlement import Settled, Settlement
+from payagg.application.settlement import ReportEffect, Settlement
 from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, AttemptState, ProviderFault
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -21,8 +21,8 @@ from payagg.domain.payment import Payment
 class Verification:
     store: Store
     clock: Clock
-    offers: Offers
-    charges: Charges
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
     settlement: Settlement
     crash_point: Callable[[str], None] = no_crash
     verifying: dict[str, "asyncio.Task[Payment]"] = field(default_factory=dict)
@@ -50,10 +50,10 @@ class Verification:
             attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is None or payment.as_of(now).is_final:
                 return payment.as_of(now)
-            choice = await self.offers.assigned(tx, attempt.gateway, payment.environment)
+            choice = await self.payment_options.assigned(tx, attempt.gateway, payment.environment)
             if choice is None:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
-            if not await self.offers.admit(tx, attempt.gateway, payment.environment):
+            if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
                 return payment  # paused after faults: as good as unreachable, and found out at once
             every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
             if not await tx.payments.begin_ask(reference, attempt.number, now, every):
@@ -64,13 +64,13 @@ class Verification:
                     raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
                 return payment
         try:
-            report = await self.charges.fetch(payment, attempt, choice, "verify")
+            report = await self.provider_calls.fetch(payment, attempt, choice, "verify")
         except ProviderFault:
             return payment
         self.crash_point("V1")
         settled = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
         self.crash_point("V2")
-        if settled is Settled.MISMATCH:
+        if settled is ReportEffect.MISMATCH:
             raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
         return await self._now(reference)
 

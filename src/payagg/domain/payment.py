@@ -185,17 +185,17 @@ class Payment:
     def is_final(self) -> bool:
         return self.status in PAYMENT.final
 
-    def is_lapsed(self, now: datetime) -> bool:
+    def is_expired(self, now: datetime) -> bool:
         """Whether the stored row is INITIATED past its window: already FAILED to every reader, not yet durable."""
         return self.status is Status.INITIATED and now >= self.expires_at
 
-    def lapse(self) -> tuple["Payment", Transition | None]:
+    def expire(self) -> tuple["Payment", Transition | None]:
         """FAILED with reason EXPIRED, dated to the instant the window closed whenever it is written."""
         return self.move(Trigger.EXPIRE, self.expires_at, actor="clock", reason=EXPIRED_REASON)
 
     def as_of(self, now: datetime) -> "Payment":
         """What any reader sees at `now`: expiry holds from its instant, whether or not a sweep has run."""
-        return self.lapse()[0] if self.is_lapsed(now) else self
+        return self.expire()[0] if self.is_expired(now) else self
 
     def replay(self, now: datetime) -> "Payment":
         """The original for a repeated idempotency key; raises DUPLICATE_PAYMENT once it is completed."""

@@ -135,7 +135,7 @@ class Delivery:
     environment: Environment
     endpoint_id: str | None
     url: str | None
-    lane: str
+    partition: str
     created_at: datetime
     status: DeliveryStatus = DeliveryStatus.PENDING
     attempts: int = 0
@@ -149,9 +149,9 @@ class Delivery:
 
     @classmethod
     def of(cls, event: Event, id: str, endpoint_id: str | None, url: str | None) -> "Delivery":
-        """A delivery due at once. The lane is the endpoint; all webhookUrls of a business and environment share one,
-        because a lane per host would let a business that names many dead hosts hold every worker's slots."""
-        lane = endpoint_id or f"{event.business_id}:{event.environment.value}"
+        """A delivery due at once. The partition is the endpoint; all webhookUrls of a business and environment share
+        one, because a partition per host would let a business that names many dead hosts hold every worker's slots."""
+        partition = endpoint_id or f"{event.business_id}:{event.environment.value}"
         return cls(
             id=id,
             event_id=event.id,
@@ -162,7 +162,7 @@ class Delivery:
             environment=event.environment,
             endpoint_id=endpoint_id,
             url=url,
-            lane=lane,
+            partition=partition,
             created_at=event.created_at,
             next_attempt_at=event.created_at,
         )

@@ -18,11 +18,11 @@ from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
-from payagg.application.payment_options import Offers
+from payagg.application.payment_options import PaymentOptions
 from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Entropy, KeyHolder, LogoStore, Provider, Sender, Store, Vault
-from payagg.application.provider_calls import Charges
-from payagg.application.provider_events import Inbound
+from payagg.application.provider_calls import ProviderCalls
+from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
@@ -43,12 +43,12 @@ class Services:
     checkout: Checkout
     verification: Verification
     settlement: Settlement
-    offers: Offers
+    payment_options: PaymentOptions
     gateways: Gateways
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
-    inbound: Inbound
+    provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
     accepted_keys: dict[bytes, KeyHolder]  # by hash, as they were when this process last accepted them
@@ -68,19 +68,19 @@ def assemble(
 ) -> Services:
     """The use cases over the given ports; tests and internal tools hand in their own."""
     settlement = Settlement(store, clock, entropy)
-    offers = Offers(store, clock, vault, providers)
-    charges = Charges(store, clock, entropy, settings.base_url)
+    payment_options = PaymentOptions(store, clock, vault, providers)
+    provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     return Services(
         settings=settings,
         store=store,
         clock=clock,
         tokens=tokens,
         logos=logos,
-        payments=Payments(store, clock, entropy, settlement, offers, settings.base_url, settings.checkout_ttl),
-        checkout=Checkout(store, clock, entropy, offers, charges, settlement, crash_point),
-        verification=Verification(store, clock, offers, charges, settlement, crash_point),
+        payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
+        checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
+        verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
-        offers=offers,
+        payment_options=payment_options,
         gateways=Gateways(
             store,
             clock,
@@ -95,8 +95,8 @@ def assemble(
         checkout_settings=CheckoutSettings(store, clock),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
-        inbound=Inbound(store, clock, entropy, offers, settlement, crash_point),
-        reconciler=Reconciler(store, clock, entropy, offers, charges, settlement, crash_point),
+        provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
+        reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         accepted_keys={},
     )

@@ -35,7 +35,7 @@ def a_payment(status: Status = Status.INITIATED, *, now: datetime = NOW, **field
 
 def an_expired_payment(**fields: Any) -> Payment:
     """A payment whose expiry was made durable by the sweep."""
-    return a_payment(**fields).lapse()[0]
+    return a_payment(**fields).expire()[0]
 
 
 def a_transition(

@@ -11,7 +11,7 @@ from payagg.application.provider_events import FIRST_RETRY
 from payagg.application.reconciliation import HOLD
 from payagg.domain.charge import ASK_AFTER, VERIFY_EVERY
 from payagg.domain.payment import Status
-from payagg.testing.fake_providers import Webhooks
+from payagg.testing.fake_providers import WebhookMode
 from tests.integration.providers.test_providers_inbound import charge_event, signed
 from tests.support.provider_world import World, world_on
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
     async with world_on(database_url, tmp_path) as world:
-        world.fakes.paystack.book.webhooks = Webhooks.NEVER
+        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
         yield world
 
 
@@ -36,10 +36,10 @@ async def test_an_event_survives_its_receiver(world: World, label: str, is_kept:
         child = await world.child("receive", body, name, signature)
         assert await child.wait() == 0
     world.clock.move(FIRST_RETRY + timedelta(seconds=1))
-    await world.services.inbound.retry_due()
+    await world.services.provider_events.retry_due()
     assert await world.history(payment) == ["PENDING", "SUCCESS"]
     assert await world.events(payment) == (2, 2)
-    assert await world.services.inbound.retry_due() == 0
+    assert await world.services.provider_events.retry_due() == 0
 
 
 @pytest.mark.parametrize("label", ["V1", "V2"])

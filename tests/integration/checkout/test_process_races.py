@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from payagg.application.provider_events import inbound_routes
+from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.domain.charge import LEASE, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
@@ -162,7 +162,9 @@ async def test_a_success_event_between_call_and_record_wins_over_the_hand_off(wo
     fake = world.fakes.paystack
     fake.pay(payment.reference)
     event = fake.event(fake.book.charges[payment.reference])
-    await world.services.inbound.receive(inbound_routes("provider_a", "provider_b")[0], event.body, event.headers)
+    await world.services.provider_events.receive(
+        provider_event_routes("provider_a", "provider_b")[0], event.body, event.headers
+    )
     assert (await world.read(payment)).status.value == "SUCCESS"
     world.clock.move(LEASE)
     with pytest.raises(Refusal) as refused:

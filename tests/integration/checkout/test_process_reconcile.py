@@ -11,7 +11,7 @@ import pytest
 from payagg.application.reconciliation import BUDGET
 from payagg.domain.charge import ASK_AFTER, ASK_JITTER, LEASE, AnomalyKind, AttemptState, Health
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status
-from payagg.testing.fake_providers import Fault, Webhooks
+from payagg.testing.fake_providers import Fault, WebhookMode
 from tests.support.provider_world import World, world_on
 
 pytestmark = pytest.mark.anyio
@@ -21,8 +21,8 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
     async with world_on(database_url, tmp_path) as world:
-        world.fakes.paystack.book.webhooks = Webhooks.NEVER
-        world.fakes.payaza.book.webhooks = Webhooks.NEVER
+        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
+        world.fakes.payaza.book.webhooks = WebhookMode.NEVER
         yield world
 
 

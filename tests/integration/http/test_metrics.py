@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import payagg
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application import counters as tally
+from payagg.application import counters
 from payagg.domain.charge import Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import COUNTERS
@@ -44,7 +44,7 @@ async def succeed(api: Api, url: str) -> None:
 
 
 async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: PostgresStore) -> None:
-    tally.counts.clear()  # what other tests of this process left
+    counters.counts.clear()  # what other tests of this process left
     async with a_receiver() as receiver:
         await succeed(api, receiver.origin)
         await api.services.dispatcher.run_once()
@@ -58,7 +58,7 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
     assert first["payagg_webhook_endpoints_deactivated", ()] == 0
 
     # Another process: counts of its own are added, and nothing is told twice.
-    tally.counts.update({("delivery_tries", "2xx"): 2})
+    counters.counts.update({("delivery_tries", "2xx"): 2})
     async with an_api(services_over(store)) as other:
         assert (await scraped(other))["payagg_delivery_tries_total", (("result", "2xx"),)] == 3
 
@@ -71,7 +71,7 @@ async def test_the_age_of_the_oldest_due_delivery_is_told(api: Api) -> None:
 
 
 async def test_a_try_taken_over_from_a_lost_worker_is_counted(api: Api) -> None:
-    tally.counts.clear()
+    counters.counts.clear()
     async with a_receiver() as receiver:
         await succeed(api, receiver.origin)
         lost = await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))
@@ -90,7 +90,7 @@ async def test_an_endpoint_that_is_switched_off_is_told(api: Api) -> None:
 async def test_calls_to_providers_are_counted_and_an_overdue_question_is_told(
     database_url: str, tmp_path: Path
 ) -> None:
-    tally.counts.clear()
+    counters.counts.clear()
     hour = timedelta(hours=1)
     async with world_on(database_url, tmp_path) as world, an_api(world.services) as api:
         await world.handed_over("provider_a")
@@ -115,19 +115,19 @@ async def test_a_token_guards_the_metrics_where_one_is_set(store: PostgresStore)
 
 
 async def test_counts_are_kept_while_the_database_is_away() -> None:
-    tally.counts.clear()
+    counters.counts.clear()
     store = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing", pool_size=1, pgbouncer=False)
-    tally.count("delivery_tries", "2xx")
+    counters.count("delivery_tries", "2xx")
     async with an_api(services_over(store)) as api:
         found = await scraped(api)
         assert found["payagg_database_up", ()] == 0
         assert found["payagg_delivery_tries_total", (("result", "2xx"),)] == 1
     await store.close()
-    tally.counts.clear()
+    counters.counts.clear()
 
 
 async def test_an_idempotency_key_with_another_body_and_a_kept_fact_are_counted(api: Api) -> None:
-    tally.counts.clear()
+    counters.counts.clear()
     shop = await api.open_shop()
     for amount in (150_000, 150_001):
         await api.initiate(shop, amount=amount, idempotencyKey="order-1")
@@ -142,7 +142,7 @@ def test_whatever_is_counted_is_told() -> None:
     counted = {
         name
         for file in Path(payagg.__file__).parent.rglob("*.py")
-        if "application.tally import" in (text := file.read_text())
+        if "application.counters import" in (text := file.read_text())
         for name in re.findall(r"(?<![\w.])count\(\s*\"(\w+)\"", text)
     }
     assert counted == set(COUNTERS)

@@ -64,7 +64,7 @@ async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Excep
             asked += 1
             return 0
 
-    services = replace(services, gateways=drains, inbound=Inbound())  # type: ignore[arg-type]
+    services = replace(services, gateways=drains, provider_events=Inbound())  # type: ignore[arg-type]
     stop = asyncio.Event()
     running = asyncio.create_task(worker.run(services, stop))
     await until(lambda: drains.calls >= 2 and asked >= 2)

@@ -16,12 +16,12 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from payagg.application.provider_events import inbound_routes
+from payagg.application.provider_events import provider_event_routes
 from payagg.domain.charge import AnomalyKind, HandOff
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
-from payagg.testing.fake_providers import Webhooks, serve_asgi
+from payagg.testing.fake_providers import WebhookMode, serve_asgi
 from tests.interface.recorder import recorded
 from tests.support.provider_rigs import MODE, PUBLIC_KEYS, SECRET_KEYS, SIGNING, launch_parameters
 from tests.support.provider_world import World, assembled, world_on
@@ -105,7 +105,7 @@ def event_for(route: str, payment: Payment) -> bytes:
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path) -> AsyncIterator[Site]:
     async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
-        world.fakes.paystack.book.webhooks = Webhooks.NEVER
+        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
         yield Site(**world.__dict__, base=base)
 
 
@@ -217,8 +217,8 @@ LATE = {
 
 async def deliver_directly(site: Site, event: dict[str, Any]) -> None:
     body = json.dumps(event).encode()
-    route = inbound_routes("provider_a", "provider_b")[0]
-    await site.services.inbound.receive(route, body, signed("provider_a/sandbox", body))
+    route = provider_event_routes("provider_a", "provider_b")[0]
+    await site.services.provider_events.receive(route, body, signed("provider_a/sandbox", body))
 
 
 async def test_a_partial_refund_is_kept_and_moves_nothing(site: Site) -> None:
@@ -336,11 +336,11 @@ async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(s
     assert (await site.read(payment)).status is Status.PENDING
     async with site.store.connection() as connection:
         await connection.execute(text("ALTER TABLE broken RENAME TO transitions"))
-    await site.services.inbound.retry_due()
+    await site.services.provider_events.retry_due()
     assert (await site.read(payment)).status is Status.PENDING  # not due yet
     site.clock.move(timedelta(minutes=1))
     other = site.other_process()
-    await asyncio.gather(site.services.inbound.retry_due(), other.inbound.retry_due())
+    await asyncio.gather(site.services.provider_events.retry_due(), other.provider_events.retry_due())
     assert await site.history(payment) == ["PENDING", "SUCCESS"]
     assert [row.result for row in await site.inbox()] == ["MOVED"]
 
@@ -384,7 +384,7 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
 async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: Site) -> None:
     for fake, slug in ((site.fakes.paystack, "provider_a"), (site.fakes.payaza, "provider_b")):
         fake.book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/{slug}/sandbox"
-        fake.book.webhooks = Webhooks.TWICE
+        fake.book.webhooks = WebhookMode.TWICE
     first, second = await site.payment(), await site.payment()
     page = (await site.process(first, "provider_a")).checkout_url
     async with httpx.AsyncClient(trust_env=False) as browser:
@@ -407,13 +407,13 @@ async def test_events_that_come_late_or_the_wrong_way_round_are_taken_as_they_co
     book = site.fakes.paystack.book
     book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/provider_a/sandbox"
     late, turned = await site.handed_over(), await site.handed_over()
-    book.webhooks, book.late_seconds = Webhooks.LATE, 0.2
+    book.webhooks, book.late_seconds = WebhookMode.LATE, 0.2
     site.fakes.paystack.pay(late.reference)
     assert (await site.read(late)).status is Status.PENDING
     await book.settled()
     assert (await site.read(late)).status is Status.SUCCESS
 
-    book.webhooks = Webhooks.HELD
+    book.webhooks = WebhookMode.HELD
     site.fakes.paystack.pay(turned.reference)
     site.fakes.paystack.refund(turned.reference)
     assert (await site.read(turned)).status is Status.PENDING

@@ -16,7 +16,7 @@ from payagg.domain.charge import Charge
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.testing.builders import REFERENCE
-from payagg.testing.fake_providers import FakeServers, Webhooks, serve_asgi
+from payagg.testing.fake_providers import FakeServers, WebhookMode, serve_asgi
 from tests.integration.providers.test_providers_inbound import charge_event, payaza_event
 from tests.interface.recorder import recorded
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
@@ -71,7 +71,7 @@ async def test_pypaystack2_reads_our_fake_paystack_as_it_reads_the_real_one(fake
 async def test_pypaystack2_and_paystackease_accept_our_fakes_events(fakes: FakeServers) -> None:
     pypaystack2 = judge("pypaystack2")
     webhook = judge("paystackease.core._webhook")
-    fakes.paystack.book.webhooks = Webhooks.HELD
+    fakes.paystack.book.webhooks = WebhookMode.HELD
     client = pypaystack2.PaystackClient(secret_key=SECRET_KEYS["test"])
     await in_thread(_initialize, fakes.paystack.base_url)
     fakes.paystack.pay(REFERENCE)

@@ -8,7 +8,7 @@ import pytest
 
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
-from payagg.adapters.postgres.fast_path.libpq import Lines
+from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import Refusal
 
@@ -22,19 +22,19 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 @pytest.fixture(params=[False, True], ids=["prepared", "through PgBouncer"])
-async def lines(database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Lines]:
+async def lines(database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[StatementPool]:
     """One connection, so that each statement meets what the last one left."""
-    lines = Lines(connector(database_url, pgbouncer=request.param), 1)
+    lines = StatementPool(connector(database_url, pgbouncer=request.param), 1)
     yield lines
     await lines.close()
 
 
-async def pid(lines: Lines) -> Any:
+async def pid(lines: StatementPool) -> Any:
     [(number,)] = await lines.run(PID, ())
     return number
 
 
-async def test_values_come_back_as_they_went(lines: Lines) -> None:
+async def test_values_come_back_as_they_went(lines: StatementPool) -> None:
     for _ in range(3):
         rows = await lines.run("SELECT $1::text, $2::text[], $3::bytea[]", ("ẹ", ["a", 'b"'], [b"\x00\xff"]))
         assert rows == [("ẹ", ["a", 'b"'], [b"\x00\xff"])]
@@ -42,13 +42,13 @@ async def test_values_come_back_as_they_went(lines: Lines) -> None:
         assert await lines.run("SELECT 1 WHERE false", ()) == []
 
 
-async def test_more_than_a_socket_takes_at_once_goes_and_comes_whole(lines: Lines) -> None:
+async def test_more_than_a_socket_takes_at_once_goes_and_comes_whole(lines: StatementPool) -> None:
     text = "naira" * 2_000_000
     [(back,)] = await lines.run("SELECT $1::text", (text,))
     assert back == text
 
 
-async def test_a_refused_statement_leaves_the_connection_in_use(lines: Lines) -> None:
+async def test_a_refused_statement_leaves_the_connection_in_use(lines: StatementPool) -> None:
     first = await pid(lines)
     with pytest.raises(Refusal):
         await lines.run("SELECT $1::int", ("many",))
@@ -61,7 +61,7 @@ async def test_a_refused_statement_leaves_the_connection_in_use(lines: Lines) ->
     assert await pid(lines) == first
 
 
-async def test_a_connection_that_ends_under_a_statement_is_told_and_replaced(lines: Lines) -> None:
+async def test_a_connection_that_ends_under_a_statement_is_told_and_replaced(lines: StatementPool) -> None:
     first = await pid(lines)
     with pytest.raises(ConnectionLost):
         await lines.run("SELECT pg_terminate_backend(pg_backend_pid())", ())
@@ -69,10 +69,10 @@ async def test_a_connection_that_ends_under_a_statement_is_told_and_replaced(lin
 
 
 async def test_a_connection_that_ended_between_statements_is_replaced_unnoticed(
-    lines: Lines, database_url: str
+    lines: StatementPool, database_url: str
 ) -> None:
     first = await pid(lines)
-    other = Lines(connector(database_url, pgbouncer=False), 1)
+    other = StatementPool(connector(database_url, pgbouncer=False), 1)
     await other.run("SELECT pg_terminate_backend($1, 5000)", (first,))
     second = await pid(lines)
     assert second != first
@@ -82,7 +82,7 @@ async def test_a_connection_that_ended_between_statements_is_replaced_unnoticed(
     await other.close()
 
 
-async def test_a_caller_that_gives_up_leaves_nothing_of_its_answer_behind(lines: Lines) -> None:
+async def test_a_caller_that_gives_up_leaves_nothing_of_its_answer_behind(lines: StatementPool) -> None:
     first = await pid(lines)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -91,12 +91,12 @@ async def test_a_caller_that_gives_up_leaves_nothing_of_its_answer_behind(lines:
     assert await lines.run("SELECT 'mine'", ()) == [("mine",)]
 
 
-async def test_callers_take_turns(lines: Lines) -> None:
+async def test_callers_take_turns(lines: StatementPool) -> None:
     answers = await asyncio.gather(*(lines.run("SELECT $1::text, pg_sleep(0.001)", (str(n),)) for n in range(50)))
     assert [rows[0][0] for rows in answers] == [str(n) for n in range(50)]
 
 
 async def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
-    nowhere = Lines(connector("postgresql://payagg@127.0.0.1:1/payagg", pgbouncer=False), 1)
+    nowhere = StatementPool(connector("postgresql://payagg@127.0.0.1:1/payagg", pgbouncer=False), 1)
     with pytest.raises(Unavailable):
         await nowhere.run(PID, ())

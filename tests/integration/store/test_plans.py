@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from payagg.adapters.postgres.delivery_queue.queue import DeliveryQueue
-from payagg.adapters.postgres.fast_path.statements import Hot
+from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
+from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
-from payagg.application.ports import Finished, InboundEvent, ProviderCall, Sent
+from payagg.application.ports import DeliveryResult, ProviderCall, ProviderEvent, TryResult
 from payagg.domain.charge import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
@@ -63,7 +63,7 @@ async def redeliver(tx: PostgresTransaction) -> None:
 
 
 async def receive(tx: PostgresTransaction) -> None:
-    event = InboundEvent("inb_1", "provider_a", SANDBOX, b"digest", b"{}", NOW, next_attempt_at=NOW)
+    event = ProviderEvent("inb_1", "provider_a", SANDBOX, b"digest", b"{}", NOW, next_attempt_at=NOW)
     assert await tx.inbox.add(event)
     assert await tx.inbox.lock(event.id) is not None
     await tx.inbox.save(replace(event, attempts=1))
@@ -91,7 +91,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"idempotency_keys_pkey", "payments_pkey"},
     ),
     "payment moved": (save, {"payments_pkey"}),
-    "lapsed payments": (lambda tx: tx.payments.lapsed(NOW, 100), {"payments_to_expire"}),
+    "expired payments": (lambda tx: tx.payments.expired(NOW, 100), {"payments_to_expire"}),
     "attempts of a payment": (lambda tx: tx.payments.attempts(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (
@@ -131,14 +131,14 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
 }
 
 
-async def initiate(hot: Hot, prefix: str) -> None:
+async def initiate(hot: FastPath, prefix: str) -> None:
     payments = [
         a_payment(reference=f"PAY-20250131-{prefix}{n:03d}", idempotency_key=prefix + str(n)) for n in range(MANY)
     ]
     assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
 
 
-async def initiate_believing(hot: Hot, prefix: str) -> None:
+async def initiate_believing(hot: FastPath, prefix: str) -> None:
     keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
     payments = [
         a_payment(
@@ -151,7 +151,7 @@ async def initiate_believing(hot: Hot, prefix: str) -> None:
     assert [created for _, created in answers] == [True] * MANY
 
 
-async def replay(hot: Hot) -> None:
+async def replay(hot: FastPath) -> None:
     payments = [
         a_payment(reference=f"PAY-20250131-TRY{n:03d}", business_id=BIG, idempotency_key=f"order {n * 5}")
         for n in range(MANY)
@@ -159,7 +159,7 @@ async def replay(hot: Hot) -> None:
     assert not any(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
 
 
-async def find(hot: Hot) -> None:
+async def find(hot: FastPath) -> None:
     keys = await asyncio.gather(*(hot.find_key(sha256(str(number).encode()).digest()) for number in range(MANY)))
     assert None not in keys
     found = await asyncio.gather(*(hot.find_payment(nth(number), key) for number, key in enumerate(keys)))
@@ -167,14 +167,14 @@ async def find(hot: Hot) -> None:
     await asyncio.gather(*(hot.find_payment(nth(number)) for number in range(MANY)))
 
 
-async def use(hot: Hot) -> None:
+async def use(hot: FastPath) -> None:
     await asyncio.gather(*(hot.touch_key(f"key_{number}", NOW) for number in range(MANY)))
 
 
-async def deliver(queue: DeliveryQueue) -> None:
+async def deliver(queue: PostgresDeliveryQueue) -> None:
     claimed = await queue.claim(NOW, 300, 5, 100, MINUTE)
     assert len(claimed) == 300
-    await queue.finish([Finished(one, Sent(200, None, 5), NOW, None) for one in claimed[:200]])
+    await queue.finish([DeliveryResult(one, TryResult(200, None, 5), NOW, None) for one in claimed[:200]])
     await queue.release(claimed[200:])
 
 

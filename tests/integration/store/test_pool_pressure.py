@@ -12,7 +12,7 @@ import pytest
 from payagg.adapters.postgres import connections
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application import provider_calls as charges
+from payagg.application import provider_calls
 from payagg.domain.charge import AttemptState, Charge, HandOff, HandOffKind, ProviderReport
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.http.openapi.document import API_PATH
@@ -102,12 +102,12 @@ class Site:
 
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
-    monkeypatch.setattr(charges, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
+    monkeypatch.setattr(provider_calls, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
     monkeypatch.setattr(connections, "POOL_WAIT", PATIENCE)  # nor a slow machine answer 503
     async with world_on(database_url, tmp_path) as world:
         store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), HangingProvider()
         services = assembled(store, world.clock, tmp_path)
-        offers = replace(services.offers, providers={**services.offers.providers, SLUG: provider})
+        offers = replace(services.payment_options, providers={**services.payment_options.providers, SLUG: provider})
         services = replace(
             services,
             checkout=replace(services.checkout, offers=offers),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.provider_events import inbound_routes
+from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.domain.charge import AnomalyKind, payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
@@ -27,7 +27,7 @@ from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Trigger
 from payagg.domain.webhook import EVENT_FOR
 from payagg.entrypoints.bootstrap import Services
 from payagg.testing.clocks import ManualClock
-from payagg.testing.fake_providers import FakeCharge, FakePaystack, Webhooks
+from payagg.testing.fake_providers import FakeCharge, FakePaystack, WebhookMode
 from tests.support.builders import an_endpoint
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import PATIENCE, World, assembled, world_on
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.anyio
 SPREAD_MAX = 0.1  # seconds
 SHORTLY = timedelta(milliseconds=1)
 SLUG, GATEWAY_ID = "provider_a", "gw_provider_a"
-ROUTE = inbound_routes("provider_a", "provider_b")[0]
+ROUTE = provider_event_routes("provider_a", "provider_b")[0]
 ENDPOINTS = ("whe_sandbox", "whe_second")
 PENDING, SUCCESS, FAILED = Status.PENDING, Status.SUCCESS, Status.FAILED
 
@@ -93,7 +93,7 @@ class Grid:
             key=SECRET_KEYS["test"],
         )
         event = self.fake.event(charge)
-        return [partial(server.inbound.receive, ROUTE, event.body, event.headers) for server in self.servers]
+        return [partial(server.provider_events.receive, ROUTE, event.body, event.headers) for server in self.servers]
 
     async def paid(self) -> Payment:
         """A PENDING payment whose payer has paid at the provider, which nobody here knows yet."""
@@ -176,7 +176,7 @@ class Grid:
 @pytest.fixture
 async def grid(database_url: str, tmp_path: Path) -> AsyncIterator[Grid]:
     async with world_on(database_url, tmp_path) as world:
-        world.fakes.paystack.book.webhooks = Webhooks.NEVER  # the rounds deliver them
+        world.fakes.paystack.book.webhooks = WebhookMode.NEVER  # the rounds deliver them
         async with world.store.begin() as tx:
             await tx.webhooks.add_endpoint(an_endpoint("whe_second"))
         clock = TickingClock()

@@ -12,10 +12,10 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.adapters.system import SystemEntropy
 from payagg.application.checkout import Checkout
-from payagg.application.payment_options import Offers
+from payagg.application.payment_options import PaymentOptions
 from payagg.application.payments import Initiation, Payments
 from payagg.application.ports import Unavailable
-from payagg.application.provider_calls import Charges
+from payagg.application.provider_calls import ProviderCalls
 from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
 from payagg.application.settlement import Settlement
 from payagg.domain.charge import AttemptState, Charge, HandOff, HandOffKind
@@ -70,9 +70,9 @@ class Process:
         self.store = PostgresStore(database_url, pool_size=8, pgbouncer=False)
         clock, self.entropy = ManualClock(), SystemEntropy("PAY")
         known = {provider.slug: provider for provider in (Simulator(), *providers)}
-        offers = Offers(self.store, clock, NoVault(), known)
+        offers = PaymentOptions(self.store, clock, NoVault(), known)
         settlement = Settlement(self.store, clock, self.entropy)
-        charges = Charges(self.store, clock, self.entropy, "http://pay.example")
+        charges = ProviderCalls(self.store, clock, self.entropy, "http://pay.example")
         self.checkout = Checkout(self.store, clock, self.entropy, offers, charges, settlement)
         self.payments = Payments(
             self.store, clock, self.entropy, settlement, offers, "http://pay.example", CHECKOUT_TTL
@@ -209,7 +209,7 @@ async def test_two_outcomes_racing_for_one_payment_move_it_once(processes: list[
     assert [(t.sequence, t.to_status) for t in transitions] == [(1, won[0].status)]
 
 
-async def test_a_lapsed_payment_swept_by_many_is_expired_once(processes: list[Process]) -> None:
+async def test_a_expired_payment_swept_by_many_is_expired_once(processes: list[Process]) -> None:
     references = [(await processes[0].initiate()).payment.reference for _ in range(20)]
     for process in processes:
         process.payments.clock.set(NOW + CHECKOUT_TTL)  # type: ignore[attr-defined]

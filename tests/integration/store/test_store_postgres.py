@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken
+from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.support.builders import NOW, a_business, a_key
 from tests.support.postgres_world import count, numbered, together
@@ -81,7 +81,7 @@ async def test_a_key_that_stands_otherwise_than_believed_fails_alone(store: Post
     believed = [None, *(KeyHolder(key, business) for key in keys)]
     payments = [numbered(n, idempotency_key=f"k{n}") for n in range(5)]
     answers = await asyncio.gather(*map(store.add_payment, payments, believed), return_exceptions=True)
-    assert isinstance(answers.pop(3), Outdated)
+    assert isinstance(answers.pop(3), StaleKey)
     assert answers == [(payment, True) for payment in payments if payment is not payments[3]]
     assert await count(database_url, "idempotency_keys") == 4
 
@@ -118,7 +118,7 @@ async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) ->
     found = await asyncio.gather(*finding, return_exceptions=True)
     for n, answer in enumerate(found):
         if believed[n % 3] is believed[2]:
-            assert isinstance(answer, Outdated)
+            assert isinstance(answer, StaleKey)
         else:
             assert answer == (payments[n % 10] if n < 30 else None)
 

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.application.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
-from payagg.application.ports import Sent
+from payagg.application.ports import TryResult
 from tests.support.builders import a_delivery, an_event, an_id
 from tests.support.outbox_rows import KEYS, load_deliveries, load_endpoints
 from tests.support.receivers import until
@@ -32,17 +32,17 @@ class Merchants:
     waiting: int = 0
     most_waiting: int = 0
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
         if "dead" not in url:
             await asyncio.sleep(0)
             self.healthy += 1
-            return Sent(200, None, 1)
+            return TryResult(200, None, 1)
         self.dead += 1
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
         await self.release.wait()
         self.waiting -= 1
-        return Sent(None, "no answer in time", 15_000)
+        return TryResult(None, "no answer in time", 15_000)
 
 
 def dispatcher(store: PostgresStore, merchants: Any) -> Dispatcher:
@@ -132,7 +132,7 @@ async def test_a_hundred_thousand_future_retries_do_not_slow_a_claim(database_ur
         after="",
         now=now,
         until=now + timedelta(seconds=30),
-        per_lane=5,
+        per_partition=5,
         failing=200,
         limit=400,
     )

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.ports import Claimed, Finished, Sent, Store
+from payagg.application.ports import ClaimedDelivery, DeliveryResult, Store, TryResult
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 from tests.support.builders import NOW, a_business, a_delivery, an_endpoint, an_event
 
 pytestmark = pytest.mark.anyio
 LEASE = timedelta(seconds=30)
-OK = Sent(200, None, 12)
-BAD = Sent(500, "answered 500", 12)
+OK = TryResult(200, None, 12)
+BAD = TryResult(500, "answered 500", 12)
 
 
 @pytest.fixture(params=["postgres", "memory"])
@@ -53,9 +53,9 @@ async def emit(store: Store, number: int, endpoint_id: str | None = "whe_1", url
 
 
 async def claim(
-    store: Store, at: datetime = NOW + timedelta(minutes=1), limit: int = 100, per_lane: int = 5
-) -> list[Claimed]:
-    return await store.queue.claim(at, limit, per_lane, limit, LEASE)
+    store: Store, at: datetime = NOW + timedelta(minutes=1), limit: int = 100, per_partition: int = 5
+) -> list[ClaimedDelivery]:
+    return await store.queue.claim(at, limit, per_partition, limit, LEASE)
 
 
 async def stored(store: Store, delivery: Delivery) -> Delivery:
@@ -71,8 +71,10 @@ async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
     return found
 
 
-def done(one: Claimed, sent: Sent = OK, at: datetime = NOW + timedelta(minutes=2), **more: Any) -> Finished:
-    return Finished(one, sent, at, more.pop("retry_at", None), **more)
+def done(
+    one: ClaimedDelivery, sent: TryResult = OK, at: datetime = NOW + timedelta(minutes=2), **more: Any
+) -> DeliveryResult:
+    return DeliveryResult(one, sent, at, more.pop("retry_at", None), **more)
 
 
 async def test_a_claimed_delivery_carries_what_sending_needs_and_is_counted_as_a_try(outbox: Store) -> None:
@@ -82,7 +84,7 @@ async def test_a_claimed_delivery_carries_what_sending_needs_and_is_counted_as_a
     assert one.url == "https://shop.example/hooks"
     assert one.secrets == (("whe_1", b"sealed whe_1"),)
     assert one.body.startswith(b'{"id":"evt_')
-    assert (one.delivery.id, one.delivery.attempts, one.is_lapsed) == (delivery.id, 1, False)
+    assert (one.delivery.id, one.delivery.attempts, one.is_lease_expired) == (delivery.id, 1, False)
     assert (await stored(outbox, delivery)).attempts == 1
     assert await claim(outbox) == []
 
@@ -94,11 +96,11 @@ async def test_at_most_five_of_a_lane_are_in_flight_and_a_finished_one_makes_roo
     for number in range(12, 20):
         await emit(outbox, number, "whe_2")
     first = await claim(outbox)
-    assert Counter(one.delivery.lane for one in first) == {"whe_1": 5, "whe_2": 5}
+    assert Counter(one.delivery.partition for one in first) == {"whe_1": 5, "whe_2": 5}
     assert await claim(outbox) == []
     await outbox.queue.finish([done(first[0]), done(first[1])])
-    lane = first[0].delivery.lane
-    assert [one.delivery.lane for one in await claim(outbox)] == [lane, lane]
+    lane = first[0].delivery.partition
+    assert [one.delivery.partition for one in await claim(outbox)] == [lane, lane]
 
 
 async def test_a_lane_is_served_oldest_first(outbox: Store) -> None:
@@ -115,7 +117,7 @@ async def test_a_limit_smaller_than_what_is_due_serves_every_lane_in_turn(outbox
         await emit(outbox, number, lanes[number % 8])
     seen: Counter[str] = Counter()
     for _ in range(4):
-        seen.update(one.delivery.lane for one in await claim(outbox, limit=10))
+        seen.update(one.delivery.partition for one in await claim(outbox, limit=10))
     assert seen == dict.fromkeys(lanes, 5)
 
 
@@ -125,7 +127,7 @@ async def test_a_lease_that_ran_out_is_claimed_again_and_the_late_worker_records
     [first] = await claim(outbox)
     later = NOW + timedelta(minutes=1) + LEASE
     [second] = await claim(outbox, later)
-    assert second.is_lapsed
+    assert second.is_lease_expired
     assert second.delivery.attempts == 2
     await outbox.queue.finish([done(first)])
     assert (await stored(outbox, delivery)).status is DeliveryStatus.PENDING
@@ -159,8 +161,8 @@ async def test_a_released_try_is_not_counted(outbox: Store) -> None:
 async def test_gone_switches_the_endpoint_off_and_ends_what_it_has_due(outbox: Store) -> None:
     await with_endpoints(outbox, an_endpoint())
     first, second = await emit(outbox, 1), await emit(outbox, 2)
-    claimed = await claim(outbox, per_lane=1)
-    await outbox.queue.finish([done(claimed[0], Sent(410, "answered 410", 3), deactivate=True)])
+    claimed = await claim(outbox, per_partition=1)
+    await outbox.queue.finish([done(claimed[0], TryResult(410, "answered 410", 3), deactivate=True)])
     assert not (await endpoint(outbox)).is_active
     assert await outbox.queue.deactivated() == 1
     assert await claim(outbox) == []
@@ -298,7 +300,7 @@ async def test_the_oldest_due_is_told_and_not_what_is_in_flight(outbox: Store) -
     assert await outbox.queue.oldest_due(at) is None
     first, second = await emit(outbox, 1), await emit(outbox, 2)
     assert await outbox.queue.oldest_due(at) == first.next_attempt_at
-    await claim(outbox, at, per_lane=1)
+    await claim(outbox, at, per_partition=1)
     assert await outbox.queue.oldest_due(at) == second.next_attempt_at
 
 
@@ -310,4 +312,4 @@ async def test_many_claiming_workers_never_share_a_delivery_nor_exceed_a_lane(ou
     batches = await asyncio.gather(*(claim(outbox, limit=50) for _ in range(5)))
     claimed = [one for batch in batches for one in batch]
     assert len({one.delivery.id for one in claimed}) == len(claimed)
-    assert Counter(one.delivery.lane for one in claimed) == dict.fromkeys(lanes, 5)
+    assert Counter(one.delivery.partition for one in claimed) == dict.fromkeys(lanes, 5)

@@ -13,9 +13,9 @@ import trustme
 
 from payagg.adapters.webhooks.addresses import is_allowed
 from payagg.adapters.webhooks.dialer import Address
-from payagg.adapters.webhooks.http1 import Answer, Connection
+from payagg.adapters.webhooks.http1 import HttpAnswer, HttpConnection
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports import Sent
+from payagg.application.ports import TryResult
 from tests.support.receivers import Receiver, a_receiver, listening, read_request, until
 
 pytestmark = pytest.mark.anyio
@@ -238,12 +238,12 @@ async def test_a_byte_that_nobody_asked_for_is_seen_wherever_it_waits() -> None:
     for taken_in in (False, True):
         ours, theirs = socket.socketpair()
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda ours=ours: Connection(ours), sock=ours
+            lambda ours=ours: HttpConnection(ours), sock=ours
         )
-        answered: list[Answer] = []
+        answered: list[HttpAnswer] = []
         theirs.send(OK)
         assert await connection.exchange(b"request", answered)
-        assert answered == [Answer(200, None)]
+        assert answered == [HttpAnswer(200, None)]
         assert connection.is_usable
         theirs.send(b"H")
         if taken_in:
@@ -256,7 +256,7 @@ async def test_a_byte_that_nobody_asked_for_is_seen_wherever_it_waits() -> None:
 
 async def test_a_receiver_that_hangs_up_while_nothing_is_asked_is_noticed() -> None:
     ours, theirs = socket.socketpair()
-    _, connection = await asyncio.get_running_loop().create_connection(lambda: Connection(ours), sock=ours)
+    _, connection = await asyncio.get_running_loop().create_connection(lambda: HttpConnection(ours), sock=ours)
     assert connection.is_usable
     theirs.close()
     assert not connection.is_usable  # still in the kernel: the loop has not run since
@@ -481,7 +481,7 @@ async def test_a_url_that_cannot_be_called_is_a_failure_and_never_raises(sender:
     assert not (await sender.send(url, {}, BODY)).is_accepted
 
 
-async def tls_try(server_name: str, url_host: str) -> tuple[Sent, list[str | None], list[str]]:
+async def tls_try(server_name: str, url_host: str) -> tuple[TryResult, list[str | None], list[str]]:
     """A try over TLS to a server certified for `server_name`, where the name leads to this machine."""
     authority = trustme.CA()
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

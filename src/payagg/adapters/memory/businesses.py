@@ -9,7 +9,7 @@ from payagg.domain.values import Environment
 
 
 @dataclass(frozen=True)
-class BusinessRows:
+class MemoryBusinesses:
     state: State
 
     async def get(self, business_id: str) -> Business | None:
@@ -36,7 +36,7 @@ class BusinessRows:
 
 
 @dataclass(frozen=True)
-class ApiKeyRows:
+class MemoryApiKeys:
     state: State
 
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:

@@ -7,27 +7,29 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
-from payagg.application.ports import SWITCHED_OFF, UNSIGNED, Claimed, Finished, Sent
+from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult, TryResult
 from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
 if TYPE_CHECKING:
     from payagg.adapters.memory.store import MemoryStore
 
 
-class DeliveryQueue:
+class MemoryDeliveryQueue:
     def __init__(self, store: "MemoryStore") -> None:
         self._store = store
         self._tokens = count(1)
         self._turns: dict[str, int] = {}  # when each failing endpoint was tried last
 
-    async def claim(self, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta) -> list[Claimed]:
+    async def claim(
+        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+    ) -> list[ClaimedDelivery]:
         state = self._store.state
-        claimed: list[Claimed] = []
+        claimed: list[ClaimedDelivery] = []
         async with self._store.begin():
             pending = [d for d in state.deliveries.values() if d.status is DeliveryStatus.PENDING]
-            in_flight = Counter(d.lane for d in pending if _is_leased(d, now))
+            in_flight = Counter(d.partition for d in pending if _is_leased(d, now))
             due = [d for d in pending if d.next_attempt_at is not None and d.next_attempt_at <= now]
-            for delivery in sorted(due, key=lambda d: (self._turns.get(d.lane, 0), d.next_attempt_at, d.id)):
+            for delivery in sorted(due, key=lambda d: (self._turns.get(d.partition, 0), d.next_attempt_at, d.id)):
                 if _is_leased(delivery, now):
                     continue
                 endpoint = state.endpoints.get(delivery.endpoint_id or "")
@@ -37,14 +39,14 @@ class DeliveryQueue:
                     self._end(delivery, SWITCHED_OFF)
                 elif not secrets:
                     self._end(delivery, UNSIGNED)
-                elif len(claimed) < limit and in_flight[delivery.lane] < (1 if is_failing else per_lane):
+                elif len(claimed) < limit and in_flight[delivery.partition] < (1 if is_failing else per_partition):
                     if is_failing and sum(one.is_failing for one in claimed) >= failing:
                         continue
-                    in_flight[delivery.lane] += 1
+                    in_flight[delivery.partition] += 1
                     if is_failing:
-                        self._turns[delivery.lane] = next(self._tokens)
+                        self._turns[delivery.partition] = next(self._tokens)
                     else:
-                        self._turns.pop(delivery.lane, None)
+                        self._turns.pop(delivery.partition, None)
                     leased = replace(
                         delivery,
                         attempts=delivery.attempts + 1,
@@ -55,10 +57,10 @@ class DeliveryQueue:
                     state.deliveries[delivery.id] = leased
                     body = state.events[delivery.reference, delivery.sequence].body
                     url = endpoint.url if endpoint is not None else delivery.url or ""
-                    claimed.append(Claimed(leased, body, url, secrets, delivery.token is not None, is_failing))
+                    claimed.append(ClaimedDelivery(leased, body, url, secrets, delivery.token is not None, is_failing))
         return claimed
 
-    async def finish(self, results: Sequence[Finished]) -> None:
+    async def finish(self, results: Sequence[DeliveryResult]) -> None:
         async with self._store.begin():
             for result in results:
                 delivery = self._store.state.deliveries.get(result.claimed.delivery.id)
@@ -71,7 +73,7 @@ class DeliveryQueue:
                 if endpoint is not None and is_current and not result.blameless:
                     self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
 
-    async def release(self, claimed: Sequence[Claimed]) -> None:
+    async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
         async with self._store.begin():
             for one in claimed:
                 delivery = self._store.state.deliveries.get(one.delivery.id)
@@ -114,7 +116,7 @@ class DeliveryQueue:
         return tuple((signer.id, sealed) for signer in signers for sealed in signer.signing_secrets(now))
 
     def _end(
-        self, delivery: Delivery, sent: Sent, retry_at: datetime | None = None, at: datetime | None = None
+        self, delivery: Delivery, sent: TryResult, retry_at: datetime | None = None, at: datetime | None = None
     ) -> None:
         status = DeliveryStatus.DELIVERED if sent.is_accepted else DeliveryStatus.FAILED
         if retry_at is not None:
@@ -144,7 +146,7 @@ def _is_leased(delivery: Delivery, now: datetime) -> bool:
     return delivery.lease_until is not None and delivery.lease_until > now
 
 
-def _after(endpoint: WebhookEndpoint, result: Finished) -> WebhookEndpoint:
+def _after(endpoint: WebhookEndpoint, result: DeliveryResult) -> WebhookEndpoint:
     """The endpoint after one try: a success ends a run of failures, a run of DEACTIVATE_AFTER switches it off."""
     if result.sent.is_accepted:
         return replace(endpoint, failing_since=None)

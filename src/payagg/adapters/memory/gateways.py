@@ -10,7 +10,7 @@ from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
 
 @dataclass(frozen=True)
-class GatewayRows:
+class MemoryGateways:
     state: State
 
     async def all(self) -> list[Gateway]:

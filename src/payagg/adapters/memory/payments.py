@@ -28,7 +28,7 @@ ALONE = (AttemptState.CLAIMED, AttemptState.HANDED_OFF)  # at most one attempt o
 
 
 @dataclass(frozen=True)
-class PaymentRows:
+class MemoryPayments:
     state: State
 
     async def get(self, reference: str) -> Payment | None:
@@ -54,9 +54,9 @@ class PaymentRows:
         self.state.payments[payment.reference] = payment
         self.state.transitions[payment.reference, transition.sequence] = transition
 
-    async def lapsed(self, now: datetime, limit: int) -> list[Payment]:
-        lapsed = [payment for payment in self.state.payments.values() if payment.is_lapsed(now)]
-        return sorted(lapsed, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
+    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+        expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
+        return sorted(expired, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
 
     async def attempts(self, reference: str) -> list[Attempt]:
         return _numbered(self.state.attempts, reference)

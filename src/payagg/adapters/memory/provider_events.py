@@ -4,23 +4,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
-from payagg.application.ports import InboundEvent
+from payagg.application.ports import ProviderEvent
 from payagg.domain.charge import Health
 from payagg.domain.values import Environment
 
 
 @dataclass(frozen=True)
-class InboxRows:
+class MemoryProviderEvents:
     state: State
 
-    async def add(self, event: InboundEvent) -> bool:
+    async def add(self, event: ProviderEvent) -> bool:
         once = (event.provider, event.environment, event.digest)
         if any((e.provider, e.environment, e.digest) == once for e in self.state.inbox.values()):
             return False
         self.state.inbox[event.id] = event
         return True
 
-    async def lock(self, event_id: str) -> InboundEvent | None:
+    async def lock(self, event_id: str) -> ProviderEvent | None:
         event = self.state.inbox.get(event_id)
         return event if event is not None and event.next_attempt_at is not None else None
 
@@ -32,12 +32,12 @@ class InboxRows:
         ]
         return [event_id for _, event_id in sorted(due)[:limit]]
 
-    async def save(self, event: InboundEvent) -> None:
+    async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event
 
 
 @dataclass(frozen=True)
-class HealthRows:
+class MemoryHealth:
     state: State
 
     async def all(self) -> list[Health]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from payagg.application.ports import InboundEvent, ProviderCall
+from payagg.application.ports import ProviderCall, ProviderEvent
 from payagg.domain.api_key import ApiKey
 from payagg.domain.business import Business, Role
 from payagg.domain.charge import Anomaly, Attempt, Health
@@ -36,10 +36,10 @@ class State:
     purged: dict[str, int] = field(default_factory=dict)  # endpoint id: ended deliveries removed by retention
     events: dict[tuple[str, int], Event] = field(default_factory=dict)  # reference, sequence
     deliveries: dict[str, Delivery] = field(default_factory=dict)
-    inbox: dict[str, InboundEvent] = field(default_factory=dict)
+    inbox: dict[str, ProviderEvent] = field(default_factory=dict)
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
     counters: dict[tuple[str, datetime], int] = field(default_factory=dict)  # bucket, start of its window
-    tallies: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
+    counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
 
     def snapshot(self) -> "State":

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from payagg.adapters.memory.businesses import ApiKeyRows, BusinessRows
-from payagg.adapters.memory.delivery_queue import DeliveryQueue
-from payagg.adapters.memory.gateways import GatewayRows
-from payagg.adapters.memory.payments import PaymentRows
-from payagg.adapters.memory.provider_events import HealthRows, InboxRows
+from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
+from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
+from payagg.adapters.memory.gateways import MemoryGateways
+from payagg.adapters.memory.payments import MemoryPayments
+from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
 from payagg.adapters.memory.state import State
-from payagg.adapters.memory.webhooks import WebhookRows
-from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken
+from payagg.adapters.memory.webhooks import MemoryWebhooks
+from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.payment import Payment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,13 +21,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class MemoryTransaction:
-    businesses: BusinessRows
-    api_keys: ApiKeyRows
-    gateways: GatewayRows
-    payments: PaymentRows
-    webhooks: WebhookRows
-    inbox: InboxRows
-    health: HealthRows
+    businesses: MemoryBusinesses
+    api_keys: MemoryApiKeys
+    gateways: MemoryGateways
+    payments: MemoryPayments
+    webhooks: MemoryWebhooks
+    inbox: MemoryProviderEvents
+    health: MemoryHealth
 
 
 class MemoryStore:
@@ -35,17 +35,17 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.state = State()
-        self.queue = DeliveryQueue(self)
+        self.queue = MemoryDeliveryQueue(self)
         self._lock = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
         self.transaction = MemoryTransaction(
-            businesses=BusinessRows(self.state),
-            api_keys=ApiKeyRows(self.state),
-            gateways=GatewayRows(self.state),
-            payments=PaymentRows(self.state),
-            webhooks=WebhookRows(self.state),
-            inbox=InboxRows(self.state),
-            health=HealthRows(self.state),
+            businesses=MemoryBusinesses(self.state),
+            api_keys=MemoryApiKeys(self.state),
+            gateways=MemoryGateways(self.state),
+            payments=MemoryPayments(self.state),
+            webhooks=MemoryWebhooks(self.state),
+            inbox=MemoryProviderEvents(self.state),
+            health=MemoryHealth(self.state),
         )
 
     @asynccontextmanager
@@ -88,7 +88,7 @@ class MemoryStore:
                 original = await tx.payments.by_idempotency_key(payment.business_id, payment.environment, key)
                 if original is not None:
                     if believed is not None:
-                        raise Outdated
+                        raise StaleKey
                     return original, False
             if payment.reference in self.state.payments:
                 raise ReferenceTaken
@@ -101,18 +101,18 @@ class MemoryStore:
         if believed is not None:
             holder = await self.find_key(believed.key.secret_hash)
             if holder is None or holder.standing != believed.standing:
-                raise Outdated
+                raise StaleKey
 
     async def is_current(self) -> bool:
         return True  # the rows are this very code's dataclasses
 
-    async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
+    async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         async with self.begin():
             for key, value in counts.items():
-                self.state.tallies[key] = self.state.tallies.get(key, 0) + value
+                self.state.counts[key] = self.state.counts.get(key, 0) + value
 
-    async def tallies(self) -> dict[tuple[str, ...], int]:
-        return dict(self.state.tallies)
+    async def counts(self) -> dict[tuple[str, ...], int]:
+        return dict(self.state.counts)
 
     async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
         start = now - (now - EPOCH) % window

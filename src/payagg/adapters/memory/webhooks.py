@@ -10,7 +10,7 @@ from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoi
 
 
 @dataclass(frozen=True)
-class WebhookRows:
+class MemoryWebhooks:
     state: State
 
     async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:

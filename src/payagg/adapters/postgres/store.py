@@ -11,17 +11,17 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
-from payagg.adapters.postgres.delivery_queue.queue import DeliveryQueue
+from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.errors import translated
-from payagg.adapters.postgres.fast_path.libpq import Lines
-from payagg.adapters.postgres.fast_path.statements import Hot
+from payagg.adapters.postgres.fast_path.libpq import StatementPool
+from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
-from payagg.adapters.postgres.repositories.businesses import ApiKeyRows, BusinessRows
-from payagg.adapters.postgres.repositories.counters import add_tallies, all_tallies
-from payagg.adapters.postgres.repositories.gateways import GatewayRows
-from payagg.adapters.postgres.repositories.payments import PaymentRows
-from payagg.adapters.postgres.repositories.provider_events import HealthRows, InboxRows
-from payagg.adapters.postgres.repositories.webhooks import WebhookRows
+from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
+from payagg.adapters.postgres.repositories.counters import add_counts, all_counts
+from payagg.adapters.postgres.repositories.gateways import PostgresGateways
+from payagg.adapters.postgres.repositories.payments import PostgresPayments
+from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
+from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.schema.tables import rate_counters
 from payagg.application.ports import Conflict, KeyHolder
 from payagg.application.retry import retried
@@ -38,32 +38,32 @@ class PostgresTransaction:
         self._connection = connection
 
     @cached_property
-    def businesses(self) -> BusinessRows:
-        return BusinessRows(self._connection)
+    def businesses(self) -> PostgresBusinesses:
+        return PostgresBusinesses(self._connection)
 
     @cached_property
-    def api_keys(self) -> ApiKeyRows:
-        return ApiKeyRows(self._connection)
+    def api_keys(self) -> PostgresApiKeys:
+        return PostgresApiKeys(self._connection)
 
     @cached_property
-    def gateways(self) -> GatewayRows:
-        return GatewayRows(self._connection)
+    def gateways(self) -> PostgresGateways:
+        return PostgresGateways(self._connection)
 
     @cached_property
-    def payments(self) -> PaymentRows:
-        return PaymentRows(self._connection)
+    def payments(self) -> PostgresPayments:
+        return PostgresPayments(self._connection)
 
     @cached_property
-    def webhooks(self) -> WebhookRows:
-        return WebhookRows(self._connection)
+    def webhooks(self) -> PostgresWebhooks:
+        return PostgresWebhooks(self._connection)
 
     @cached_property
-    def inbox(self) -> InboxRows:
-        return InboxRows(self._connection)
+    def inbox(self) -> PostgresProviderEvents:
+        return PostgresProviderEvents(self._connection)
 
     @cached_property
-    def health(self) -> HealthRows:
-        return HealthRows(self._connection)
+    def health(self) -> PostgresHealth:
+        return PostgresHealth(self._connection)
 
 
 class PostgresStore:
@@ -75,12 +75,12 @@ class PostgresStore:
     def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool) -> None:
         lines = max(1, pool_size // 3)  # they are used for a moment each, transactions for several round trips
         self._engine = async_engine(connector(database_url, pgbouncer=pgbouncer), max(1, pool_size - lines))
-        self._hot = Hot(Lines(connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX), lines))
-        self._queue = DeliveryQueue(self)
+        self._hot = FastPath(StatementPool(connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX), lines))
+        self._queue = PostgresDeliveryQueue(self)
         self._swept = EPOCH
 
     @property
-    def queue(self) -> DeliveryQueue:
+    def queue(self) -> PostgresDeliveryQueue:
         return self._queue
 
     @asynccontextmanager
@@ -137,13 +137,13 @@ class PostgresStore:
     async def touch_key(self, key_id: str, now: datetime) -> None:
         await self._hot.touch_key(key_id, now)
 
-    async def add_tallies(self, counts: Mapping[tuple[str, ...], int]) -> None:
+    async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         async with self.connection() as connection:
-            await add_tallies(connection, counts)
+            await add_counts(connection, counts)
 
-    async def tallies(self) -> dict[tuple[str, ...], int]:
+    async def counts(self) -> dict[tuple[str, ...], int]:
         async with self.connection() as connection:
-            return await all_tallies(connection)
+            return await all_counts(connection)
 
     @retried
     async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:

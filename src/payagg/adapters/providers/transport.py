@@ -28,7 +28,7 @@ for _name in ("httpx", "httpcore"):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProviderAnswer:
     status: int
     body: bytes = field(repr=False)
 
@@ -55,7 +55,9 @@ class Transport:
             return self.allow_loopback
         return parts.scheme == "https"
 
-    async def exchange(self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None) -> Answer:
+    async def exchange(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> ProviderAnswer:
         """One request and its whole answer; raises ProviderFault. Never retried: only the caller knows what a
         lost answer means. A 429 or 5xx is a fault here, every other status is the caller's to read."""
         try:
@@ -74,7 +76,9 @@ class Transport:
             raise ProviderFault(FaultKind.SERVER_ERROR, f"status {answer.status}")
         return answer
 
-    async def _exchange(self, method: str, url: str, headers: Mapping[str, str], content: bytes | None) -> Answer:
+    async def _exchange(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
+    ) -> ProviderAnswer:
         # A connection of its own for each call: a request sent on a pooled one that the provider had just closed
         # fails in a way that looks like a lost answer, and a lost answer to a charge is expensive to clear up.
         async with (
@@ -91,7 +95,7 @@ class Transport:
                 body += chunk
                 if len(body) > BODY_MAX:
                     raise ProviderFault(FaultKind.MALFORMED, "the answer is too large")
-            return Answer(response.status_code, bytes(body))
+            return ProviderAnswer(response.status_code, bytes(body))
 
 
 def decoded(raw: bytes | msgspec.Raw, kind: type[T]) -> T:

@@ -15,14 +15,14 @@ class AnswerTooLarge(Exception):
     """More came than any answer needs."""
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What a final answer's head says, the header as it was sent."""
 
     status: int
     retry_after: bytes | None
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """What the loop and the parser call for a socket that was dialled; TLS, if any, is the loop's."""
 
     _transport: asyncio.Transport
@@ -32,7 +32,7 @@ class Connection(asyncio.Protocol):
         self._waiting = select.poll()  # for bytes that the loop has not taken in yet
         self._waiting.register(dialled, select.POLLIN)
         self._over: asyncio.Future[None] | None = None  # the last exchange
-        self._answered: list[Answer] = []
+        self._answered: list[HttpAnswer] = []
         self._is_reusable = True
 
     @property
@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
         """Whether another exchange may follow: the answers so far were whole, and nothing came behind them."""
         return self._is_reusable and not self._transport.is_closing() and not self._waiting.poll(0)
 
-    async def exchange(self, request: bytes, answered: list[Answer]) -> bool:
+    async def exchange(self, request: bytes, answered: list[HttpAnswer]) -> bool:
         """Adds the answer to `answered` as soon as its head is there, and ends with its body or at BODY_MAX; whether
         the connection is worth keeping.
 
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if status >= 200 and self._is_asking:
-            self._answered.append(Answer(status, self._retry_after))
+            self._answered.append(HttpAnswer(status, self._retry_after))
 
     def on_body(self, body: bytes) -> None:
         self._body_left -= len(body)

@@ -23,8 +23,8 @@ from payagg.adapters.webhooks.dialer import (
     Resolve,
     Resolver,
 )
-from payagg.adapters.webhooks.http1 import Answer, AnswerTooLarge, Connection
-from payagg.application.ports import Sent
+from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
+from payagg.application.ports import TryResult
 
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer
 KEEP_SECONDS = 20.0  # an idle connection is used again for so long
@@ -65,12 +65,12 @@ class HttpSender:
         self._tls = tls or ssl.create_default_context()
         self._tls.set_alpn_protocols(["http/1.1"])
         self._deadline = deadline
-        self._idle: dict[Place, deque[tuple[float, Connection]]] = {}  # each until a moment of the monotonic clock
+        self._idle: dict[Place, deque[tuple[float, HttpConnection]]] = {}  # each until a moment of the monotonic clock
         self._kept = 0
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
         started = time.monotonic()
-        answered: list[Answer] = []
+        answered: list[HttpAnswer] = []
         error: str | None = None
         try:
             async with asyncio.timeout(self._deadline):
@@ -82,10 +82,12 @@ class HttpSender:
         milliseconds = int((time.monotonic() - started) * 1000)
         crash_point("sent")
         if not answered:
-            return Sent(None, error or "no answer", milliseconds)
+            return TryResult(None, error or "no answer", milliseconds)
         # The status is the answer, whatever became of the body behind it.
         status, retry_after = answered[0]
-        return Sent(status, None if 200 <= status < 300 else f"answered {status}", milliseconds, _delay(retry_after))
+        return TryResult(
+            status, None if 200 <= status < 300 else f"answered {status}", milliseconds, _delay(retry_after)
+        )
 
     async def close(self) -> None:
         for kept in self._idle.values():
@@ -95,7 +97,7 @@ class HttpSender:
         if self._resolver is not None:
             self._resolver.close()
 
-    async def _post(self, url: str, headers: Mapping[str, str], body: bytes, answered: list[Answer]) -> None:
+    async def _post(self, url: str, headers: Mapping[str, str], body: bytes, answered: list[HttpAnswer]) -> None:
         place, head = _parsed(url)
         request = _request(head, headers, body)
         connection = self._kept_connection(place)
@@ -111,12 +113,12 @@ class HttpSender:
                     raise
         await self._exchange(place, await self._connected(place), request, answered)
 
-    async def _connected(self, place: Place) -> Connection:
+    async def _connected(self, place: Place) -> HttpConnection:
         dialled = await self._network.dial(place.host, place.port)
         is_secure = place.scheme == "https"
         try:
             _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Connection(dialled),
+                lambda: HttpConnection(dialled),
                 sock=dialled,
                 ssl=self._tls if is_secure else None,
                 server_hostname=place.host if is_secure else None,
@@ -126,7 +128,9 @@ class HttpSender:
             raise
         return connection
 
-    async def _exchange(self, place: Place, connection: Connection, request: bytes, answered: list[Answer]) -> None:
+    async def _exchange(
+        self, place: Place, connection: HttpConnection, request: bytes, answered: list[HttpAnswer]
+    ) -> None:
         is_reusable = False
         try:
             is_reusable = await connection.exchange(request, answered)
@@ -136,7 +140,7 @@ class HttpSender:
             else:
                 connection.close()
 
-    def _kept_connection(self, place: Place) -> Connection | None:
+    def _kept_connection(self, place: Place) -> HttpConnection | None:
         idle = self._idle.get(place)
         while idle:
             expires_at, connection = idle.pop()
@@ -148,7 +152,7 @@ class HttpSender:
             connection.close()
         return None
 
-    def _keep(self, place: Place, connection: Connection) -> None:
+    def _keep(self, place: Place, connection: HttpConnection) -> None:
         if self._kept >= KEPT_MAX:
             oldest = next(iter(self._idle))
             self._idle[oldest].popleft()[1].close()

@@ -18,7 +18,7 @@ from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations import is_current, migrate
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.dev.demo import DemoMaker
-from payagg.entrypoints.dev.inbox import Inbox, inbox_routes
+from payagg.entrypoints.dev.inbox import WebhookInbox, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
 from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.dev.tour import tour
@@ -51,7 +51,7 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, *, as_js
     stop = stop_on_signals()
     origin = f"http://{HOST}:{listener.getsockname()[1]}"
     async with fake_providers(settings, origin) as (pointed, credentials), running(pointed, url) as services:
-        inbox = Inbox(services.clock.now)
+        inbox = WebhookInbox(services.clock.now)
         serving = asyncio.create_task(serve_http(services, listener, stop, inbox_routes(inbox)))
         try:
             _tell("Making the demo data ...")

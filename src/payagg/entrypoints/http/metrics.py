@@ -16,7 +16,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.auth import bearer, services
 
-# Per tally: what it says and the names of its labels.
+# Per counter: what it says and the names of its labels.
 COUNTERS = {
     "requests": ("HTTP requests by route and status.", ("method", "route", "status")),
     "payment_transitions": ("Changes of payment status.", ("from", "to", "environment")),
@@ -52,7 +52,7 @@ async def snapshot(held: Services) -> Snapshot:
     """With the database away: `payagg_database_up 0` and what this process counted and could not add yet."""
     try:
         await flush(held.store)
-        totals = await held.store.tallies()
+        totals = await held.store.counts()
         now = held.clock.now()
         gauges = {
             "database_up": ("Whether the database answers.", 1.0),

@@ -15,7 +15,7 @@ WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so
 LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
 
 
-class Connections(ServerState):
+class OpenConnections(ServerState):
     """All connections of a server, which is closing or not."""
 
     is_closing = False
@@ -50,11 +50,11 @@ class Corked:
             self._transport.write(b"".join(held))
 
 
-class Connection(HttpToolsProtocol):
+class ServerProtocol(HttpToolsProtocol):
     """Uvicorn's own sets neither deadline nor cap before the headers are whole, and closes idle connections when it
     stops, though the next request may have been sent already."""
 
-    server_state: Connections
+    server_state: OpenConnections
     header_seconds = HEADER_SECONDS
     _timer: asyncio.TimerHandle | None = None
     _in_message = False

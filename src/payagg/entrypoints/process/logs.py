@@ -24,7 +24,7 @@ HIDDEN = "[hidden]"
 _clock = SystemClock()
 
 
-class Lines:
+class LogWriter:
     """Writes lines to a stream; those of one turn of the event loop go out in one write."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,7 +55,7 @@ class Lines:
 
 def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     """Structlog and the standard library's loggers both write JSON lines to `stream`."""
-    lines = Lines(stream)
+    lines = LogWriter(stream)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -16,7 +16,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.http.uvicorn_protocol import Connection, Connections
+from payagg.entrypoints.http.uvicorn_protocol import OpenConnections, ServerProtocol
 from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings, SettingsError
 
@@ -33,7 +33,7 @@ class QuietServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.server_state: Connections = Connections()
+        self.server_state: OpenConnections = OpenConnections()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.server_state.is_closing = True
@@ -69,7 +69,7 @@ def http_server(app: ASGIApp) -> QuietServer:
     return QuietServer(
         uvicorn.Config(
             app,
-            http=Connection,
+            http=ServerProtocol,
             ws="none",
             lifespan="off",
             log_config=None,

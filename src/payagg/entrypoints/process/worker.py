@@ -31,7 +31,7 @@ def sweeps(services: Services) -> list[Sweep]:
     return [
         Sweep("expiry", 5.0, services.settlement.expire_due),
         Sweep("drains", 5.0, services.gateways.end_drains),
-        Sweep("inbox", 2.0, services.inbound.retry_due, until_dry=False),
+        Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
         Sweep("reconciliation", 5.0, services.reconciler.run_once, until_dry=False),
         Sweep("retention", 3600.0, services.dispatcher.purge),
     ]

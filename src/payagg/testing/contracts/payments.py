@@ -152,17 +152,17 @@ class PaymentContract:
             assert await tx.payments.transitions(REFERENCE) == []
             assert await tx.payments.attempts(REFERENCE) == []
 
-    async def test_lapsed_payments_are_the_initiated_ones_past_their_window_oldest_first(self, store: Store) -> None:
+    async def test_expired_payments_are_the_initiated_ones_past_their_window_oldest_first(self, store: Store) -> None:
         young = await stored(store, reference=OTHER, now=NOW + MINUTE)
         old = await stored(store)
         moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
         async with store.begin() as tx:
             await tx.payments.save(moved, transition)
         async with store.begin() as tx:
-            assert await tx.payments.lapsed(NOW + HOUR - TICK, 10) == []
-            assert await tx.payments.lapsed(NOW + HOUR, 10) == [old]
-            assert await tx.payments.lapsed(NOW + 2 * HOUR, 10) == [old, young]
-            assert await tx.payments.lapsed(NOW + 2 * HOUR, 1) == [old]
+            assert await tx.payments.expired(NOW + HOUR - TICK, 10) == []
+            assert await tx.payments.expired(NOW + HOUR, 10) == [old]
+            assert await tx.payments.expired(NOW + 2 * HOUR, 10) == [old, young]
+            assert await tx.payments.expired(NOW + 2 * HOUR, 1) == [old]
 
     async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
         payment = await stored(store)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from payagg.application.ports import KeyHolder, Outdated, ReferenceTaken, Store
+from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey, Store
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.testing.builders import NOW, REFERENCE, a_business, a_key, a_payment
 from payagg.testing.contracts.payments import OTHER, stored
@@ -44,7 +44,7 @@ async def changed(store: Store, believed: KeyHolder, change: Callable[[KeyHolder
     return now
 
 
-class BeliefContract:
+class RememberedKeyContract:
     async def test_a_payment_is_added_for_a_key_that_stands_as_believed(self, store: Store) -> None:
         believed = await a_holder(store)
         payment = a_payment(idempotency_key="order-1")
@@ -57,7 +57,7 @@ class BeliefContract:
     ) -> None:
         believed = await a_holder(store)
         now = await changed(store, believed, change)
-        with pytest.raises(Outdated):
+        with pytest.raises(StaleKey):
             await store.add_payment(a_payment(idempotency_key="order-1"), believed)
         assert await store.find_payment(REFERENCE) is None
         again = a_payment(reference=OTHER, idempotency_key="order-1")
@@ -65,7 +65,7 @@ class BeliefContract:
 
     async def test_a_believed_key_must_exist(self, store: Store) -> None:
         for key in (None, "order-1"):
-            with pytest.raises(Outdated):
+            with pytest.raises(StaleKey):
                 await store.add_payment(a_payment(idempotency_key=key), KeyHolder(a_key(), a_business()))
         assert await store.find_payment(REFERENCE) is None
 
@@ -83,20 +83,20 @@ class BeliefContract:
         payment = await stored(store)
         now = await changed(store, believed, change)
         for reference in (REFERENCE, OTHER):
-            with pytest.raises(Outdated):
+            with pytest.raises(StaleKey):
                 await store.find_payment(reference, believed)
         assert await store.find_payment(REFERENCE, now) == payment
 
     async def test_a_key_believed_while_reading_must_exist(self, store: Store) -> None:
         await stored(store)
-        with pytest.raises(Outdated):
+        with pytest.raises(StaleKey):
             await store.find_payment(REFERENCE, KeyHolder(a_key(), a_business()))
 
     async def test_on_belief_alone_nobody_learns_of_the_original(self, store: Store) -> None:
         believed = await a_holder(store)
         first = await stored(store, idempotency_key="order-1")
         again = a_payment(reference=OTHER, idempotency_key="order-1")
-        with pytest.raises(Outdated):
+        with pytest.raises(StaleKey):
             await store.add_payment(again, believed)
         assert await store.add_payment(again) == (first, False)
 

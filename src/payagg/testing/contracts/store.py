@@ -10,12 +10,18 @@ import pytest
 
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
 from payagg.testing.contracts.payments import PaymentContract
-from payagg.testing.contracts.remembered_keys import BeliefContract
+from payagg.testing.contracts.remembered_keys import RememberedKeyContract
 from payagg.testing.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
 
 @pytest.mark.anyio
 class StoreContract(
-    PaymentContract, BeliefContract, BusinessContract, GatewayContract, WebhookContract, QueueContract, InboxContract
+    PaymentContract,
+    RememberedKeyContract,
+    BusinessContract,
+    GatewayContract,
+    WebhookContract,
+    QueueContract,
+    InboxContract,
 ):
     """Every promise of application/ports.py that a test can see."""

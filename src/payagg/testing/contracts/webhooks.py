@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from payagg.application.ports import Claimed, Finished, InboundEvent, Sent, Store
+from payagg.application.ports import ClaimedDelivery, DeliveryResult, ProviderEvent, Store, TryResult
 from payagg.domain.charge import Health
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
@@ -13,7 +13,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 DLV, EVT = ([an_id(prefix, number) for number in range(10)] for prefix in ("dlv", "evt"))
 LEASE = timedelta(seconds=60)
-OK, DOWN = Sent(200, None, 12), Sent(None, "no answer", 15000)
+OK, DOWN = TryResult(200, None, 12), TryResult(None, "no answer", 15000)
 
 
 async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
@@ -23,8 +23,8 @@ async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
             await tx.webhooks.add_endpoint(endpoint)
 
 
-def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> InboundEvent:
-    return InboundEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
+def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> ProviderEvent:
+    return ProviderEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
 
 
 async def emitted(store: Store, *deliveries: Delivery, event: Event | None = None) -> None:
@@ -33,9 +33,9 @@ async def emitted(store: Store, *deliveries: Delivery, event: Event | None = Non
 
 
 async def claim(
-    store: Store, at: timedelta = timedelta(0), limit: int = 10, per_lane: int = 5, failing: int = 10
-) -> list[Claimed]:
-    return await store.queue.claim(NOW + at, limit, per_lane, failing, LEASE)
+    store: Store, at: timedelta = timedelta(0), limit: int = 10, per_partition: int = 5, failing: int = 10
+) -> list[ClaimedDelivery]:
+    return await store.queue.claim(NOW + at, limit, per_partition, failing, LEASE)
 
 
 class WebhookContract:
@@ -62,7 +62,7 @@ class WebhookContract:
     async def test_saving_an_endpoint_keeps_the_queues_counters(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery())
-        await store.queue.finish([Finished(one, OK, NOW, None) for one in await claim(store)])
+        await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store)])
         changed = an_endpoint(description="new", successful=99, failed=99).rotated(b"new", "wxyz", NOW)
         async with store.begin() as tx:
             await tx.webhooks.save_endpoint(changed)
@@ -91,7 +91,7 @@ class WebhookContract:
     async def test_the_log_is_newest_first_and_its_total_counts_every_page(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
         await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
-        await store.queue.finish([Finished(one, OK, NOW, None) for one in await claim(store, limit=2)])
+        await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store, limit=2)])
         async with store.begin() as tx:
             page, total = await tx.webhooks.deliveries("whe_1", 0, 2)
             rest, _ = await tx.webhooks.deliveries("whe_1", 2, 2)
@@ -117,8 +117,8 @@ class QueueContract:
         await emitted(store, a_delivery())
         (dead,) = await claim(store)
         (alive,) = await claim(store, LEASE)
-        assert (alive.delivery.attempts, alive.is_lapsed) == (2, True)
-        await store.queue.finish([Finished(dead, OK, NOW + LEASE, None)])
+        assert (alive.delivery.attempts, alive.is_lease_expired) == (2, True)
+        await store.queue.finish([DeliveryResult(dead, OK, NOW + LEASE, None)])
         async with store.begin() as tx:
             stored = await tx.webhooks.delivery("whe_1", DLV[1])
         assert stored is not None
@@ -128,10 +128,10 @@ class QueueContract:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery())
         (first,) = await claim(store)
-        await store.queue.finish([Finished(first, DOWN, NOW, NOW + MINUTE)])
+        await store.queue.finish([DeliveryResult(first, DOWN, NOW, NOW + MINUTE)])
         assert await claim(store, MINUTE - SECOND) == []
         (second,) = await claim(store, MINUTE)
-        await store.queue.finish([Finished(second, OK, NOW + MINUTE, None)])
+        await store.queue.finish([DeliveryResult(second, OK, NOW + MINUTE, None)])
         async with store.begin() as tx:
             stored = await tx.webhooks.delivery("whe_1", DLV[1])
             endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
@@ -146,8 +146,8 @@ class QueueContract:
         await emitted(store, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_2"))
         gone, failing = sorted(await claim(store), key=lambda one: one.delivery.id)
         before = await store.queue.deactivated()
-        await store.queue.finish([Finished(gone, Sent(410, None, 1), NOW, None, deactivate=True)])
-        await store.queue.finish([Finished(failing, DOWN, NOW, NOW + MINUTE)])
+        await store.queue.finish([DeliveryResult(gone, TryResult(410, None, 1), NOW, None, deactivate=True)])
+        await store.queue.finish([DeliveryResult(failing, DOWN, NOW, NOW + MINUTE)])
         async with store.begin() as tx:
             off = await tx.webhooks.endpoint("biz_1", "whe_1")
             still_on = await tx.webhooks.endpoint("biz_1", "whe_2")
@@ -164,9 +164,9 @@ class QueueContract:
         async with store.begin() as tx:
             await tx.webhooks.save_endpoint(an_endpoint(url="https://shop.example/new"))
         (failing,) = await claim(store)
-        told = Finished(gone, Sent(410, "answered 410", 1), NOW, None, deactivate=True)
-        await store.queue.finish([told, Finished(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
-        await store.queue.finish([Finished(fine, OK, NOW + MINUTE, None)])
+        told = DeliveryResult(gone, TryResult(410, "answered 410", 1), NOW, None, deactivate=True)
+        await store.queue.finish([told, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
+        await store.queue.finish([DeliveryResult(fine, OK, NOW + MINUTE, None)])
         async with store.begin() as tx:
             endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
         assert endpoint is not None
@@ -177,12 +177,12 @@ class QueueContract:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery(), a_delivery(id=DLV[2]))
         ours, theirs = await claim(store)
-        await store.queue.finish([Finished(ours, DOWN, NOW, None, blameless=True)])
+        await store.queue.finish([DeliveryResult(ours, DOWN, NOW, None, blameless=True)])
         async with store.begin() as tx:
             endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
         assert endpoint is not None
         assert (endpoint.failed, endpoint.failing_since, endpoint.is_active) == (1, None, True)
-        await store.queue.finish([Finished(theirs, DOWN, NOW, None)])
+        await store.queue.finish([DeliveryResult(theirs, DOWN, NOW, None)])
         async with store.begin() as tx:
             endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
         assert endpoint is not None
@@ -194,26 +194,26 @@ class QueueContract:
         later = replace(a_delivery(id=DLV[6], endpoint_id="whe_fine"), next_attempt_at=NOW + MINUTE)
         await emitted(store, *(a_delivery(id=DLV[n], endpoint_id=f"whe_{n}") for n in range(6)), later)
         first = await claim(store, failing=0)
-        assert {one.delivery.lane for one in first if not one.is_failing} == dead
-        await store.queue.finish([Finished(one, DOWN, NOW, NOW) for one in first])
+        assert {one.delivery.partition for one in first if not one.is_failing} == dead
+        await store.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in first])
         (fine,) = await claim(store, MINUTE, failing=0)
-        assert (fine.delivery.lane, fine.is_failing) == ("whe_fine", False)
+        assert (fine.delivery.partition, fine.is_failing) == ("whe_fine", False)
         tried: set[str] = set()
         for _ in range(100):
             claimed = await claim(store, MINUTE, failing=2)
             assert len(claimed) == 2
             assert all(one.is_failing for one in claimed)
-            tried |= {one.delivery.lane for one in claimed}
-            await store.queue.finish([Finished(one, DOWN, NOW, NOW) for one in claimed])
+            tried |= {one.delivery.partition for one in claimed}
+            await store.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in claimed])
         assert tried == dead
 
     async def test_a_lane_has_so_many_in_flight_and_no_more(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
         busy = [a_delivery(id=DLV[n]) for n in range(4)]
         await emitted(store, *busy, a_delivery(id=DLV[9], endpoint_id="whe_2"))
-        claimed = await claim(store, per_lane=2)
-        assert sorted(one.delivery.lane for one in claimed) == ["whe_1", "whe_1", "whe_2"]
-        assert await claim(store, per_lane=2) == []
+        claimed = await claim(store, per_partition=2)
+        assert sorted(one.delivery.partition for one in claimed) == ["whe_1", "whe_1", "whe_2"]
+        assert await claim(store, per_partition=2) == []
 
     async def test_a_released_delivery_is_due_again_and_its_try_uncounted(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint())
@@ -226,7 +226,7 @@ class QueueContract:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery())
         (done,) = await claim(store)
-        await store.queue.finish([Finished(done, OK, NOW, None)])
+        await store.queue.finish([DeliveryResult(done, OK, NOW, None)])
         async with store.begin() as tx:
             delivery = await tx.webhooks.delivery("whe_1", DLV[1])
             assert delivery is not None
@@ -248,7 +248,7 @@ class QueueContract:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery(), a_delivery(id=DLV[2]))
         (done,) = await claim(store, limit=1)
-        await store.queue.finish([Finished(done, OK, NOW, None)])
+        await store.queue.finish([DeliveryResult(done, OK, NOW, None)])
         assert await store.queue.purge(NOW, 100) == 0
         assert await store.queue.purge(NOW + SECOND, 100) >= 1
         async with store.begin() as tx:
@@ -262,8 +262,8 @@ class QueueContract:
 class InboxContract:
     def an_inbound_event(
         self, id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a"
-    ) -> InboundEvent:
-        return InboundEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
+    ) -> ProviderEvent:
+        return ProviderEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
 
     async def test_an_inbound_event_enters_once(self, store: Store) -> None:
         event = an_inbound_event()

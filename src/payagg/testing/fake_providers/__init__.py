@@ -1,6 +1,6 @@
 """Fake providers with their own pages, events and faults: for `dev`, for tests, and for other projects' tests."""
 
-from payagg.testing.fake_providers.book import Book, FakeCharge, Fault, Webhooks
+from payagg.testing.fake_providers.book import Book, FakeCharge, Fault, WebhookMode
 from payagg.testing.fake_providers.payaza import FakePayaza, fake_payaza
 from payagg.testing.fake_providers.paystack import FakePaystack, fake_paystack
 from payagg.testing.fake_providers.serve import FakeServers, serve_asgi, serve_fakes
@@ -12,7 +12,7 @@ __all__ = [
     "FakePaystack",
     "FakeServers",
     "Fault",
-    "Webhooks",
+    "WebhookMode",
     "fake_payaza",
     "fake_paystack",
     "serve_asgi",

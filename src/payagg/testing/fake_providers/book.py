@@ -25,7 +25,7 @@ class Fault(Enum):
     REFUSED_KEY = "REFUSED_KEY"
 
 
-class Webhooks(Enum):
+class WebhookMode(Enum):
     """When the provider's events are delivered. HELD ones wait for `release`."""
 
     NOW = "NOW"
@@ -69,7 +69,7 @@ class Book:
     """One fake provider's state. Python tests hold it directly; others steer it at `/_fake`."""
 
     webhook_urls: dict[str, str] = field(default_factory=dict)  # by mode; a mode without one sends nothing
-    webhooks: Webhooks = Webhooks.NOW
+    webhooks: WebhookMode = WebhookMode.NOW
     late_seconds: float = 5.0
     faults: deque[Fault] = field(default_factory=deque)  # one per API call, in order
     alter: dict[str, Any] = field(default_factory=dict)  # facts told wrong: amount (kobo), currency, reference, mode
@@ -97,13 +97,13 @@ class Book:
 
     def emit(self, event: Outgoing) -> None:
         """Sends the event as steered. Delivery never holds up the caller, as at the real provider."""
-        if self.webhooks is Webhooks.NEVER:
+        if self.webhooks is WebhookMode.NEVER:
             return
-        if self.webhooks is Webhooks.HELD:
+        if self.webhooks is WebhookMode.HELD:
             self.held.append(event)
             return
-        delay = self.late_seconds if self.webhooks is Webhooks.LATE else 0.0
-        for _ in range(2 if self.webhooks is Webhooks.TWICE else 1):
+        delay = self.late_seconds if self.webhooks is WebhookMode.LATE else 0.0
+        for _ in range(2 if self.webhooks is WebhookMode.TWICE else 1):
             task = asyncio.create_task(self._deliver(event, delay))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
@@ -138,7 +138,7 @@ class Book:
         """Applies what a POST to `/_fake` asks for; raises ValueError or KeyError for words it does not know."""
         self.faults.extend(Fault[name] for name in wish.get("faults", ()))
         if "webhooks" in wish:
-            self.webhooks = Webhooks[wish["webhooks"]]
+            self.webhooks = WebhookMode[wish["webhooks"]]
         if "lateSeconds" in wish:
             self.late_seconds = float(wish["lateSeconds"])
         if "alter" in wish:

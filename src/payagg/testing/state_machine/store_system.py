@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.checkout import Checkout
-from payagg.application.payment_options import Offers
+from payagg.application.payment_options import PaymentOptions
 from payagg.application.payments import Payments
 from payagg.application.ports import Entropy, Provider, Store
-from payagg.application.provider_calls import Charges
+from payagg.application.provider_calls import ProviderCalls
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
@@ -37,12 +37,12 @@ class StoreSystem:
         self.charges: Counter[str] = Counter()
         self.scripted = {slug: ScriptedProvider(slug, self.charges) for slug in GATEWAYS}
         providers: dict[str, Provider] = {**self.scripted, SANDBOX_SLUG: Simulator()}
-        offers = Offers(store, self.clock, NoVault(), providers)
+        options = PaymentOptions(store, self.clock, NoVault(), providers)
         self.settlement = Settlement(store, self.clock, entropy)
-        charges = Charges(store, self.clock, entropy, BASE_URL)
-        self.checkout = Checkout(store, self.clock, entropy, offers, charges, self.settlement)
-        self.verification = Verification(store, self.clock, offers, charges, self.settlement)
-        self.payments = Payments(store, self.clock, entropy, self.settlement, offers, BASE_URL, CHECKOUT_TTL)
+        provider_calls = ProviderCalls(store, self.clock, entropy, BASE_URL)
+        self.checkout = Checkout(store, self.clock, entropy, options, provider_calls, self.settlement)
+        self.verification = Verification(store, self.clock, options, provider_calls, self.settlement)
+        self.payments = Payments(store, self.clock, entropy, self.settlement, options, BASE_URL, CHECKOUT_TTL)
         now = self.clock.now()
         self.business = a_business(entropy.id("biz", now))
         run(self._set_up())

@@ -114,8 +114,8 @@ class DomainSystem:
         if report.mismatch(payment) is not None:
             self.note(reference, AnomalyKind.MISMATCH)
             return "MISMATCH"
-        if payment.is_lapsed(self.now()):
-            payment = self.write(*payment.lapse())
+        if payment.is_expired(self.now()):
+            payment = self.write(*payment.expire())
         if payment.is_final:
             there = PAYMENT.moves[PAYMENT.initial, trigger] is payment.status
             paid = [t.reason for t in self.log if t.reference == reference and t.to_status is Status.SUCCESS]
@@ -149,8 +149,8 @@ class DomainSystem:
 
     def sweep(self) -> None:
         for payment in self.payments.values():
-            if payment.is_lapsed(self.now()):
-                self.write(*payment.lapse())
+            if payment.is_expired(self.now()):
+                self.write(*payment.expire())
 
     def facts(self, reference: str) -> Facts:
         transitions = tuple(transition for transition in self.log if transition.reference == reference)

@@ -1,6 +1,7 @@
-"""The outbox's sending side: what is due, lane by lane, leased with SKIP LOCKED.
+"""The outbox's sending side: what is due, partition by partition, leased with SKIP LOCKED.
 
-A lane is what shares a fate: mostly one endpoint. The next claim begins at the lane where the last one ended.
+A partition (column `lane`) is what shares a fate: mostly one endpoint. The next claim begins at the one where the
+last one ended.
 """
 
 from collections.abc import Sequence
@@ -23,42 +24,44 @@ from payagg.adapters.postgres.delivery_queue.statements import (
 )
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
 from payagg.adapters.system import crash_point
-from payagg.application.ports import SWITCHED_OFF, UNSIGNED, Claimed, Finished
+from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
-STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many lanes wait
+STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many partitions wait
 
 
-class Connections(Protocol):
+class ConnectionSource(Protocol):
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """One transaction; raises Unavailable or Conflict."""
 
 
 @dataclass
-class DeliveryQueue:
+class PostgresDeliveryQueue:
     """Each call is its own short transaction. Raises Unavailable or Conflict; after either, doing it again is safe."""
 
-    store: Connections
+    store: ConnectionSource
     _after: str = ""
 
-    async def claim(self, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta) -> list[Claimed]:
-        claimed: list[Claimed] = []
-        ended: list[Finished] = []
+    async def claim(
+        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+    ) -> list[ClaimedDelivery]:
+        claimed: list[ClaimedDelivery] = []
+        ended: list[DeliveryResult] = []
         async with self.store.connection() as connection:
-            rows = await self._lap(connection, now, limit, per_lane, failing, lease)
+            rows = await self._lap(connection, now, limit, per_partition, failing, lease)
             signers = await _signers(connection, rows) if rows else []
         by_id = {signer.id: signer for signer in signers}
         for row in rows:
             delivery = DELIVERY.load(row[1 : 1 + len(DELIVERY.names)])
-            endpoint = by_id.get(delivery.lane)
+            endpoint = by_id.get(delivery.partition)
             own = [endpoint] if endpoint is not None else _of_business(signers, delivery)
             secrets = tuple((signer.id, sealed) for signer in own for sealed in signer.signing_secrets(now))
             url = endpoint.url if endpoint else delivery.url or ""
-            one = Claimed(delivery, row.body, url, secrets, row.is_lapsed, row.is_failing)
+            one = ClaimedDelivery(delivery, row.body, url, secrets, row.is_lapsed, row.is_failing)
             if row.is_on and secrets:
                 claimed.append(one)
             else:
-                ended.append(Finished(one, UNSIGNED if row.is_on else SWITCHED_OFF, now, retry_at=None))
+                ended.append(DeliveryResult(one, UNSIGNED if row.is_on else SWITCHED_OFF, now, retry_at=None))
         if claimed:
             crash_point("claimed")
         if ended:
@@ -66,13 +69,13 @@ class DeliveryQueue:
         return claimed
 
     async def _lap(
-        self, connection: AsyncConnection, now: datetime, limit: int, per_lane: int, failing: int, lease: timedelta
+        self, connection: AsyncConnection, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
     ) -> list[Any]:
-        """Rows leased on at most one lap over the lanes, which begins where the last one ended."""
+        """Rows leased on at most one lap over the partitions, which begins where the last one ended."""
         rows: list[Any] = []
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
-            values = {"after": self._after, "now": now, "until": now + lease, "per_lane": per_lane}
+            values = {"after": self._after, "now": now, "until": now + lease, "per_partition": per_partition}
             left = {"limit": limit - len(rows), "failing": failing - sum(row.is_failing for row in rows)}
             found = (await connection.execute(CLAIM, values | left)).all()
             rows += [row for row in found if row.id is not None]
@@ -82,11 +85,11 @@ class DeliveryQueue:
             is_round = is_round or not self._after
         return rows
 
-    async def finish(self, results: Sequence[Finished]) -> None:
+    async def finish(self, results: Sequence[DeliveryResult]) -> None:
         await self._record(results, tried=True)
         crash_point("recorded")
 
-    async def _record(self, results: Sequence[Finished], *, tried: bool) -> None:
+    async def _record(self, results: Sequence[DeliveryResult], *, tried: bool) -> None:
         values = {
             "references": [result.claimed.delivery.reference for result in results],
             "ids": [result.claimed.delivery.id for result in results],
@@ -100,13 +103,13 @@ class DeliveryQueue:
             "gone": [result.deactivate for result in results],
             "tried": [tried] * len(results),
             "urls": ["" if result.blameless else result.claimed.url for result in results],
-            "lanes": list({result.claimed.delivery.lane for result in results}),
+            "lanes": list({result.claimed.delivery.partition for result in results}),
             "hopeless": DEACTIVATE_AFTER,
         }
         async with self.store.connection() as connection:
             await connection.execute(FINISH, values)
 
-    async def release(self, claimed: Sequence[Claimed]) -> None:
+    async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
         values = {
             "references": [one.delivery.reference for one in claimed],
             "ids": [one.delivery.id for one in claimed],
@@ -134,7 +137,7 @@ class DeliveryQueue:
 
 
 async def _signers(connection: AsyncConnection, rows: Sequence[Any]) -> list[WebhookEndpoint]:
-    """The endpoints behind the lanes, and those whose secrets sign for a payment's own webhookUrl."""
+    """The endpoints behind the partitions, and those whose secrets sign for a payment's own webhookUrl."""
     lanes = {row.lane for row in rows if row.endpoint_id is not None}
     businesses = {row.business_id for row in rows if row.endpoint_id is None}
     found = await connection.execute(SIGNERS, {"ids": list(lanes), "businesses": list(businesses)})
@@ -148,7 +151,7 @@ def _of_business(signers: Sequence[WebhookEndpoint], delivery: Delivery) -> list
     return [signer for signer in own if signer.environment is delivery.environment]
 
 
-def _status(result: Finished) -> DeliveryStatus:
+def _status(result: DeliveryResult) -> DeliveryStatus:
     if result.retry_at is not None:
         return DeliveryStatus.PENDING
     return DeliveryStatus.DELIVERED if result.sent.is_accepted else DeliveryStatus.FAILED

@@ -14,13 +14,15 @@ LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on wher
 ENDED_PER_LANE = 200  # deliveries of a switched-off endpoint ended by one claim
 LANES_MAX = 100_000  # looked at for the age of the oldest
 
-# Candidates are chosen from the snapshot, at most `per_lane` less those in flight, and locked afterwards: two workers
-# that choose the same rows share them instead of going on to the next ones, so a lane is never in flight twice over.
+# Candidates are chosen from the snapshot, at most `per_partition` less those in flight, and locked afterwards: two
+# workers that choose the same rows share them instead of going on to the next ones, so a partition is never in flight
+# twice over.
 # An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
 # for ever: many dead merchants together must not hold every worker's slots.
 # What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
 # of a quiet time, walk through everything that is due once for each candidate.
-# The window is wider than `per_lane` because rows in flight stand at its front, and late commits may come before them.
+# The window is wider than `per_partition` because rows in flight stand at its front, and late commits may come before
+# them.
 CLAIM = text(f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
@@ -45,11 +47,11 @@ WITH RECURSIVE lanes(lane, n) AS (
             FROM deliveries d
             WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
             ORDER BY d.next_attempt_at, d.id
-            LIMIT CASE WHEN s.is_on THEN 4 * :per_lane ELSE {ENDED_PER_LANE} END
+            LIMIT CASE WHEN s.is_on THEN 4 * :per_partition ELSE {ENDED_PER_LANE} END
         ) r
     ) w
     WHERE NOT w.is_leased AND w.place <= CASE WHEN s.is_failing THEN 1 - w.in_flight
-                                              WHEN s.is_on THEN :per_lane - w.in_flight
+                                              WHEN s.is_on THEN :per_partition - w.in_flight
                                               ELSE {ENDED_PER_LANE} END
 ), candidates AS (
     SELECT * FROM free WHERE NOT is_failing OR lot <= :failing ORDER BY n, place LIMIT :limit

@@ -10,18 +10,20 @@ A = TypeVar("A")
 
 
 class Batch(Generic[Q, A]):
-    """Runs `work` on the questions that have gathered, at most `lanes` runs at once and `size` questions in each.
+    """Runs `work` on the questions that have gathered, at most `concurrency` runs at once and `size` questions in each.
 
-    A lone caller never waits for company: a run starts at once while a lane is free. A run takes only questions that
-    were asked before it began, so an answer is never older than its question. `work` returns an answer or an
-    exception for each question, in order; an exception it raises goes to all of them. A caller that gives up
-    leaves the others' run alone.
+    A lone caller never waits for company: a run starts at once while fewer than `concurrency` are under way. A run
+    takes only questions that were asked before it began, so an answer is never older than its question. `work` returns
+    an answer or an exception for each question, in order; an exception it raises goes to all of them. A caller that
+    gives up leaves the others' run alone.
     """
 
-    def __init__(self, work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]], *, size: int, lanes: int) -> None:
+    def __init__(
+        self, work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]], *, size: int, concurrency: int
+    ) -> None:
         self._work = work
         self._size = size
-        self._lanes = lanes
+        self._lanes = concurrency
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._busy = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -47,7 +49,7 @@ class Batch(Generic[Q, A]):
             while taken := self._take():
                 await self._answer(taken)
         finally:
-            # Here and not in a callback: a question asked between the two would find no lane and wait for ever.
+            # Here and not in a callback: a question asked between the two would find no free run and wait for ever.
             self._busy -= 1
 
     async def _answer(self, taken: list[tuple[Q, asyncio.Future[A]]]) -> None:

@@ -21,12 +21,12 @@ from payagg.adapters.postgres.connections import Connect, DriverConnection, was_
 from payagg.adapters.postgres.errors import meaning, translated
 
 
-class Lines:
+class StatementPool:
     """At most `most` connections for single statements, each a transaction of its own."""
 
     def __init__(self, connect: Connect, most: int) -> None:
         self._connect = connect
-        self._idle: list[Line] = []
+        self._idle: list[StatementConnection] = []
         self._free = asyncio.Semaphore(most)
 
     async def run(self, statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
@@ -48,7 +48,7 @@ class Lines:
         while self._idle:
             await self._idle.pop().close()
 
-    async def _open(self) -> "Line":
+    async def _open(self) -> "StatementConnection":
         while self._idle:
             # The one used last is the likeliest to be warm: its statements are prepared.
             line = self._idle.pop()
@@ -56,10 +56,10 @@ class Lines:
                 return line
             await line.close()
         with translated():
-            return Line(await self._connect())
+            return StatementConnection(await self._connect())
 
 
-class Line:
+class StatementConnection:
     """One connection, for one statement at a time. From here on only this class may wait for its socket."""
 
     def __init__(self, connection: DriverConnection) -> None:

@@ -12,17 +12,17 @@ import msgspec
 
 from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
 from payagg.adapters.postgres.fast_path.batching import Batch
-from payagg.adapters.postgres.fast_path.libpq import Lines
+from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
 from payagg.adapters.postgres.repositories.payments import PAYMENT
-from payagg.application.ports import Conflict, KeyHolder, Outdated, ReferenceTaken, Unavailable
+from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, StaleKey, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE
 
 BATCH_MAX = 64
-LANES = 2  # one run's answer is read while the next one's commit is on its way
+CONCURRENCY = 2  # one run's answer is read while the next one's commit is on its way
 
 _TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint"}
 _GIVEN = ", ".join(
@@ -93,15 +93,15 @@ class _Row(NamedTuple):
     encoded: bytes
 
 
-class Hot:
-    def __init__(self, lines: Lines) -> None:
+class FastPath:
+    def __init__(self, lines: StatementPool) -> None:
         self._lines = lines
-        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, lanes=LANES)
+        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, concurrency=CONCURRENCY)
         self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
-            self._payments_of, size=BATCH_MAX, lanes=LANES
+            self._payments_of, size=BATCH_MAX, concurrency=CONCURRENCY
         )
-        self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, lanes=LANES)
-        self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch, size=BATCH_MAX, lanes=LANES)
+        self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, concurrency=CONCURRENCY)
+        self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch, size=BATCH_MAX, concurrency=CONCURRENCY)
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
@@ -133,7 +133,7 @@ class Hot:
         for place, key, business, kyc, *row in rows:
             believed = asked[place - 1][1]
             if believed is not None and (key, business, kyc) != believed.standing:
-                answers[place - 1] = Outdated()
+                answers[place - 1] = StaleKey()
             elif row[0] is not None:
                 answers[place - 1] = PAYMENT.load(row)
         return answers
@@ -192,7 +192,7 @@ class Hot:
             original, reference = held.get(key), row.payment.reference
             is_own = repeat and original is not None and original.reference == reference
             answers[reference] = (
-                Outdated() if original is None or (row.is_believing and not is_own) else (original, is_own)
+                StaleKey() if original is None or (row.is_believing and not is_own) else (original, is_own)
             )
         return answers
 

@@ -6,18 +6,18 @@ from sqlalchemy import Select, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import Shape
+from payagg.adapters.postgres.repositories.rows import RowMap
 from payagg.adapters.postgres.schema.tables import api_keys, businesses, members
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.values import Environment
 
-BUSINESS = Shape(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
-API_KEY = Shape(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
+BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
+API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
 ACTIVE_LISTED = 100  # far above the limit of five
 
 
-class BusinessRows:
+class PostgresBusinesses:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
@@ -53,7 +53,7 @@ class BusinessRows:
         )
 
 
-class ApiKeyRows:
+class PostgresApiKeys:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 

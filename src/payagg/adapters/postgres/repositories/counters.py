@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.schema.tables import tallies
 
-TALLIES_MAX = 10_000  # names times labels, which come from closed sets
+COUNTS_MAX = 10_000  # names times labels, which come from closed sets
 
 
-async def add_tallies(connection: AsyncConnection, counts: Mapping[tuple[str, ...], int]) -> None:
+async def add_counts(connection: AsyncConnection, counts: Mapping[tuple[str, ...], int]) -> None:
     if not counts:
         return
     # In one order, so that two processes that add at once wait for each other and do not deadlock.
@@ -22,6 +22,6 @@ async def add_tallies(connection: AsyncConnection, counts: Mapping[tuple[str, ..
     await connection.execute(added.on_conflict_do_update(index_elements=["key"], set_={"value": total}))
 
 
-async def all_tallies(connection: AsyncConnection) -> dict[tuple[str, ...], int]:
-    rows = await connection.execute(select(tallies.c.key, tallies.c.value).order_by(tallies.c.key).limit(TALLIES_MAX))
+async def all_counts(connection: AsyncConnection) -> dict[tuple[str, ...], int]:
+    rows = await connection.execute(select(tallies.c.key, tallies.c.value).order_by(tallies.c.key).limit(COUNTS_MAX))
     return {tuple(msgspec.json.decode(key, type=list[str])): value for key, value in rows}

@@ -28,7 +28,7 @@ _BUSINESS = (
 )
 
 
-class GatewayRows:
+class PostgresGateways:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 

@@ -7,7 +7,7 @@ from sqlalchemy import BindParameter, Select, and_, func, literal, or_, select, 
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import Shape, stored
+from payagg.adapters.postgres.repositories.rows import RowMap, stored
 from payagg.adapters.postgres.schema.tables import (
     anomalies,
     attempts,
@@ -21,17 +21,17 @@ from payagg.domain.charge import Anomaly, AnomalyKind, Attempt, AttemptState, Ha
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.values import Environment
 
-PAYMENT = Shape(Payment, payments, environment=Environment, status=Status)
-TRANSITION = Shape(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
-CALL = Shape(ProviderCall, provider_calls)
-ANOMALY = Shape(Anomaly, anomalies, kind=AnomalyKind)
+PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
+TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
+CALL = RowMap(ProviderCall, provider_calls)
+ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind)
 CALLS_MAX = 1_000
 ANOMALIES_MAX = 1_000
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at")
 
 
-class PaymentRows:
+class PostgresPayments:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
@@ -69,7 +69,7 @@ class PaymentRows:
         if (await self._connection.execute(written)).first() is None:
             raise Conflict("the payment was moved by another transaction")
 
-    async def lapsed(self, now: datetime, limit: int) -> list[Payment]:
+    async def expired(self, now: datetime, limit: int) -> list[Payment]:
         query = (
             select(*PAYMENT.columns)
             .where(payments.c.status == _in_text(Status.INITIATED.value), payments.c.expires_at <= now)

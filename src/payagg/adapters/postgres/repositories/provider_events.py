@@ -8,22 +8,22 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.schema.tables import inbox, provider_health
-from payagg.application.ports import InboundEvent
+from payagg.application.ports import ProviderEvent
 from payagg.domain.charge import Health
 from payagg.domain.values import Environment
 
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
 
-class InboxRows:
+class PostgresProviderEvents:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(self, event: InboundEvent) -> bool:
+    async def add(self, event: ProviderEvent) -> bool:
         statement = insert(inbox).values(**_event_columns(event)).on_conflict_do_nothing().returning(inbox.c.id)
         return (await self._connection.execute(statement)).first() is not None
 
-    async def lock(self, event_id: str) -> InboundEvent | None:
+    async def lock(self, event_id: str) -> ProviderEvent | None:
         # By the key alone: asked for what waits, the server could walk through all that waits instead.
         query = select(inbox).where(inbox.c.id == event_id).with_for_update(skip_locked=True)
         row = (await self._connection.execute(query)).first()
@@ -33,7 +33,7 @@ class InboxRows:
         query = select(inbox.c.id).where(inbox.c.next_attempt_at <= now).order_by(inbox.c.next_attempt_at).limit(limit)
         return [event_id for (event_id,) in await self._connection.execute(query)]
 
-    async def save(self, event: InboundEvent) -> None:
+    async def save(self, event: ProviderEvent) -> None:
         changes = {
             "attempts": event.attempts,
             "next_attempt_at": event.next_attempt_at,
@@ -43,7 +43,7 @@ class InboxRows:
         await self._connection.execute(update(inbox).where(inbox.c.id == event.id).values(**changes))
 
 
-class HealthRows:
+class PostgresHealth:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
@@ -71,15 +71,15 @@ class HealthRows:
         )
 
 
-def _event_columns(event: InboundEvent) -> dict[str, Any]:
+def _event_columns(event: ProviderEvent) -> dict[str, Any]:
     return {column.name: getattr(event, column.name) for column in inbox.columns} | {
         "environment": event.environment.value
     }
 
 
-def _event(row: Row[Any]) -> InboundEvent:
+def _event(row: Row[Any]) -> ProviderEvent:
     fields = {**row._mapping, "environment": Environment(row.environment)}
-    return InboundEvent(**{**fields, "digest": bytes(row.digest), "body": bytes(row.body)})
+    return ProviderEvent(**{**fields, "digest": bytes(row.digest), "body": bytes(row.body)})
 
 
 def _health_columns(health: Health) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Rows and dataclasses share their names, so storing is taking fields and loading is calling the class."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -9,15 +10,20 @@ from sqlalchemy import Column, Table
 T = TypeVar("T")
 
 
-class Shape(Generic[T]):
-    """How `cls` lies in `table`: the columns in the order of its fields, `words` turning words into enumerations."""
+class RowMap(Generic[T]):
+    """How `cls` lies in `table`: the columns in the order of its fields, `words` turning words into enumerations.
 
-    def __init__(self, cls: type[T], table: Table, **words: type[Enum]) -> None:
+    `renamed` names the column of a field that is called otherwise."""
+
+    def __init__(
+        self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **words: type[Enum]
+    ) -> None:
         self._cls = cls
-        self.names = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+        self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+        self.names = tuple((renamed or {}).get(name, name) for name in self._fields)
         self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
         self._words = tuple(
-            (self.names.index(name), {word.value: word for word in kind}) for name, kind in words.items()
+            (self._fields.index(name), {word.value: word for word in kind}) for name, kind in words.items()
         )
 
     def load(self, row: Any) -> T:
@@ -29,7 +35,7 @@ class Shape(Generic[T]):
 
     def values(self, item: T) -> dict[str, Any]:
         """Column values; an enumeration becomes its word."""
-        return {name: stored(getattr(item, name)) for name in self.names}
+        return {name: stored(getattr(item, field)) for name, field in zip(self.names, self._fields, strict=True)}
 
 
 def stored(value: Any) -> Any:

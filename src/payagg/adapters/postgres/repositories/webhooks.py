@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, case, insert, literal, not_, null, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import Shape
+from payagg.adapters.postgres.repositories.rows import RowMap
 from payagg.adapters.postgres.schema.tables import deliveries, events, webhook_endpoints
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
@@ -16,9 +16,9 @@ OF_PAYMENT_MAX = 1_000
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
 
-ENDPOINT = Shape(WebhookEndpoint, webhook_endpoints, environment=Environment)
-EVENT = Shape(Event, events, environment=Environment)
-DELIVERY = Shape(Delivery, deliveries, environment=Environment, status=DeliveryStatus)
+ENDPOINT = RowMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
+EVENT = RowMap(Event, events, environment=Environment)
+DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
 # Moved by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed")
 
@@ -35,7 +35,7 @@ _TOTAL = text("""
 """)
 
 
-class WebhookRows:
+class PostgresWebhooks:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 

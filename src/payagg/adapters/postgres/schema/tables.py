@@ -310,7 +310,7 @@ deliveries = Table(
     Column("environment", Text, nullable=False),
     Column("endpoint_id", Text),  # NULL = the payment's own webhookUrl
     Column("url", Text),  # only for the payment's own webhookUrl; an endpoint's address is read when sending
-    Column("lane", Text, nullable=False),  # what shares a fate: one endpoint, or all webhookUrls of one business
+    Column("lane", Text, nullable=False),  # the domain's `partition`: one endpoint, or all webhookUrls of one business
     *_word("status", "PENDING", "DELIVERED", "FAILED"),
     Column("attempts", SmallInteger, nullable=False),
     _at("next_attempt_at", nullable=True),

@@ -8,13 +8,13 @@ import msgspec
 
 from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.payer import email_of
-from payagg.adapters.providers.provider_a.words import BASE_URL, Transaction, report_of
+from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.references import ours
 from payagg.adapters.providers.transport import Transport, decoded
 from payagg.domain.charge import Charge, FaultKind, HandOff, HandOffKind, Outcome, ProviderFault, ProviderReport
 
 
-class _Envelope(msgspec.Struct):
+class _PaystackEnvelope(msgspec.Struct):
     """`status` says whether the API call worked, never whether anybody paid; old errors carry nothing else."""
 
     status: Any = None
@@ -59,7 +59,7 @@ class PaystackClient:
             if _is_unknown_reference(status, envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, "not found")
             raise _fault(status, envelope)
-        transaction = decoded(envelope.data, Transaction)
+        transaction = decoded(envelope.data, PaystackTransaction)
         reference = ours(transaction.reference)
         if reference is None:
             raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
@@ -67,7 +67,7 @@ class PaystackClient:
 
     async def _send(
         self, charge: Charge, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> tuple[int, _Envelope]:
+    ) -> tuple[int, _PaystackEnvelope]:
         base_url = named.value(charge.credentials, charge.environment, "BaseUrl") or BASE_URL
         if not self.transport.is_allowed(base_url):
             raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
@@ -78,10 +78,10 @@ class PaystackClient:
             {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"},
             msgspec.json.encode(body) if body is not None else None,
         )
-        return answer.status, decoded(msgspec.Raw(answer.body), _Envelope)
+        return answer.status, decoded(msgspec.Raw(answer.body), _PaystackEnvelope)
 
 
-def _worked(status: int, envelope: _Envelope) -> bool:
+def _worked(status: int, envelope: _PaystackEnvelope) -> bool:
     return status in (200, 201) and envelope.status is True
 
 
@@ -89,14 +89,14 @@ def _text(value: object) -> str:
     return value.lower() if isinstance(value, str) else ""
 
 
-def _is_unknown_reference(status: int, envelope: _Envelope) -> bool:
+def _is_unknown_reference(status: int, envelope: _PaystackEnvelope) -> bool:
     """404 by the specification, 400 as integrators see it; the words count, as a wrong address is a 404 as well."""
     said = _text(envelope.message)
     known = _text(envelope.code) == "transaction_not_found" or ("not found" in said and "reference" in said)
     return status in (400, 404) and known
 
 
-def _fault(status: int, envelope: _Envelope) -> ProviderFault:
+def _fault(status: int, envelope: _PaystackEnvelope) -> ProviderFault:
     """By HTTP status, then code, then message: older errors carry the last alone."""
     code, said = _text(envelope.code), _text(envelope.message)
     if code == "duplicate_reference" or "duplicate transaction reference" in said:

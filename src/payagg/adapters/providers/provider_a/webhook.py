@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
-from payagg.adapters.providers.provider_a.words import ABSENT, DOMAINS, UNIT, Transaction, report_of
+from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
 from payagg.domain.charge import Outcome, ProviderReport
@@ -19,7 +19,7 @@ REFUNDED = "refund.processed"
 DISPUTE_RESOLVED = "charge.dispute.resolve"
 
 
-class _Event(msgspec.Struct):
+class _PaystackEvent(msgspec.Struct):
     event: str
     data: msgspec.Raw
 
@@ -36,7 +36,7 @@ class _Refund(msgspec.Struct):
 
 
 class _Dispute(msgspec.Struct):
-    transaction: Transaction = msgspec.field(default_factory=Transaction)
+    transaction: PaystackTransaction = msgspec.field(default_factory=PaystackTransaction)
 
 
 def is_signed(body: bytes, signature: str, secret: str) -> bool:
@@ -48,9 +48,9 @@ def is_signed(body: bytes, signature: str, secret: str) -> bool:
 
 def read_event(body: bytes) -> ProviderReport | None:
     """The report in a signed event, None for one that is not about a charge of ours; raises MALFORMED."""
-    event = decoded(body, _Event)
+    event = decoded(body, _PaystackEvent)
     if event.event in CHARGES:
-        return _charge(decoded(event.data, Transaction))
+        return _charge(decoded(event.data, PaystackTransaction))
     if event.event == REFUNDED:
         return _refund(decoded(event.data, _Refund))
     if event.event == DISPUTE_RESOLVED:
@@ -59,7 +59,7 @@ def read_event(body: bytes) -> ProviderReport | None:
     return None
 
 
-def _charge(transaction: Transaction) -> ProviderReport | None:
+def _charge(transaction: PaystackTransaction) -> ProviderReport | None:
     reference = ours(transaction.reference)
     return report_of(transaction, reference) if reference is not None else None
 

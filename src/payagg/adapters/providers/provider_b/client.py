@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from payagg.adapters.providers import credentials as named
-from payagg.adapters.providers.provider_b.words import ABSENT, BASE_URL, OUTCOMES, received
+from payagg.adapters.providers.provider_b.status_map import ABSENT, BASE_URL, OUTCOMES, received
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import Transport, decoded
@@ -17,7 +17,7 @@ from payagg.domain.charge import Charge, FaultKind, Outcome, ProviderFault, Prov
 QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
 
 
-class _Envelope(msgspec.Struct):
+class _PayazaEnvelope(msgspec.Struct):
     """Two envelopes in one: `message, success, data` and, for errors, `response_code, response_message`.
     `success` says that data was found, never that anybody paid."""
 
@@ -28,7 +28,7 @@ class _Envelope(msgspec.Struct):
     data: msgspec.Raw = ABSENT
 
 
-class _Transaction(msgspec.Struct):
+class _PayazaTransaction(msgspec.Struct):
     """`amount_received` is filled in before anything is received, so it counts only beside a paid status."""
 
     merchant_transaction_reference: Any = None
@@ -50,7 +50,7 @@ class PayazaClient:
             if _is_unknown_reference(envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, "not found")
             raise _fault(status, envelope)
-        transaction = decoded(envelope.data, _Transaction)
+        transaction = decoded(envelope.data, _PayazaTransaction)
         reference = ours(transaction.merchant_transaction_reference)
         if reference is None:
             raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
@@ -65,26 +65,26 @@ class PayazaClient:
             reason=reason_of(transaction.status_reason) if outcome is Outcome.FAILED else None,
         )
 
-    async def _send(self, charge: Charge, path: str) -> tuple[int, _Envelope]:
+    async def _send(self, charge: Charge, path: str) -> tuple[int, _PayazaEnvelope]:
         base_url = named.value(charge.credentials, charge.environment, "BaseUrl") or BASE_URL
         if not self.transport.is_allowed(base_url):
             raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
         key = named.value(charge.credentials, charge.environment, "PublicKey")
         token = base64.b64encode(key.encode()).decode()
         answer = await self.transport.exchange("GET", base_url.rstrip("/") + path, {"Authorization": f"Payaza {token}"})
-        return answer.status, decoded(answer.body, _Envelope)
+        return answer.status, decoded(answer.body, _PayazaEnvelope)
 
 
-def _said(envelope: _Envelope) -> str:
+def _said(envelope: _PayazaEnvelope) -> str:
     return " ".join(text.lower() for text in (envelope.message, envelope.response_message) if isinstance(text, str))
 
 
-def _is_unknown_reference(envelope: _Envelope) -> bool:
+def _is_unknown_reference(envelope: _PayazaEnvelope) -> bool:
     """The HTTP status of this answer is not documented, so only the body's words decide."""
     return "transaction not found" in _said(envelope)
 
 
-def _fault(status: int, envelope: _Envelope) -> ProviderFault:
+def _fault(status: int, envelope: _PayazaEnvelope) -> ProviderFault:
     if status in (401, 403) or "authentication failed" in _said(envelope):
         return ProviderFault(FaultKind.BAD_CREDENTIALS)
     if isinstance(envelope.response_code, int) and envelope.response_code >= 500:

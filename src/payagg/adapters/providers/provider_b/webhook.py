@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
-from payagg.adapters.providers.provider_b.words import ABSENT, OUTCOMES, UNIT, received
+from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, received
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
@@ -19,7 +19,7 @@ PAYOUT = "DEBIT"
 PAYOUT_PREFIX = "NIP_"
 
 
-class _Event(msgspec.Struct):
+class _PayazaEvent(msgspec.Struct):
     merchant_reference: Any = None
     transaction_reference: Any = None
     transaction_status: Any = None
@@ -44,7 +44,7 @@ def is_signed(body: bytes, signature: str, secret: str) -> bool:
 
 def read_event(body: bytes) -> ProviderReport | None:
     """The report in a signed event, None for payouts and for references that are not ours; raises MALFORMED."""
-    event = decoded(body, _Event)
+    event = decoded(body, _PayazaEvent)
     said = event.transaction_status if isinstance(event.transaction_status, str) else ""
     if event.transaction_type == PAYOUT or said.startswith(PAYOUT_PREFIX):
         return None
@@ -65,7 +65,7 @@ def read_event(body: bytes) -> ProviderReport | None:
     )
 
 
-def _amounts(event: _Event) -> frozenset[int]:
+def _amounts(event: _PayazaEvent) -> frozenset[int]:
     """Figures that prove the payment in full; what Payaza itself calls an underpayment proves nothing."""
     if event.amount_validation == "UNDERPAYMENT":
         return frozenset()

@@ -6,7 +6,7 @@ from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
-from payagg.application.provider_events import InboundRoute, inbound_routes
+from payagg.application.provider_events import ProviderEventRoute, provider_event_routes
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import services
 from payagg.entrypoints.http.rate_limits import Limit, client_address
@@ -25,10 +25,10 @@ class Acknowledgement(Struct, frozen=True):
 
 def routes_for(settings: Settings) -> list[HTTPRouteHandler]:
     """The six receivers, under the deployment's provider slugs."""
-    return [_receiver(route) for route in inbound_routes(settings.provider_a_slug, settings.provider_b_slug)]
+    return [_receiver(route) for route in provider_event_routes(settings.provider_a_slug, settings.provider_b_slug)]
 
 
-def _receiver(route: InboundRoute) -> HTTPRouteHandler:
+def _receiver(route: ProviderEventRoute) -> HTTPRouteHandler:
     # VALIDATION_ERROR: compressed, cut short, or signed and yet no event where the route refuses that.
     errors = [
         ErrorCode.INVALID_WEBHOOK_SIGNATURE,
@@ -61,7 +61,7 @@ def _receiver(route: InboundRoute) -> HTTPRouteHandler:
         await limit.hit(address)
         body = await request.body()
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.scope["headers"]}
-        await services(request).inbound.receive(route, body, headers)
+        await services(request).provider_events.receive(route, body, headers)
         return envelope(Acknowledgement(received=True))
 
     return receive

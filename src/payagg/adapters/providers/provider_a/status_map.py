@@ -23,7 +23,7 @@ OUTCOMES = {
 ABSENT = msgspec.Raw(b"")
 
 
-class Transaction(msgspec.Struct):
+class PaystackTransaction(msgspec.Struct):
     """What we read of `data`; types drift in practice, so whatever is not money or identity may be anything."""
 
     status: Any = None
@@ -36,7 +36,7 @@ class Transaction(msgspec.Struct):
     message: Any = None
 
 
-def report_of(transaction: Transaction, reference: str) -> ProviderReport:
+def report_of(transaction: PaystackTransaction, reference: str) -> ProviderReport:
     """The report in a transaction. Money that does not say in which environment it moved proves nothing: PENDING."""
     said, domain = transaction.status, transaction.domain
     outcome = OUTCOMES.get(said, Outcome.PENDING) if isinstance(said, str) else Outcome.PENDING
@@ -54,7 +54,7 @@ def report_of(transaction: Transaction, reference: str) -> ProviderReport:
     )
 
 
-def _amounts(transaction: Transaction) -> frozenset[int]:
+def _amounts(transaction: PaystackTransaction) -> frozenset[int]:
     """`amount` is the requested amount plus fees where the payer bears them, so the requested one is compared;
     but never when less than it was paid."""
     paid = kobo_of(transaction.amount, UNIT)
