@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from payagg.adapters.providers import providers_of
-from payagg.domain.charge import HandOff
+from payagg.domain.attempt import HandOff
 from payagg.domain.values import Environment
 from payagg.testing.contracts.provider_rig import Rig
 from payagg.testing.fake_providers import FakePayaza, FakeServers, WebhookMode, serve_fakes

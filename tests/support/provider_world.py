@@ -17,9 +17,10 @@ from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
-from payagg.domain.charge import Anomaly, Attempt
+from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
+from payagg.domain.report import Anomaly
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, assemble
 from payagg.entrypoints.settings import Settings

@@ -8,10 +8,11 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application import counters
-from payagg.application.settlement import ReportEffect, Settlement
-from payagg.domain.charge import AnomalyKind, AttemptState, Outcome
+from payagg.application.settlement import Settlement
+from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Status, Trigger
+from payagg.domain.report import AnomalyKind, Outcome, ReportEffect
 from payagg.domain.values import Environment
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint

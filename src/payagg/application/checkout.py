@@ -7,8 +7,7 @@ of these; whoever comes next finds the claim and asks the provider before starti
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.ports import Clock, Entropy, Store, Transaction
@@ -22,20 +21,20 @@ from payagg.application.schemas.payments import (
     PublicPaymentDetail,
 )
 from payagg.application.settlement import Settlement
-from payagg.domain.charge import (
-    ASK_AFTER,
-    ATTEMPTS_MAX,
+from payagg.domain.attempt import (
     LEASE,
     Attempt,
     AttemptState,
-    FaultKind,
+    ExistingHandOff,
     HandOff,
-    ProviderFault,
-    next_ask,
+    Wait,
+    ensure_attempts_left,
+    next_step,
 )
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment
+from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.simulator import scenario_of
 
 # How often a caller looks whether the claimant has finished: each look locks the payment's row for a moment.
@@ -136,63 +135,43 @@ class Checkout:
             if payment is None:
                 raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
             now = self.clock.now()
-            payment.ensure_processable(now)
             attempts = await tx.payments.attempts(reference)
-            given = next((a for a in attempts if a.hand_off is not None), None)
-            if given is not None and given.hand_off is not None:
-                return _processed(payment, given, given.hand_off)
-            last = attempts[-1] if attempts else None
-            if last is not None and last.is_held(now):
+            step = next_step(payment, attempts, command.gateway_slug, now)
+            if isinstance(step, ExistingHandOff):
+                return _processed(payment, step.attempt, step.hand_off)
+            if isinstance(step, Wait):
                 return None
-            slug = command.gateway_slug or payment.gateway
-            if slug is None:
-                raise invalid("gatewaySlug", "Choose a gateway.")
             business = await tx.businesses.get(payment.business_id)
             name = business.name if business else ""
-            if last is not None and last.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN):
-                choice = await self.payment_options.assigned(tx, last.gateway, payment.environment)
-                if choice is not None and await self.payment_options.admit(tx, last.gateway, payment.environment):
-                    token = self.entropy.hex(16)
-                    taken = replace(last, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
-                    await tx.payments.save_attempt(taken, last.token)
-                    return ClaimedAttempt(payment, taken, choice, name, is_takeover=True)
-            choice = await self.payment_options.choose(tx, payment, slug)
-            if len(attempts) >= ATTEMPTS_MAX:
-                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "Too many tries; start a new payment.", "gatewaySlug")
-            scenario = _scenario(slug, command)
-            if last is not None:
-                await self._close(tx, last)
-            attempt = self._next_attempt(payment, attempts, slug, choice, scenario, now)
-            await tx.payments.add_attempt(attempt)
-            return ClaimedAttempt(payment, attempt, choice, name, is_takeover=False)
-
-    def _next_attempt(
-        self,
-        payment: Payment,
-        attempts: list[Attempt],
-        slug: str,
-        choice: ChosenProvider,
-        scenario: str | None,
-        now: datetime,
-    ) -> Attempt:
-        claim = Attempt.claim(
-            payment,
-            len(attempts) + 1,
-            gateway=slug,
-            gateway_id=choice.gateway_id,
-            scenario=scenario,
-            token=self.entropy.hex(16),
-            now=now,
-        )
-        # Should this process die now, the reconciler asks the provider although nobody comes back to process.
-        return replace(claim, next_ask_at=claim.lease_until + ASK_AFTER[0])
-
-    async def _close(self, tx: Transaction, attempt: Attempt) -> None:
-        """Ends an attempt whose hand-off nobody was given, so that the next one may start."""
-        if attempt.state is not AttemptState.REFUSED:
-            await tx.payments.save_attempt(
-                replace(attempt, state=AttemptState.REFUSED, next_ask_at=None), attempt.token
+            token = self.entropy.hex(16)
+            if step.unanswered is not None:
+                choice = await self._answerable(tx, step.unanswered, payment)
+                if choice is not None:
+                    claim = step.unanswered.take_over(token, now)
+                    await tx.payments.save_attempt(claim, step.unanswered.token)
+                    return ClaimedAttempt(payment, claim, choice, name, is_takeover=True)
+            choice = await self.payment_options.choose(tx, payment, step.gateway)
+            ensure_attempts_left(attempts)
+            claim = Attempt.claim(
+                payment,
+                len(attempts) + 1,
+                gateway=step.gateway,
+                gateway_id=choice.gateway_id,
+                scenario=_scenario(step.gateway, command),
+                token=token,
+                now=now,
             )
+            if step.unanswered is not None:
+                await tx.payments.save_attempt(step.unanswered.refuse(), step.unanswered.token)
+            await tx.payments.add_attempt(claim)
+            return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
+
+    async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
+        """The attempt's provider where it can be asked now."""
+        choice = await self.payment_options.assigned(tx, attempt.gateway, payment.environment)
+        if choice is None or not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
+            return None
+        return choice
 
     async def _resolve(self, claimed: ClaimedAttempt, command: ProcessPayment) -> None:
         """Asks about an attempt whose answer never came, then frees the way: settled, or closed for the next one."""
@@ -236,13 +215,7 @@ class Checkout:
             assert payment is not None
             now = self.clock.now()
             payment.ensure_processable(now)
-            handed = replace(
-                claimed.attempt,
-                state=AttemptState.HANDED_OFF,
-                hand_off=hand_off,
-                handed_off_at=now,
-                next_ask_at=next_ask(now, now, self.entropy.chance()),
-            )
+            handed = claimed.attempt.hand_over(hand_off, now, self.entropy.chance())
             if not await tx.payments.save_attempt(handed, claimed.attempt.token):
                 stored = {a.number: a for a in await tx.payments.attempts(payment.reference)}[handed.number]
                 # A repeat of this very block after an unclear commit finds its own work done.
@@ -256,14 +229,13 @@ class Checkout:
     @retried
     async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
         """Frees a claim without a hand-off; one that ended UNKNOWN stays on the reconciler's list."""
-        now = self.clock.now()
+        attempt = claimed.attempt
+        if state is AttemptState.UNKNOWN:
+            ended = attempt.leave_unknown(self.clock.now(), self.entropy.chance())
+        else:
+            ended = attempt.refuse()
         async with self.store.begin() as tx:
-            ended = replace(
-                claimed.attempt,
-                state=state,
-                next_ask_at=next_ask(now, now, self.entropy.chance()) if state is AttemptState.UNKNOWN else None,
-            )
-            await tx.payments.save_attempt(ended, claimed.attempt.token)
+            await tx.payments.save_attempt(ended, attempt.token)
 
     async def _payment(self, reference: str) -> Payment:
         payment = await self.store.find_payment(reference)

@@ -3,9 +3,10 @@
 from datetime import datetime
 
 from payagg.application.ports import Store
-from payagg.domain.charge import Anomaly, Attempt
+from payagg.domain.attempt import Attempt
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
+from payagg.domain.report import Anomaly
 
 Line = tuple[datetime, str]
 

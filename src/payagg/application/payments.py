@@ -10,11 +10,11 @@ from payagg.application.payment_options import PaymentOptions
 from payagg.application.ports import Clock, Entropy, KeyHolder, ReferenceTaken, StaleKey, Store, Unavailable
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
-from payagg.application.settlement import SIMULATED, Settlement
+from payagg.application.settlement import Settlement
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG
-from payagg.domain.payment import OUTCOMES, Payment, parse_metadata
+from payagg.domain.payment import OUTCOMES, SIMULATED, Payment, parse_metadata
 from payagg.domain.values import Environment, parse_email, parse_url
 
 REFERENCE_DRAWS = 8

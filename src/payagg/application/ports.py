@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from payagg.domain.api_key import ApiKey
+from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.business import Business, Role
-from payagg.domain.charge import Anomaly, Attempt, Charge, HandOff, Health, ProviderReport
 from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
+from payagg.domain.report import Anomaly, ProviderReport
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 

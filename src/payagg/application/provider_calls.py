@@ -12,9 +12,11 @@ from payagg.application.counters import count
 from payagg.application.payment_options import ChosenProvider
 from payagg.application.ports import Clock, Entropy, ProviderCall, Store, Transaction
 from payagg.application.retry import retried
-from payagg.domain.charge import Attempt, Charge, FaultKind, HandOff, Health, ProviderFault, ProviderReport
+from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment
+from payagg.domain.report import FaultKind, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
 R = TypeVar("R", HandOff, ProviderReport)

@@ -18,8 +18,8 @@ from payagg.application.ports import Clock, Entropy, ProviderEvent, Store
 from payagg.application.provider_calls import no_crash
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
-from payagg.domain.charge import ProviderFault
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.report import ProviderFault
 from payagg.domain.values import Environment
 
 RETRY_BATCH = 50

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
@@ -10,17 +10,9 @@ from payagg.application.ports import Clock, Entropy, Store
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
-from payagg.domain.charge import (
-    LEASE,
-    Attempt,
-    AttemptState,
-    HandOffKind,
-    Outcome,
-    ProviderFault,
-    ProviderReport,
-    next_ask,
-)
+from payagg.domain.attempt import Attempt, HandOffKind, after_ask, postpone_ask
 from payagg.domain.payment import Payment
+from payagg.domain.report import Outcome, ProviderFault, ProviderReport
 
 # Per provider and run. A worker that comes back after hours finds thousands due and asks them oldest first, a budget
 # at a time, instead of all at once.
@@ -97,12 +89,9 @@ class Reconciler:
                 return None
             now = self.clock.now()
             current = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
-            if payment.as_of(now).is_final or current.state is AttemptState.REFUSED:
-                # Settled, or closed without anybody being sent there. Later news comes as events.
-                await tx.payments.save_attempt(replace(current, next_ask_at=None), current.token)
-                return None
-            if current.is_held(now):
-                await tx.payments.save_attempt(replace(current, next_ask_at=current.lease_until + LEASE), current.token)
+            postponed = postpone_ask(payment, current, now)
+            if postponed is not None:
+                await tx.payments.save_attempt(postponed, current.token)
                 return None
             choice = await self.payment_options.assigned(tx, current.gateway, payment.environment)
             if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
@@ -118,11 +107,7 @@ class Reconciler:
             now = self.clock.now()
             # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
             current = (await tx.payments.attempts(asked.reference))[asked.number - 1]
-            final = payment.as_of(now).is_final
-            due = None if final else next_ask(current.handed_off_at or current.created_at, now, self.entropy.chance())
-            await tx.payments.save_attempt(
-                replace(current, asks=current.asks + 1, last_ask_at=now, next_ask_at=due), current.token
-            )
-            if due is None and not final:
-                unpaid = report is not None and report.proves_unpaid(payment, current)
-                await self.settlement.close(tx, payment, current, unpaid=unpaid, actor="reconciler")
+            done = after_ask(payment, current, now, self.entropy.chance())
+            await tx.payments.save_attempt(done, current.token)
+            if done.next_ask_at is None:
+                await self.settlement.end_asking(tx, payment, current, report, actor="reconciler")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum
 from typing import Any
 
 import msgspec
@@ -12,17 +11,9 @@ from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Store, Transaction
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import PaymentDetail
-from payagg.domain.charge import (
-    LATE_FOR,
-    TRIGGER_FOR,
-    Anomaly,
-    AnomalyKind,
-    Attempt,
-    Outcome,
-    ProviderReport,
-    payment_reference,
-)
-from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Status, Transition, Trigger
+from payagg.domain.attempt import Attempt, payment_reference
+from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.report import Anomaly, AnomalyKind, ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EVENT_FOR, Delivery, Event
 
@@ -38,20 +29,7 @@ class EventBody(msgspec.Struct, rename="camel", frozen=True):
     data: PaymentDetail
 
 
-class ReportEffect(Enum):
-    """What a provider's report did."""
-
-    MOVED = "MOVED"
-    UNCHANGED = "UNCHANGED"
-    ANOMALY = "ANOMALY"
-    MISMATCH = "MISMATCH"
-    UNKNOWN_PAYMENT = "UNKNOWN_PAYMENT"
-
-
-# How a final status came to be, to notice a report that repeats it.
-_FINAL_OF = {Trigger.SUCCEED: Status.SUCCESS, Trigger.FAIL: Status.FAILED, Trigger.REVERSE: Status.REVERSED}
 EXPIRE_BATCH = 200
-SIMULATED = "SIMULATED"  # the reason of a transition that a simulate call made
 
 
 @dataclass(frozen=True)
@@ -102,12 +80,6 @@ class Settlement:
         await tx.webhooks.emit(event, deliveries)
         return payment
 
-    async def current(self, tx: Transaction, payment: Payment, now: datetime) -> Payment:
-        """The locked payment with an expiry that has come made durable first."""
-        if payment.is_expired(now):
-            return await self.write(tx, *payment.expire())
-        return payment
-
     async def move(
         self, tx: Transaction, payment: Payment, trigger: Trigger, *, actor: str, reason: str | None = None
     ) -> Payment:
@@ -124,98 +96,52 @@ class Settlement:
         *,
         asked: Attempt | None = None,
     ) -> ReportEffect:
-        """Applies a provider's report about one of our references; `asked` is the attempt it was asked about.
-
-        Nothing but an exact match of provider, environment, reference, currency and amount moves a payment; every
-        other statement about money is kept as an anomaly.
-        """
-        # An answer about another reference than the one asked for must not move that other payment.
+        """Applies a provider's report about one of our references; `asked` is the attempt it was asked about."""
         reference = asked.reference if asked else payment_reference(report.provider_reference)
         async with self.store.begin() as tx:
-            stored = await tx.payments.lock(reference)
-            if stored is None:
-                if report.outcome in TRIGGER_FOR:
-                    await self.note(tx, None, AnomalyKind.UNKNOWN_REFERENCE, actor, report)
-                return ReportEffect.UNKNOWN_PAYMENT
-            now = self.clock.now()
-            if asked is not None and report.provider_reference != asked.provider_reference:
-                await self.note(tx, stored, AnomalyKind.MISMATCH, actor, report, field="reference")
-                return ReportEffect.MISMATCH
-            trigger = TRIGGER_FOR.get(report.outcome)
-            if trigger is None:
-                return ReportEffect.UNCHANGED
-            if stored.environment is not environment:
-                await self.note(tx, stored, AnomalyKind.WRONG_ENVIRONMENT, actor, report)
-                return ReportEffect.ANOMALY
-            attempt = _attempt_named(await tx.payments.attempts(reference), report.provider_reference, gateway)
-            if attempt is None:
-                await self.note(tx, stored, AnomalyKind.WRONG_PROVIDER, actor, report, gateway=gateway)
-                return ReportEffect.ANOMALY
-            if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
-                return ReportEffect.UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
-            difference = report.mismatch(stored)
-            if difference == "amount" and _is_part(report, stored):
-                await self.note(tx, stored, AnomalyKind.PARTIAL_REFUND, actor, report)
-                return ReportEffect.ANOMALY
-            if difference is not None:
-                await self.note(tx, stored, AnomalyKind.MISMATCH, actor, report, field=difference)
-                return ReportEffect.MISMATCH
-            payment = await self.current(tx, stored, now)
-            if payment.is_final:
-                if payment.status is _FINAL_OF[trigger] and not await self._is_second_charge(tx, payment, report):
-                    return ReportEffect.UNCHANGED
-                await self.note(tx, payment, LATE_FOR[trigger], actor, report)
-                return ReportEffect.ANOMALY
-            # A success names the charge that was paid, so that a second paid one can be told from a repeat.
-            reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
-            await self.move(tx, replace(payment, gateway=gateway), trigger, actor=actor, reason=reason)
-            return ReportEffect.MOVED
+            payment = await tx.payments.lock(reference)
+            needs_attempts = payment is not None and report.trigger is not None
+            verdict = judge(
+                report,
+                payment,
+                await tx.payments.attempts(reference) if needs_attempts else [],
+                gateway=gateway,
+                environment=environment,
+                asked=asked,
+                paid=await self._paid(tx, payment),
+                actor=actor,
+                now=self.clock.now(),
+            )
+            await self._apply(tx, verdict, payment, actor)
+            return verdict.effect
 
-    async def _is_second_charge(self, tx: Transaction, payment: Payment, report: ProviderReport) -> bool:
-        """Whether a success is of another charge than the one that made the payment SUCCESS: paid twice."""
-        if payment.status is not Status.SUCCESS:
-            return False
-        paid = [t.reason for t in await tx.payments.transitions(payment.reference) if t.to_status is Status.SUCCESS]
-        return paid not in ([report.provider_reference], [SIMULATED])
-
-    async def close(self, tx: Transaction, payment: Payment, attempt: Attempt, *, unpaid: bool, actor: str) -> Payment:
-        """Ends the asking about a locked payment: with the provider's word that nothing was paid it expires, without
-        it the payment stays PENDING and is named to operators once."""
-        if payment.status is not Status.PENDING:
-            return payment
-        if unpaid:
-            return await self.move(tx, payment, Trigger.EXPIRE, actor=actor, reason=EXPIRED_REASON)
-        if not any(a.kind is AnomalyKind.NO_EVIDENCE for a in await tx.payments.anomalies(payment.reference)):
-            details = {"providerReference": attempt.provider_reference, "gateway": attempt.gateway}
-            await self._keep(tx, payment.reference, AnomalyKind.NO_EVIDENCE, actor, details)
-        return payment
-
-    async def note(
-        self,
-        tx: Transaction,
-        payment: Payment | None,
-        kind: AnomalyKind,
-        source: str,
-        report: ProviderReport,
-        **more: Any,
+    async def end_asking(
+        self, tx: Transaction, payment: Payment, attempt: Attempt, report: ProviderReport | None, *, actor: str
     ) -> None:
-        """Keeps a fact that must not move the payment; the same fact is kept once."""
-        details: Mapping[str, Any] = {
-            "providerReference": report.provider_reference,
-            "word": report.word,
-            "amounts": sorted(report.amounts),
-            "currency": report.currency,
-            **report.details,
-            **more,
-        }
-        reference = payment.reference if payment else None
-        known = await tx.payments.anomalies(reference) if reference else []
-        if not any(a.kind is kind and dict(a.details) == details for a in known):
-            await self._keep(tx, reference, kind, source, details)
+        """What the last ask about a locked payment's attempt leaves behind; `report` is what it brought."""
+        verdict = judge_silence(report, payment, attempt, actor=actor, now=self.clock.now())
+        await self._apply(tx, verdict, payment, actor)
+
+    async def _paid(self, tx: Transaction, payment: Payment | None) -> list[str | None]:
+        if payment is None or payment.status is not Status.SUCCESS:
+            return []
+        transitions = await tx.payments.transitions(payment.reference)
+        return [transition.reason for transition in transitions if transition.to_status is Status.SUCCESS]
+
+    async def _apply(self, tx: Transaction, verdict: Verdict, payment: Payment | None, source: str) -> None:
+        for moved, transition in verdict.changes:
+            await self.write(tx, moved, transition)
+        if verdict.anomaly is not None:
+            reference = payment.reference if payment else None
+            await self._keep(tx, reference, verdict.anomaly, source, verdict.details)
 
     async def _keep(
         self, tx: Transaction, reference: str | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]
     ) -> None:
+        """Keeps a fact that must not move the payment; the same fact about a payment is kept once."""
+        known = await tx.payments.anomalies(reference) if reference else []
+        if any(anomaly.kind is kind and dict(anomaly.details) == details for anomaly in known):
+            return
         now = self.clock.now()
         await tx.payments.add_anomaly(Anomaly(self.entropy.id("anm", now), reference, kind, source, details, now))
         count("anomalies", kind.value)
@@ -228,15 +154,3 @@ class Settlement:
             for payment in expired:
                 await self.write(tx, *payment.expire())
             return len(expired)
-
-
-def _is_part(report: ProviderReport, payment: Payment) -> bool:
-    """Whether a reversal is of less than the payment: it stays paid, and somebody should know."""
-    return report.outcome is Outcome.REVERSED and bool(report.amounts) and max(report.amounts) < payment.amount
-
-
-def _attempt_named(attempts: list[Attempt], provider_reference: str, gateway: str) -> Attempt | None:
-    return next((a for a in attempts if a.provider_reference == provider_reference and a.gateway == gateway), None)
-
-
-assert set(_FINAL_OF.values()) == PAYMENT.final

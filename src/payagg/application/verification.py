@@ -10,11 +10,12 @@ from payagg.application.payment_options import PaymentOptions
 from payagg.application.ports import Clock, Store
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.schemas.payments import VerifiedPayment
-from payagg.application.settlement import ReportEffect, Settlement
-from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, AttemptState, ProviderFault
+from payagg.application.settlement import Settlement
+from payagg.domain.attempt import VERIFY_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment
+from payagg.domain.report import AnomalyKind, ProviderFault, ReportEffect
 
 
 @dataclass(frozen=True)

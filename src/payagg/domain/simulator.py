@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from payagg.domain.charge import Outcome
 from payagg.domain.errors import invalid
+from payagg.domain.report import Outcome
 
 # Exact test numbers only: anything else is refused, so a real card can never be stored by accident.
 TEST_CARDS = {

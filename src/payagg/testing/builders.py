@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from payagg.domain.api_key import ApiKey
+from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.business import Business, BusinessStatus, KycStatus
-from payagg.domain.charge import Attempt, AttemptState, HandOff, HandOffKind, Outcome, ProviderReport
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 from payagg.domain.payment import PAYMENT, Payment, Status, Transition, Trigger
+from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, EventType, WebhookEndpoint
 from payagg.testing.clocks import START

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from payagg.application.checkout import Checkout
 from payagg.application.ports import Conflict, Unavailable
-from payagg.domain.charge import Health
+from payagg.domain.health import Health
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app

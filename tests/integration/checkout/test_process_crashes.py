@@ -9,7 +9,7 @@ import pytest
 
 from payagg.application.provider_events import FIRST_RETRY
 from payagg.application.reconciliation import HOLD
-from payagg.domain.charge import ASK_AFTER, VERIFY_EVERY
+from payagg.domain.attempt import ASK_AFTER, VERIFY_EVERY
 from payagg.domain.payment import Status
 from payagg.testing.fake_providers import WebhookMode
 from tests.integration.providers.test_providers_inbound import charge_event, signed

@@ -8,7 +8,7 @@ import pytest
 
 from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.payments import ProcessPayment
-from payagg.domain.charge import LEASE, AttemptState
+from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.testing.fake_providers import Fault

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from payagg.application.reconciliation import BUDGET
-from payagg.domain.charge import ASK_AFTER, ASK_JITTER, LEASE, AnomalyKind, AttemptState, Health
+from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, LEASE, AttemptState
+from payagg.domain.health import Health
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status
+from payagg.domain.report import AnomalyKind
 from payagg.testing.fake_providers import Fault, WebhookMode
 from tests.support.provider_world import World, world_on
 

@@ -10,9 +10,10 @@ import pytest
 
 from payagg.adapters.providers.references import ours
 from payagg.application.schemas.payments import ProcessPayment
-from payagg.domain.charge import ATTEMPTS_MAX, AttemptState, Health
+from payagg.domain.attempt import ATTEMPTS_MAX, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import UnavailableReason
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from payagg.testing.fake_providers import Fault

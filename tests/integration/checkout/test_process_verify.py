@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from payagg.domain.charge import VERIFY_EVERY, AnomalyKind, HandOff, Outcome, ProviderReport
+from payagg.domain.attempt import VERIFY_EVERY, HandOff
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
+from payagg.domain.report import AnomalyKind, Outcome, ProviderReport
 from payagg.testing.fake_providers import Fault
 from tests.support.provider_rigs import launch_parameters
 from tests.support.provider_world import World, world_on

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import payagg
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
-from payagg.domain.charge import Outcome, ProviderReport
+from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import COUNTERS
 from tests.support.http_world import SETTINGS, Api, an_api, services_over

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.providers.provider_b.launch import launch_parameters
-from payagg.domain.charge import Charge
+from payagg.domain.attempt import Charge
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.testing.builders import REFERENCE

@@ -16,8 +16,8 @@ from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports import DeliveryResult, ProviderCall, ProviderEvent, TryResult
-from payagg.domain.charge import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
+from payagg.domain.report import Anomaly, AnomalyKind
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id

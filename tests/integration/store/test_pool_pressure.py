@@ -13,8 +13,9 @@ from payagg.adapters.postgres import connections
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application import provider_calls
-from payagg.domain.charge import AttemptState, Charge, HandOff, HandOffKind, ProviderReport
+from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.payment import Payment, Status
+from payagg.domain.report import ProviderReport
 from payagg.entrypoints.http.openapi.document import API_PATH
 from tests.support.http_world import served
 from tests.support.provider_world import PATIENCE, World, assembled, world_on

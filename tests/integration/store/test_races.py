@@ -18,7 +18,7 @@ from payagg.application.ports import Unavailable
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
 from payagg.application.settlement import Settlement
-from payagg.domain.charge import AttemptState, Charge, HandOff, HandOffKind
+from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import CHECKOUT_TTL, Payment, Status
 from payagg.domain.values import Environment, make_reference

@@ -18,8 +18,9 @@ from payagg.adapters.providers import providers_of, transport
 from payagg.adapters.providers.amounts import kobo_of, naira_text
 from payagg.adapters.providers.payer import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
 from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
-from payagg.domain.charge import Charge, FaultKind, Outcome, ProviderFault, ProviderReport, provider_reference
+from payagg.domain.attempt import Charge, provider_reference
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 from payagg.testing.builders import a_payment
 from tests.unit.providers.bodies import REFERENCE, payaza, paystack

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports import Conflict, ProviderCall
-from payagg.domain.charge import Anomaly, Attempt, AttemptState
+from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
+from payagg.domain.report import Anomaly
 from payagg.domain.values import Environment
 
 R = TypeVar("R")

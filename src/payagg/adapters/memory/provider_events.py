@@ -5,7 +5,7 @@ from datetime import datetime
 
 from payagg.adapters.memory.state import State
 from payagg.application.ports import ProviderEvent
-from payagg.domain.charge import Health
+from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
 

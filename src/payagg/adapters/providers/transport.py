@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from payagg.domain.charge import FaultKind, ProviderFault
 from payagg.domain.errors import Refusal
+from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import parse_url
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from payagg.domain.charge import HandOffKind
+from payagg.domain.attempt import HandOffKind
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, OUTCOMES, Payment, Status
 from payagg.domain.values import EMAIL_MAX, MAX_AMOUNT, MIN_AMOUNT, SLUG_PATTERN, URL_MAX, Environment

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken, Store
-from payagg.domain.charge import Anomaly, AnomalyKind, Attempt, AttemptState
+from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.report import Anomaly, AnomalyKind
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt
 

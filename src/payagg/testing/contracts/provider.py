@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from payagg.domain.charge import FaultKind, Outcome, ProviderFault
+from payagg.domain.report import FaultKind, Outcome, ProviderFault
 from payagg.domain.values import Environment
 from payagg.testing.builders import REFERENCE
 from payagg.testing.contracts.provider_rig import AMOUNT, Rig, the_payment

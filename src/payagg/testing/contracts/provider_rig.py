@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from payagg.application.ports import Provider
-from payagg.domain.charge import Charge, HandOff
+from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.testing.builders import REFERENCE, a_payment

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from payagg.application.ports import ClaimedDelivery, DeliveryResult, ProviderEvent, Store, TryResult
-from payagg.domain.charge import Health
+from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
 from payagg.testing.builders import NOW, REFERENCE, a_business, a_delivery, an_endpoint, an_event, an_id

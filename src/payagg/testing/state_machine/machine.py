@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
-from payagg.domain.charge import Outcome
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Payment, Transition
+from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from payagg.testing import strategies
 from payagg.testing.state_machine.model import CARDS, FINAL, GATEWAYS, HOUR, LANDS_ON, SIMULATOR, Model

@@ -14,9 +14,9 @@ from payagg.application.provider_calls import ProviderCalls
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
-from payagg.domain.charge import Outcome
 from payagg.domain.gateway import SANDBOX_SLUG, GatewayStatus
 from payagg.domain.payment import CHECKOUT_TTL
+from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from payagg.testing.builders import a_business, a_gateway, an_endpoint
 from payagg.testing.clocks import ManualClock

@@ -6,25 +6,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from payagg.domain.charge import (
-    LATE_FOR,
-    TRIGGER_FOR,
-    AnomalyKind,
+from payagg.domain.attempt import (
     Attempt,
-    AttemptState,
     Charge,
-    FaultKind,
+    ExistingHandOff,
     HandOff,
     HandOffKind,
-    Outcome,
-    ProviderFault,
-    ProviderReport,
+    ensure_attempts_left,
+    next_step,
     payment_reference,
     provider_reference,
 )
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
-from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Transition, Trigger
+from payagg.domain.payment import OUTCOMES, Payment, Status, Transition
+from payagg.domain.report import AnomalyKind, FaultKind, Outcome, ProviderFault, ProviderReport, judge
 from payagg.domain.simulator import elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EVENT_FOR
@@ -81,63 +77,60 @@ class DomainSystem:
     def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         payment, now, attempts = self.payments[reference], self.now(), self.attempts[reference]
         scenario = scenario_of(card) if gateway == SANDBOX_SLUG else None
-        payment.ensure_processable(now)
-        given = next((attempt.hand_off for attempt in attempts if attempt.hand_off), None)
-        if given is not None:
-            return given.checkout_url
+        step = next_step(payment, attempts, gateway, now)
+        if isinstance(step, ExistingHandOff):
+            return step.hand_off.checkout_url
         if gateway == SANDBOX_SLUG and not simulator_allowed(payment.environment):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+        ensure_attempts_left(attempts)
         claim = Attempt.claim(
             payment, len(attempts) + 1, gateway=gateway, gateway_id=None, scenario=scenario, token="", now=now
         )
         if refused:
-            attempts.append(replace(claim, state=AttemptState.REFUSED))
+            attempts.append(claim.refuse())
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
         hand_off = HandOff(HandOffKind.REDIRECT, f"{BASE_URL}/{gateway}/{claim.provider_reference}")
-        attempts.append(replace(claim, state=AttemptState.HANDED_OFF, hand_off=hand_off, handed_off_at=now))
+        attempts.append(claim.hand_over(hand_off, now, 0.0))
         self.write(*payment.hand_over(gateway, now, "payer"))
         return hand_off.checkout_url
 
     def report(
         self, reference: str, number: int, gateway: str, outcome: Outcome, right_amount: bool, environment: Environment
     ) -> str:
-        payment, trigger = self.payments[reference], TRIGGER_FOR.get(outcome)
-        report = a_report(payment, number, outcome, right_amount)
-        if trigger is None:
-            return "UNCHANGED"
-        if environment is not payment.environment:
-            return self.note(reference, AnomalyKind.WRONG_ENVIRONMENT)
-        if [attempt.gateway for attempt in self.attempts[reference][number - 1 : number]] != [gateway]:
-            return self.note(reference, AnomalyKind.WRONG_PROVIDER)
-        if outcome is Outcome.FAILED and not self.attempts[reference][number - 1].is_handed_off:
-            return "UNCHANGED"
-        if report.mismatch(payment) is not None:
-            self.note(reference, AnomalyKind.MISMATCH)
-            return "MISMATCH"
-        if payment.is_expired(self.now()):
-            payment = self.write(*payment.expire())
-        if payment.is_final:
-            there = PAYMENT.moves[PAYMENT.initial, trigger] is payment.status
-            paid = [t.reason for t in self.log if t.reference == reference and t.to_status is Status.SUCCESS]
-            is_paid_twice = there and paid not in ([], [report.provider_reference], ["SIMULATED"])
-            return self.note(reference, LATE_FOR[trigger]) if is_paid_twice or not there else "UNCHANGED"
-        reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
-        self.write(*replace(payment, gateway=gateway).move(trigger, self.now(), actor="provider", reason=reason))
-        return "MOVED"
+        report = a_report(self.payments[reference], number, outcome, right_amount)
+        return self.judged(report, gateway, environment, None)
+
+    def judged(self, report: ProviderReport, gateway: str, environment: Environment, asked: Attempt | None) -> str:
+        reference = payment_reference(report.provider_reference)
+        payment = self.payments[reference]
+        verdict = judge(
+            report,
+            payment,
+            self.attempts[reference],
+            gateway=gateway,
+            environment=environment,
+            asked=asked,
+            paid=[t.reason for t in self.log if t.reference == reference and t.to_status is Status.SUCCESS],
+            actor="provider",
+            now=self.now(),
+        )
+        for change in verdict.changes:
+            self.write(*change)
+        if verdict.anomaly is not None:
+            self.note(reference, verdict.anomaly)
+        return verdict.effect.value
 
     def verify(self, reference: str, outcome: Outcome, right_amount: bool) -> str:
         payment = self.payments[reference]
-        given = next((attempt for attempt in self.attempts[reference] if attempt.hand_off), None)
-        if given is not None and not payment.is_final:
-            if given.scenario is None:
-                done = self.report(reference, given.number, given.gateway, outcome, right_amount, payment.environment)
-                if done == "MISMATCH":
-                    raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
-            else:
-                outcome, reason = outcome_of(given.scenario, elapsed(given.handed_off_at, self.now()))
-                if outcome in TRIGGER_FOR:
-                    trigger = TRIGGER_FOR[outcome]
-                    self.write(*payment.move(trigger, self.now(), actor="verify", reason=reason))
+        attempt = next((attempt for attempt in self.attempts[reference] if attempt.hand_off), None)
+        if attempt is not None and not payment.is_final:
+            reason = None
+            if attempt.scenario is not None:
+                outcome, reason = outcome_of(attempt.scenario, elapsed(attempt.handed_off_at, self.now()))
+                right_amount = True
+            report = replace(a_report(payment, attempt.number, outcome, right_amount), reason=reason)
+            if self.judged(report, attempt.gateway, payment.environment, attempt) == "MISMATCH":
+                raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
         return self.payments[reference].as_of(self.now()).status.value
 
     def simulate(self, reference: str, outcome: str) -> None:
@@ -174,9 +167,8 @@ class DomainSystem:
             self.log.append(transition)
         return payment
 
-    def note(self, reference: str, kind: AnomalyKind) -> str:
+    def note(self, reference: str, kind: AnomalyKind) -> None:
         self.anomalies[reference].add(kind.value)
-        return "ANOMALY"
 
 
 @dataclass

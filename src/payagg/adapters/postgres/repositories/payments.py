@@ -17,8 +17,9 @@ from payagg.adapters.postgres.schema.tables import (
     transitions,
 )
 from payagg.application.ports import Conflict, ProviderCall
-from payagg.domain.charge import Anomaly, AnomalyKind, Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.report import Anomaly, AnomalyKind
 from payagg.domain.values import Environment
 
 PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)

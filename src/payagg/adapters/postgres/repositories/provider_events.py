@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.schema.tables import inbox, provider_health
 from payagg.application.ports import ProviderEvent
-from payagg.domain.charge import Health
+from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice

@@ -6,7 +6,8 @@ from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.provider_a.client import PaystackClient
 from payagg.adapters.providers.provider_a.webhook import is_signed, read_event
 from payagg.adapters.providers.transport import Transport
-from payagg.domain.charge import Charge, HandOff, ProviderReport
+from payagg.domain.attempt import Charge, HandOff
+from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 
 KEYS = ("SecretKey", "WebhookSecret")

@@ -11,7 +11,8 @@ from payagg.adapters.providers.payer import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.references import ours
 from payagg.adapters.providers.transport import Transport, decoded
-from payagg.domain.charge import Charge, FaultKind, HandOff, HandOffKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.attempt import Charge, HandOff, HandOffKind
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 
 
 class _PaystackEnvelope(msgspec.Struct):

@@ -7,7 +7,7 @@ import msgspec
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import word
-from payagg.domain.charge import Outcome, ProviderReport
+from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 
 BASE_URL = "https://api.paystack.co"

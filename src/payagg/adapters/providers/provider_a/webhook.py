@@ -9,7 +9,7 @@ from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
-from payagg.domain.charge import Outcome, ProviderReport
+from payagg.domain.report import Outcome, ProviderReport
 
 DIGEST = "sha512"  # lower-case hex of HMAC-SHA512
 

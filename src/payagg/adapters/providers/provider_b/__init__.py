@@ -7,7 +7,8 @@ from payagg.adapters.providers.provider_b.client import PayazaClient
 from payagg.adapters.providers.provider_b.launch import launch_url
 from payagg.adapters.providers.provider_b.webhook import is_signed, read_event
 from payagg.adapters.providers.transport import Transport
-from payagg.domain.charge import Charge, HandOff, HandOffKind, ProviderReport
+from payagg.domain.attempt import Charge, HandOff, HandOffKind
+from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 
 KEYS = ("PublicKey", "SigningSecret")

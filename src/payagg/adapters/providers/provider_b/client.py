@@ -12,7 +12,8 @@ from payagg.adapters.providers.provider_b.status_map import ABSENT, BASE_URL, OU
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import Transport, decoded
-from payagg.domain.charge import Charge, FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.attempt import Charge
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 
 QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
 

@@ -9,7 +9,7 @@ import msgspec
 from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.amounts import naira_text
 from payagg.adapters.providers.payer import alias, names_of, phone_of
-from payagg.domain.charge import Charge
+from payagg.domain.attempt import Charge
 from payagg.domain.values import Environment
 
 # Left out, the mode means Test, even with a live key.

@@ -3,7 +3,7 @@
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
-from payagg.domain.charge import Outcome
+from payagg.domain.report import Outcome
 
 BASE_URL = "https://api.payaza.africa/live"  # `/live` is part of the address for test keys as well
 UNIT = 100  # kobo in the naira Payaza speaks

@@ -11,7 +11,7 @@ from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UN
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
-from payagg.domain.charge import Outcome, ProviderReport
+from payagg.domain.report import Outcome, ProviderReport
 
 DIGEST = "sha512"  # standard base64 of HMAC-SHA512; hex is accepted as well
 RECEIVED = "Funds Received"  # `transaction_status` beside `status: Completed`

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from payagg.domain.charge import Charge, FaultKind, HandOff, HandOffKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.simulator import elapsed, outcome_of
 from payagg.domain.values import Environment
 

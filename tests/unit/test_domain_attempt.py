@@ -6,19 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payagg.domain.charge import (
-    ASK_AFTER,
-    LATE_FOR,
-    LEASE,
-    TRIGGER_FOR,
-    AttemptState,
-    FaultKind,
-    Health,
-    Outcome,
-    payment_reference,
-    provider_reference,
-)
+from payagg.domain.attempt import ASK_AFTER, LEASE, AttemptState, payment_reference, provider_reference
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.health import Health
+from payagg.domain.report import LATE_FOR, TRIGGER_FOR, FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
 from payagg.testing import strategies

@@ -1,0 +1,243 @@
+"""Attempts to start a charge at a provider: what `process` may do next, the hand-off, and when to ask again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+
+ATTEMPTS_MAX = 20  # per payment: each may be a call to a provider that anybody who holds the checkout link can cause
+LEASE = timedelta(seconds=20)  # longer than a provider call may take, so a live claimant is never overtaken
+VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
+
+ASK_JITTER = 0.1  # of the time since the hand-off, so that a burst of payments does not return as one
+
+# When the reconciler asks about a PENDING payment, counted from its hand-off.
+ASK_AFTER = (
+    timedelta(minutes=1),
+    timedelta(minutes=3),
+    timedelta(minutes=10),
+    timedelta(minutes=30),
+    timedelta(hours=1),
+    timedelta(hours=3),
+    timedelta(hours=6),
+    timedelta(hours=12),
+    timedelta(hours=24),
+    timedelta(hours=48),
+    timedelta(hours=72),
+)
+
+
+def next_ask(since: datetime, now: datetime, chance: float) -> datetime | None:
+    """The next instant of the schedule still ahead, a little spread by `chance` in [0, 1); None after the last.
+
+    Instants that passed while no worker ran are skipped: one ask answers for all of them.
+    """
+    ahead = (after for after in ASK_AFTER if since + after > now)
+    after = next(ahead, None)
+    return since + after * (1 + ASK_JITTER * chance) if after is not None else None
+
+
+class HandOffKind(Enum):
+    REDIRECT = "REDIRECT"
+    SDK = "SDK"
+    SIMULATOR = "SIMULATOR"
+
+
+@dataclass(frozen=True)
+class HandOff:
+    """Where the payer goes next. Returned unchanged to every repeat of `process`."""
+
+    kind: HandOffKind
+    checkout_url: str
+
+
+class AttemptState(Enum):
+    """CLAIMED: a process owns the call. HANDED_OFF: the payer was sent. REFUSED: certainly no charge.
+    UNKNOWN: the provider's answer never came; only asking it tells."""
+
+    CLAIMED = "CLAIMED"
+    HANDED_OFF = "HANDED_OFF"
+    REFUSED = "REFUSED"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try to start a charge. At most one attempt per payment can ever hold a hand-off."""
+
+    reference: str
+    number: int
+    gateway_id: str | None  # None for the simulator, which is not a managed gateway
+    gateway: str  # slug
+    provider_reference: str
+    token: str  # fencing: a result is recorded only while this still matches
+    state: AttemptState
+    lease_until: datetime
+    scenario: str | None  # the simulator's outcome word; never a card number
+    hand_off: HandOff | None
+    created_at: datetime
+    handed_off_at: datetime | None = None
+    asks: int = 0  # how often the reconciler has asked
+    next_ask_at: datetime | None = None
+    last_ask_at: datetime | None = None
+
+    @classmethod
+    def claim(
+        cls,
+        payment: Payment,
+        number: int,
+        *,
+        gateway: str,
+        gateway_id: str | None,
+        scenario: str | None,
+        token: str,
+        now: datetime,
+    ) -> "Attempt":
+        """A claim on the right to call the provider once, under a reference no earlier attempt used."""
+        return cls(
+            reference=payment.reference,
+            number=number,
+            gateway_id=gateway_id,
+            gateway=gateway,
+            provider_reference=provider_reference(payment.reference, number),
+            token=token,
+            state=AttemptState.CLAIMED,
+            lease_until=now + LEASE,
+            scenario=scenario,
+            hand_off=None,
+            created_at=now,
+            # Should the claimant die, the reconciler asks the provider although nobody comes back to process.
+            next_ask_at=now + LEASE + ASK_AFTER[0],
+        )
+
+    @property
+    def is_handed_off(self) -> bool:
+        """Whether the payer was sent to it, or may have been: only such an attempt can fail its payment."""
+        return self.state is AttemptState.HANDED_OFF
+
+    def take_over(self, token: str, now: datetime) -> "Attempt":
+        """The claim under a new owner; the old owner's token no longer records anything."""
+        return replace(self, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
+
+    def hand_over(self, hand_off: HandOff, now: datetime, chance: float) -> "Attempt":
+        """HANDED_OFF at `now`, first asked about as the schedule says."""
+        return replace(
+            self,
+            state=AttemptState.HANDED_OFF,
+            hand_off=hand_off,
+            handed_off_at=now,
+            next_ask_at=next_ask(now, now, chance),
+        )
+
+    def refuse(self) -> "Attempt":
+        """REFUSED: nobody was sent there and nobody need ask."""
+        return replace(self, state=AttemptState.REFUSED, next_ask_at=None)
+
+    def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
+        """UNKNOWN: no answer came; the reconciler asks."""
+        return replace(self, state=AttemptState.UNKNOWN, next_ask_at=next_ask(now, now, chance))
+
+    def is_held(self, now: datetime) -> bool:
+        """Whether a live claimant may still be talking to the provider."""
+        return self.state is AttemptState.CLAIMED and now < self.lease_until
+
+
+def provider_reference(reference: str, number: int) -> str:
+    """Attempt 1 carries our reference, attempt n `REF.n`: a provider never sees one reference twice."""
+    return reference if number == 1 else f"{reference}.{number}"
+
+
+def payment_reference(provider_reference: str) -> str:
+    """The payment an attempt's reference belongs to."""
+    return provider_reference.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Everything a provider adapter needs to start or look up one charge. `amount` is kobo."""
+
+    reference: str  # the attempt's provider reference
+    amount: int
+    currency: str
+    environment: Environment
+    credentials: Mapping[str, str] = field(repr=False)
+    checkout_url: str  # our hosted page, where the payer returns
+    business_name: str = ""
+    customer_email: str | None = field(default=None, repr=False)
+    customer_name: str | None = field(default=None, repr=False)
+    customer_phone: str | None = field(default=None, repr=False)
+    scenario: str | None = None
+    handed_off_at: datetime | None = None
+    now: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ExistingHandOff:
+    """The payer was sent somewhere already: the same hand-off is the answer."""
+
+    attempt: Attempt
+    hand_off: HandOff
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A live claimant may be talking to a provider."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A new attempt may start at `gateway`. Before, `unanswered` is to be asked about: its claimant died or its answer
+    never came, so its charge may exist. It is passed over only when its provider cannot be asked at all."""
+
+    gateway: str
+    unanswered: Attempt | None
+
+
+def next_step(
+    payment: Payment, attempts: Sequence[Attempt], choice: str | None, now: datetime
+) -> ExistingHandOff | Wait | Start:
+    """What `process` may do next for a payer who chose the gateway `choice` (None: the preferred one).
+
+    Raises PAYMENT_ALREADY_PROCESSED, PAYMENT_EXPIRED, or VALIDATION_ERROR when there is no gateway to start at.
+    """
+    payment.ensure_processable(now)
+    for attempt in attempts:
+        if attempt.hand_off is not None:
+            return ExistingHandOff(attempt, attempt.hand_off)
+    last = attempts[-1] if attempts else None
+    if last is not None and last.is_held(now):
+        return Wait()
+    gateway = choice or payment.gateway
+    if gateway is None:
+        raise invalid("gatewaySlug", "Choose a gateway.")
+    is_unanswered = last is not None and last.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN)
+    return Start(gateway, last if is_unanswered else None)
+
+
+def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
+    """Raises GATEWAY_NOT_AVAILABLE once ATTEMPTS_MAX were made."""
+    if len(attempts) >= ATTEMPTS_MAX:
+        raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "Too many tries; start a new payment.", "gatewaySlug")
+
+
+def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
+    """The attempt as it is to be stored instead of being asked about at `now`, or None when asking is due.
+
+    A settled payment's attempt and a refused one are asked about no more: later news comes as events. A live claim
+    gets the time to end.
+    """
+    if payment.as_of(now).is_final or attempt.state is AttemptState.REFUSED:
+        return replace(attempt, next_ask_at=None)
+    if attempt.is_held(now):
+        return replace(attempt, next_ask_at=attempt.lease_until + LEASE)
+    return None
+
+
+def after_ask(payment: Payment, attempt: Attempt, now: datetime, chance: float) -> Attempt:
+    """The attempt once it was asked about at `now`, with the next instant of its schedule; none after the last."""
+    due = None if payment.as_of(now).is_final else next_ask(attempt.handed_off_at or attempt.created_at, now, chance)
+    return replace(attempt, asks=attempt.asks + 1, last_ask_at=now, next_ask_at=due)

@@ -1,0 +1,272 @@
+"""What providers report of a charge, and what a report does to its payment: `judge` is the rule of money.
+
+Nothing but an exact match of provider, environment, reference, currency and amount moves a payment; every other
+statement about money is kept as an anomaly.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from payagg.domain.attempt import Attempt, payment_reference
+from payagg.domain.payment import EXPIRED_REASON, PAYMENT, SIMULATED, Payment, Status, Transition, Trigger
+from payagg.domain.values import CURRENCY, Environment
+
+
+class Outcome(Enum):
+    """What a provider's word means for us. Unknown words mean PENDING: only evidence moves money."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    REVERSED = "REVERSED"
+    PENDING = "PENDING"
+    UNPAID = "UNPAID"  # the provider knows of no payment: evidence, used only to expire or to start anew
+
+
+TRIGGER_FOR = {
+    Outcome.SUCCEEDED: Trigger.SUCCEED,
+    Outcome.FAILED: Trigger.FAIL,
+    Outcome.REVERSED: Trigger.REVERSE,
+}
+
+
+@dataclass(frozen=True)
+class ProviderReport:
+    """A provider's statement about one charge, from an event or an answer, in our words.
+
+    `amounts` holds every kobo figure that proves payment in full (a fee on top makes more than one honest figure);
+    `environment` is None where the provider's body does not carry it and the path or secret decided.
+    """
+
+    provider_reference: str
+    outcome: Outcome
+    word: str  # the provider's own status word
+    amounts: frozenset[int] = frozenset()
+    currency: str = CURRENCY
+    environment: Environment | None = None
+    reason: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def mismatch(self, payment: Payment) -> str | None:
+        """Which fact differs from the payment ('reference', 'environment', 'currency', 'amount'), or None.
+
+        Whoever says that money moved must name its currency and amount; a failure may leave them out.
+        """
+        if payment_reference(self.provider_reference) != payment.reference:
+            return "reference"
+        if self.environment is not None and self.environment is not payment.environment:
+            return "environment"
+        if self.trigger is None:
+            return None
+        may_omit = self.outcome is Outcome.FAILED
+        if self.currency != payment.currency and (self.currency or not may_omit):
+            return "currency"
+        if payment.amount not in self.amounts and (self.amounts or not may_omit):
+            return "amount"
+        return None
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """What it asks of the machine; None for a report that is no evidence of an end."""
+        return TRIGGER_FOR.get(self.outcome)
+
+    def evidence(self, **more: Any) -> Mapping[str, Any]:
+        """Its facts as an anomaly keeps them."""
+        return {
+            "providerReference": self.provider_reference,
+            "word": self.word,
+            "amounts": sorted(self.amounts),
+            "currency": self.currency,
+            **self.details,
+            **more,
+        }
+
+    def is_partial_refund(self, payment: Payment) -> bool:
+        """Whether it is a reversal of less than the payment, which stays paid."""
+        return self.outcome is Outcome.REVERSED and bool(self.amounts) and max(self.amounts) < payment.amount
+
+    def proves_unpaid(self, payment: Payment, attempt: Attempt) -> bool:
+        """Whether it is evidence that nothing was paid, about this very attempt and in its environment."""
+        is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None
+        return self.outcome is Outcome.UNPAID and is_about_it
+
+
+class FaultKind(Enum):
+    """Why a provider call gave no usable answer. `is_certain` = we know that no charge was made."""
+
+    TIMEOUT = "TIMEOUT"
+    UNREACHABLE = "UNREACHABLE"
+    MALFORMED = "MALFORMED"
+    SERVER_ERROR = "SERVER_ERROR"
+    RATE_LIMITED = "RATE_LIMITED"
+    BAD_CREDENTIALS = "BAD_CREDENTIALS"
+    REJECTED = "REJECTED"
+    DUPLICATE = "DUPLICATE"  # the reference exists there already: an earlier call arrived after all
+
+    @property
+    def is_certain(self) -> bool:
+        return self in (FaultKind.BAD_CREDENTIALS, FaultKind.REJECTED, FaultKind.RATE_LIMITED)
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether it counts against the provider's health rather than against the request."""
+        return self not in (FaultKind.REJECTED, FaultKind.DUPLICATE)
+
+
+class ProviderFault(Exception):
+    """Raised by provider adapters alone; the message carries no secret and no personal data."""
+
+    def __init__(self, kind: FaultKind, message: str = "") -> None:
+        super().__init__(f"{kind.value}: {message}" if message else kind.value)
+        self.kind = kind
+
+
+class AnomalyKind(Enum):
+    """Facts that must not move a payment and must not be lost."""
+
+    LATE_SUCCESS = "LATE_SUCCESS"
+    LATE_FAILURE = "LATE_FAILURE"
+    LATE_REVERSAL = "LATE_REVERSAL"
+    MISMATCH = "MISMATCH"
+    WRONG_PROVIDER = "WRONG_PROVIDER"
+    WRONG_ENVIRONMENT = "WRONG_ENVIRONMENT"
+    UNKNOWN_REFERENCE = "UNKNOWN_REFERENCE"
+    PARTIAL_REFUND = "PARTIAL_REFUND"
+    NO_EVIDENCE = "NO_EVIDENCE"
+
+
+LATE_FOR = {
+    Trigger.SUCCEED: AnomalyKind.LATE_SUCCESS,
+    Trigger.FAIL: AnomalyKind.LATE_FAILURE,
+    Trigger.REVERSE: AnomalyKind.LATE_REVERSAL,
+}
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """Kept for operators: listed by `doctor`, shown by `explain`."""
+
+    id: str
+    reference: str | None
+    kind: AnomalyKind
+    source: str  # `verify`, `reconciler`, `process`, or `event:` with the provider
+    details: Mapping[str, Any]
+    at: datetime
+
+    @property
+    def is_from_asking(self) -> bool:
+        return not self.source.startswith("event:")
+
+
+class ReportEffect(Enum):
+    """What a provider's report did."""
+
+    MOVED = "MOVED"
+    UNCHANGED = "UNCHANGED"
+    ANOMALY = "ANOMALY"
+    MISMATCH = "MISMATCH"
+    UNKNOWN_PAYMENT = "UNKNOWN_PAYMENT"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is to be stored: `changes` in their order, and the anomaly with its details."""
+
+    effect: ReportEffect
+    changes: tuple[tuple[Payment, Transition | None], ...] = ()
+    anomaly: AnomalyKind | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+_UNCHANGED = Verdict(ReportEffect.UNCHANGED)
+
+
+def judge(
+    report: ProviderReport,
+    payment: Payment | None,
+    attempts: Sequence[Attempt],
+    *,
+    gateway: str,
+    environment: Environment,
+    asked: Attempt | None,
+    paid: Sequence[str | None],
+    actor: str,
+    now: datetime,
+) -> Verdict:
+    """What a report from `gateway` in `environment` does to the payment as stored.
+
+    `asked` is the attempt whose look-up brought the report, None for an event. `paid` holds the reasons of the
+    payment's transitions to SUCCESS: each names the charge that was paid.
+    """
+    if payment is None:
+        anomaly = AnomalyKind.UNKNOWN_REFERENCE if report.trigger else None
+        return Verdict(ReportEffect.UNKNOWN_PAYMENT, anomaly=anomaly, details=report.evidence())
+    # An answer about another reference than the one asked for must not move that other payment.
+    if asked is not None and report.provider_reference != asked.provider_reference:
+        return _mismatch(report, "reference")
+    if report.trigger is None:
+        return _UNCHANGED
+    if payment.environment is not environment:
+        return _anomaly(report, AnomalyKind.WRONG_ENVIRONMENT)
+    attempt = next(
+        (a for a in attempts if (a.provider_reference, a.gateway) == (report.provider_reference, gateway)), None
+    )
+    if attempt is None:
+        return _anomaly(report, AnomalyKind.WRONG_PROVIDER, gateway=gateway)
+    if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
+        return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
+    difference = report.mismatch(payment)
+    if difference == "amount" and report.is_partial_refund(payment):
+        return _anomaly(report, AnomalyKind.PARTIAL_REFUND)
+    if difference is not None:
+        return _mismatch(report, difference)
+    return _settle(report, report.trigger, payment, gateway, paid, actor, now)
+
+
+def _settle(
+    report: ProviderReport,
+    trigger: Trigger,
+    payment: Payment,
+    gateway: str,
+    paid: Sequence[str | None],
+    actor: str,
+    now: datetime,
+) -> Verdict:
+    """A report that agrees with the payment in every fact."""
+    expired = (payment.expire(),) if payment.is_expired(now) else ()
+    payment = payment.as_of(now)
+    if payment.is_final:
+        is_second_charge = payment.status is Status.SUCCESS and list(paid) not in (
+            [report.provider_reference],
+            [SIMULATED],
+        )
+        if payment.status is PAYMENT.moves[PAYMENT.initial, trigger] and not is_second_charge:
+            return Verdict(ReportEffect.UNCHANGED, expired)
+        return Verdict(ReportEffect.ANOMALY, expired, LATE_FOR[trigger], report.evidence())
+    # A success names the charge that was paid, so that a second paid one can be told from a repeat.
+    reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
+    moved = replace(payment, gateway=gateway).move(trigger, now, actor=actor, reason=reason)
+    return Verdict(ReportEffect.MOVED, (moved,))
+
+
+def judge_silence(
+    report: ProviderReport | None, payment: Payment, attempt: Attempt, *, actor: str, now: datetime
+) -> Verdict:
+    """What the end of the asking does: with the provider's word that nothing was paid a PENDING payment expires,
+    without it the payment stays PENDING and is named to operators."""
+    if payment.status is not Status.PENDING:
+        return _UNCHANGED
+    if report is not None and report.proves_unpaid(payment, attempt):
+        return Verdict(ReportEffect.MOVED, (payment.move(Trigger.EXPIRE, now, actor=actor, reason=EXPIRED_REASON),))
+    details = {"providerReference": attempt.provider_reference, "gateway": attempt.gateway}
+    return Verdict(ReportEffect.ANOMALY, anomaly=AnomalyKind.NO_EVIDENCE, details=details)
+
+
+def _anomaly(report: ProviderReport, kind: AnomalyKind, **more: Any) -> Verdict:
+    return Verdict(ReportEffect.ANOMALY, anomaly=kind, details=report.evidence(**more))
+
+
+def _mismatch(report: ProviderReport, fact: str) -> Verdict:
+    return Verdict(ReportEffect.MISMATCH, anomaly=AnomalyKind.MISMATCH, details=report.evidence(field=fact))

@@ -1,0 +1,163 @@
+"""The rule of money as a function: each row is a report and what it does; test_settlement.py has the use case."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.domain.attempt import AttemptState
+from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
+from payagg.domain.report import AnomalyKind, Outcome, ReportEffect, Verdict, judge, judge_silence
+from payagg.domain.values import Environment
+from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
+
+HOUR = timedelta(hours=1)
+SUCCEEDED, FAILED, REVERSED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED
+
+
+def pending() -> Payment:
+    return a_payment().hand_over("provider_a", NOW, "payer")[0]
+
+
+def ended(trigger: Trigger, reason: str | None = None) -> Payment:
+    return pending().move(trigger, NOW, actor="test", reason=reason)[0]
+
+
+PAID = ended(Trigger.SUCCEED, REFERENCE)
+# Name: report, payment, effect, anomaly, what else differs from the plain case.
+ROWS: dict[str, tuple[Any, Payment | None, ReportEffect, AnomalyKind | None, dict[str, Any]]] = {
+    "paid": (a_report(SUCCEEDED), pending(), ReportEffect.MOVED, None, {}),
+    "declined": (a_report(FAILED), pending(), ReportEffect.MOVED, None, {}),
+    "reversed": (a_report(REVERSED), pending(), ReportEffect.MOVED, None, {}),
+    "in flight": (a_report(Outcome.PENDING), pending(), ReportEffect.UNCHANGED, None, {}),
+    "unpaid is no end": (a_report(Outcome.UNPAID), pending(), ReportEffect.UNCHANGED, None, {}),
+    "money for nobody": (
+        a_report(SUCCEEDED),
+        None,
+        ReportEffect.UNKNOWN_PAYMENT,
+        AnomalyKind.UNKNOWN_REFERENCE,
+        {},
+    ),
+    "nothing for nobody": (a_report(Outcome.PENDING), None, ReportEffect.UNKNOWN_PAYMENT, None, {}),
+    "an answer about another": (
+        a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"),
+        pending(),
+        ReportEffect.MISMATCH,
+        AnomalyKind.MISMATCH,
+        {"asked": an_attempt(pending(), 1, AttemptState.HANDED_OFF)},
+    ),
+    "the other environment": (
+        a_report(SUCCEEDED),
+        pending(),
+        ReportEffect.ANOMALY,
+        AnomalyKind.WRONG_ENVIRONMENT,
+        {"environment": Environment.LIVE},
+    ),
+    "the other provider": (
+        a_report(SUCCEEDED),
+        pending(),
+        ReportEffect.ANOMALY,
+        AnomalyKind.WRONG_PROVIDER,
+        {"gateway": "provider_b"},
+    ),
+    "a failure where nobody was sent": (
+        a_report(FAILED),
+        a_payment(),
+        ReportEffect.UNCHANGED,
+        None,
+        {"attempts": [an_attempt(a_payment(), 1, AttemptState.UNKNOWN)]},
+    ),
+    "another amount": (
+        a_report(SUCCEEDED, amounts=frozenset({1})),
+        pending(),
+        ReportEffect.MISMATCH,
+        AnomalyKind.MISMATCH,
+        {},
+    ),
+    "a part given back": (
+        a_report(REVERSED, amounts=frozenset({1})),
+        PAID,
+        ReportEffect.ANOMALY,
+        AnomalyKind.PARTIAL_REFUND,
+        {},
+    ),
+    "paid again by the same charge": (a_report(SUCCEEDED), PAID, ReportEffect.UNCHANGED, None, {"paid": [REFERENCE]}),
+    "paid again by another": (
+        a_report(SUCCEEDED),
+        PAID,
+        ReportEffect.ANOMALY,
+        AnomalyKind.LATE_SUCCESS,
+        {"paid": [f"{REFERENCE}.2"]},
+    ),
+    "paid after a simulated success": (
+        a_report(SUCCEEDED),
+        PAID,
+        ReportEffect.UNCHANGED,
+        None,
+        {"paid": ["SIMULATED"]},
+    ),
+    "paid late": (
+        a_report(SUCCEEDED),
+        ended(Trigger.FAIL, "DECLINED"),
+        ReportEffect.ANOMALY,
+        AnomalyKind.LATE_SUCCESS,
+        {},
+    ),
+    "given back late": (a_report(REVERSED), PAID, ReportEffect.ANOMALY, AnomalyKind.LATE_REVERSAL, {}),
+    "failed late": (a_report(FAILED), PAID, ReportEffect.ANOMALY, AnomalyKind.LATE_FAILURE, {}),
+}
+
+
+def judged(report: Any, payment: Payment | None, **differs: Any) -> Verdict:
+    handed_off = an_attempt(payment or a_payment(), 1, AttemptState.HANDED_OFF)
+    plain: dict[str, Any] = {
+        "attempts": [handed_off],
+        "gateway": "provider_a",
+        "environment": Environment.SANDBOX,
+        "asked": None,
+        "paid": [],
+        "actor": "event:provider_a",
+        "now": NOW,
+    }
+    return judge(report, payment, **{**plain, **differs})
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_what_a_report_does(row: tuple[Any, Payment | None, ReportEffect, AnomalyKind | None, dict[str, Any]]) -> None:
+    report, payment, effect, anomaly, differs = row
+    verdict = judged(report, payment, **differs)
+    assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
+    assert bool(verdict.changes) is (effect is ReportEffect.MOVED)
+    if anomaly is not None:
+        assert verdict.details["providerReference"] == report.provider_reference
+        assert verdict.details["amounts"] == sorted(report.amounts)
+
+
+def test_a_success_names_the_charge_that_was_paid() -> None:
+    ((payment, transition),) = judged(a_report(SUCCEEDED), pending()).changes
+    assert transition is not None
+    assert (payment.status, payment.gateway, transition.reason) == (Status.SUCCESS, "provider_a", REFERENCE)
+
+
+def test_money_after_the_window_of_an_unprocessed_payment_expires_it_first() -> None:
+    verdict = judged(a_report(SUCCEEDED), a_payment(), now=NOW + HOUR)
+    ((payment, _),) = verdict.changes
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, EXPIRED_REASON)
+    assert verdict.anomaly is AnomalyKind.LATE_SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("outcome", "effect", "anomaly"),
+    [
+        (Outcome.UNPAID, ReportEffect.MOVED, None),
+        (Outcome.PENDING, ReportEffect.ANOMALY, AnomalyKind.NO_EVIDENCE),
+        (None, ReportEffect.ANOMALY, AnomalyKind.NO_EVIDENCE),
+    ],
+)
+def test_the_end_of_the_asking(outcome: Outcome | None, effect: ReportEffect, anomaly: AnomalyKind | None) -> None:
+    attempt = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
+    report = a_report(outcome) if outcome else None
+    verdict = judge_silence(report, pending(), attempt, actor="reconciler", now=NOW)
+    assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
+    for payment in (a_payment(), PAID):
+        assert judge_silence(report, payment, attempt, actor="reconciler", now=NOW) == Verdict(ReportEffect.UNCHANGED)
