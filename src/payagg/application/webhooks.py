@@ -96,14 +96,18 @@ class Webhooks:
 
     @retried
     async def change(self, business_id: str, endpoint_id: str, command: ChangeWebhook) -> WebhookEndpointView:
-        """The endpoint as changed; activation counts against the five."""
+        """The endpoint as changed; activation counts against the five. Raises VALIDATION_ERROR on `url` or `events`
+        whether or not there is such an endpoint, then NOT_FOUND."""
+        events = parse_events(command.events) if command.events is not None else None
+        if command.url is not None:
+            parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one is also held to HTTPS, below
         async with self.store.begin() as tx:
             await _lock_business(tx, business_id)
             endpoint = await _locked(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=parse_endpoint_url(command.url, endpoint.environment))
-            if command.events is not None:
-                endpoint = replace(endpoint, events=parse_events(command.events))
+            if events is not None:
+                endpoint = replace(endpoint, events=events)
             if not isinstance(command.description, msgspec.UnsetType):
                 endpoint = replace(endpoint, description=command.description)
             if command.is_active is not None:
