@@ -21,6 +21,7 @@ def row(says: str, *tests: str) -> Row:
 
 
 MATRIX = "i/http/test_http_access.py::test_every_route_with_every_kind_of_credential"
+ORDER = "i/http/test_http_access.py::test_every_route_refuses_in_the_same_order"
 HOSTILE = "i/http/test_http_hostile.py::test_hostile_bodies_are_validation_errors_that_name_the_field"
 ADMIN = "i/http/test_admin_gateways.py::test_"
 MERCHANT = "i/http/test_merchant_gateways.py::test_"

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Entropy, KeyHolder, ReferenceTaken, StaleKey, Store, Unavailable
+from payagg.application.ports import Clock, Entropy, KeyHolder, ReferenceTaken, Store, Unavailable
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.application.settlement import Settlement
@@ -39,37 +39,26 @@ class Payments:
     base_url: str
     checkout_ttl: timedelta
 
-    async def initiate_believing(self, command: InitiatePayment, believed: KeyHolder) -> Initiation | None:
-        """Creates a payment for a key whose standing was read some time ago: adding it proves that it stands so still.
-
-        None when anything but a new payment comes out. Only one who holds a good key may learn what: read the key, and
-        `initiate`.
-        """
-        try:
-            done = await self.initiate(command, believed.business, believed.key.environment, believed)
-        except (Refusal, StaleKey):
-            return None
-        return done if done.created else None
-
     async def initiate(
         self,
         command: InitiatePayment,
         business: Business,
         environment: Environment,
-        believed: KeyHolder | None = None,
+        remembered: KeyHolder | None = None,
     ) -> Initiation:
         """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
 
-        Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and with
-        `believed` what the store says of it.
+        Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
+        StaleKey when the key no longer stands as `remembered`.
         """
         fingerprint = _checked(command)
         now = self.clock.now()
         if command.gateway is not None or environment is Environment.LIVE:
-            # A replay answers the same while gateways change, so the key is looked up before they are.
-            original = await self._original(command, business, environment)
-            if original is not None:
-                return self._initiation(original.replay(now), False, fingerprint)
+            if command.idempotency_key is not None:
+                # A replay answers the same while gateways change, so the key is looked up before they are.
+                original = await self.store.find_original(business.id, environment, command.idempotency_key, remembered)
+                if original is not None:
+                    return self._initiation(original.replay(now), False, fingerprint)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
             payment = Payment.initiate(
@@ -90,7 +79,7 @@ class Payments:
                 fingerprint=fingerprint,
             )
             try:
-                stored, created = await self.store.add_payment(payment, believed)
+                stored, created = await self.store.add_payment(payment, remembered)
             except ReferenceTaken:
                 continue
             return self._initiation(stored if created else stored.replay(self.clock.now()), created, fingerprint)
@@ -104,22 +93,12 @@ class Payments:
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
         return await self.initiate(InitiatePayment(**fields, gateway=SANDBOX_SLUG), business, Environment.SANDBOX)
 
-    async def read_believing(self, reference: str, believed: KeyHolder) -> PaymentDetail | None:
-        """A payment for a key whose standing was read some time ago: reading it proves that it stands so still.
-
-        None for anything but the payment: read the key, and `read`.
-        """
-        try:
-            return await self.read(reference, believed.business.id, believed.key.environment, believed)
-        except (Refusal, StaleKey):
-            return None
-
     async def read(
-        self, reference: str, business_id: str, environment: Environment, believed: KeyHolder | None = None
+        self, reference: str, business_id: str, environment: Environment, remembered: KeyHolder | None = None
     ) -> PaymentDetail:
         """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
-        with `believed` what the store says of it."""
-        payment = _owned(await self.store.find_payment(reference, believed), business_id, environment)
+        with `remembered` what the store says of it."""
+        payment = _owned(await self.store.find_payment(reference, remembered), business_id, environment)
         return PaymentDetail.of(payment.as_of(self.clock.now()))
 
     @retried
@@ -132,12 +111,6 @@ class Payments:
             payment = _owned(await tx.payments.lock(reference), business_id, Environment.SANDBOX)
             payment.as_of(self.clock.now()).ensure_open()
             return PaymentDetail.of(await self.settlement.move(tx, payment, trigger, actor=actor, reason=SIMULATED))
-
-    async def _original(self, command: InitiatePayment, business: Business, environment: Environment) -> Payment | None:
-        if command.idempotency_key is None:
-            return None
-        async with self.store.begin() as tx:
-            return await tx.payments.by_idempotency_key(business.id, environment, command.idempotency_key)
 
     def _initiation(self, payment: Payment, created: bool, fingerprint: bytes) -> Initiation:
         view = InitiatedPayment(

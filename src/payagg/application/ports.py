@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, Charge, HandOff
@@ -31,7 +31,7 @@ class ReferenceTaken(Exception):
 
 
 class StaleKey(Exception):
-    """What a caller believed of a key and its business did not prove true; nothing was written."""
+    """A key or its business no longer stands as remembered; nothing was written."""
 
 
 class Clock(Protocol):
@@ -55,6 +55,11 @@ class Entropy(Protocol):
 
     def chance(self) -> float:
         """A number in [0, 1)."""
+
+
+class TokenReader(Protocol):
+    def read(self, token: str) -> dict[str, Any]:
+        """The verified claims, a text `sub` among them; raises UNAUTHORIZED."""
 
 
 class Vault(Protocol):
@@ -219,8 +224,6 @@ class PaymentRepository(Protocol):
 
     async def lock(self, reference: str) -> Payment | None: ...
 
-    async def by_idempotency_key(self, business_id: str, environment: Environment, key: str) -> Payment | None: ...
-
     async def save(self, payment: Payment, transition: Transition) -> None:
         """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
 
@@ -376,10 +379,21 @@ class Transaction(Protocol):
 
 @dataclass(frozen=True)
 class KeyHolder:
-    """A presented key and the business behind it."""
+    """A presented key and the business behind it, as they are now or, `is_remembered`, as they were when the key was
+    last read."""
 
     key: ApiKey
     business: Business
+    is_remembered: bool = False
+
+    @property
+    def actor(self) -> str:
+        return f"key:{self.key.id}"
+
+    @property
+    def proof(self) -> "KeyHolder | None":
+        """What the store has to compare before it acts: nothing for a key that was read for this request."""
+        return self if self.is_remembered else None
 
     @property
     def standing(self) -> tuple[str, str, str]:
@@ -454,15 +468,20 @@ class Store(Protocol):
     async def touch_key(self, key_id: str, now: datetime) -> None:
         """Writes `last_used_at`, unless another process did within the minute."""
 
-    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
-        """With `believed`, a holder read at some earlier time: raises Outdated unless its standing is the same now."""
+    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+        """With `remembered`, a holder read some time ago: raises StaleKey unless its standing is still the same."""
 
-    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
+    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
         """The stored payment and whether it is new; the original when its idempotency key is taken.
 
-        Durable when it returns. Raises ReferenceTaken. With `believed`, as above, the payment is added only while that
-        holder's standing is still the same; otherwise, and also when the idempotency key is taken, raises Outdated.
+        Durable when it returns. Raises ReferenceTaken. With `remembered` as above: then nothing is added, and
+        no original shown, for a holder that stands otherwise by now.
         """
+
+    async def find_original(
+        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+    ) -> Payment | None:
+        """The payment that holds the idempotency key; with `remembered` as above."""
 
     async def is_current(self) -> bool:
         """Whether the schema is the one this code was written for; raises Unavailable when it cannot be asked."""

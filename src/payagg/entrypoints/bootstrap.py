@@ -12,6 +12,7 @@ from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import DatabaseClock, SystemEntropy, crash_point
 from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.access import Access
 from payagg.application.api_keys import ApiKeys
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
@@ -20,14 +21,14 @@ from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.payments import Payments
-from payagg.application.ports import Clock, Entropy, KeyHolder, LogoStore, Provider, Sender, Store, Vault
+from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
-from payagg.entrypoints.settings import Settings
+from payagg.entrypoints.settings import REMEMBERED_KEYS, Settings
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Services:
     store: Store
     clock: Clock
     tokens: Tokens
+    access: Access
     logos: LogoStore
     payments: Payments
     checkout: Checkout
@@ -51,7 +53,6 @@ class Services:
     provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
-    accepted_keys: dict[bytes, KeyHolder]  # by hash, as they were when this process last accepted them
 
 
 def assemble(
@@ -75,6 +76,7 @@ def assemble(
         store=store,
         clock=clock,
         tokens=tokens,
+        access=Access(store, clock, tokens, REMEMBERED_KEYS not in settings.without),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
@@ -98,7 +100,6 @@ def assemble(
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
-        accepted_keys={},
     )
 
 

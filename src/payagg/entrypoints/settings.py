@@ -14,6 +14,9 @@ from payagg.domain.values import SLUG_PATTERN, parse_url
 
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
 HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
+# What a benchmark may leave out, to show what it is worth: each changes speed alone.
+REMEMBERED_KEYS = "remembered-keys"
+OPTIMISATIONS = frozenset({REMEMBERED_KEYS})
 
 
 class SettingsError(Exception):
@@ -43,6 +46,7 @@ class Settings:
     unknown_reference_limit: int = 60  # per client address and minute, on the public endpoints
     webhook_rate_limit: int = 100  # per client address and minute, on the inbound routes; interface, Limits
     metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = open
+    without: frozenset[str] = frozenset()  # OPTIMISATIONS that are off; for benchmarks
     otel: bool = False  # traces through OpenTelemetry
     state_dir: Path = Path(".payagg")
     dev: bool = False
@@ -109,6 +113,9 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         proxies = tuple(ipaddress.ip_network(text) for text in networks if text)
     except ValueError:
         raise wrong("TRUSTED_PROXIES", "must be a comma list of networks, for example 10.0.0.0/8.") from None
+    without = frozenset(filter(None, (name.strip() for name in value("WITHOUT", "").split(","))))
+    if not without <= OPTIMISATIONS:
+        raise wrong("WITHOUT", f"must be a comma list of {', '.join(sorted(OPTIMISATIONS))}.")
     return Settings(
         database_url=environ.get("PAYAGG_DATABASE_URL") or None,
         base_url=base_url,
@@ -128,6 +135,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         pgbouncer=value("PGBOUNCER", "false").lower() == "true",
         unknown_reference_limit=count("UNKNOWN_REFERENCE_LIMIT", 60),
         webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
+        without=without,
         otel=value("OTEL", "0") == "1",
         metrics_token=environ.get("PAYAGG_METRICS_TOKEN") or None,
         state_dir=Path(value("STATE_DIR", ".payagg")).absolute(),

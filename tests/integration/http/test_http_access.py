@@ -1,10 +1,15 @@
 """Every route with every kind of credential, generated from the routes (reliability.md A5, B2)."""
 
+import json
+from typing import Any
+
 import pytest
 
+from payagg.domain.business import BusinessStatus
 from payagg.entrypoints.http.app import api_routes
+from payagg.entrypoints.http.auth import provider_signature, remembered_key
 from payagg.entrypoints.http.openapi.operations import Route, routes_of
-from tests.support.http_world import Api, admin_token, assert_refused, bearer, merchant_token
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, merchant_token
 
 pytestmark = pytest.mark.anyio
 ROUTES = routes_of(api_routes())
@@ -17,9 +22,25 @@ INVALID_API_KEY = (401, "INVALID_API_KEY")
 FORBIDDEN = (403, "FORBIDDEN")
 
 
+# Interface, Authentication: which credential is asked for under which path.
+REALMS = (("/admin/", "adminBearer"), ("/merchant/", "merchantBearer"), ("/payments/", "secretKey"), ("/", None))
+
+
+def test_every_guard_asks_for_the_credential_of_its_path() -> None:
+    for route in ROUTES:
+        scheme = next(scheme for prefix, scheme in REALMS if route.path.startswith(prefix))
+        assert route.operation.guard.scheme == scheme, route.id
+
+
+def test_only_calls_that_prove_it_go_by_a_remembered_key() -> None:
+    # Each of them has a row in test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise.
+    remembered = {route.id for route in ROUTES if route.operation.guard is remembered_key}
+    assert remembered == {"initiatePayment", "getPayment"}
+
+
 def expected(route: Route, who: str) -> Refused | None:
     """What `who` is told at `route` before anything else is looked at; None = the credential is accepted."""
-    match route.realm.scheme:
+    match route.operation.guard.scheme:
         case "adminBearer":
             if who in USERS or who == "unknown role":
                 return FORBIDDEN
@@ -74,7 +95,86 @@ async def test_every_route_with_every_kind_of_credential(api: Api) -> None:
                 assert answer.status_code not in (401, 403, 405, 500), context
             cells += 1
     assert cells == len(ROUTES) * len(credentials)
-    assert {route.realm.scheme for route in ROUTES} == {"adminBearer", "merchantBearer", "secretKey", None}
+    assert {route.operation.guard.scheme for route in ROUTES} == {"adminBearer", "merchantBearer", "secretKey", None}
+
+
+def sent(route: Route, shop: Shop, reference: str, body: bytes) -> dict[str, Any]:
+    """The request with this reference and body, and ids that name nothing."""
+    path = route.path.replace("{businessId}", shop.business.id).replace("{reference}", reference)
+    path = path.replace("{", "unknown_").replace("}", "")
+    more: dict[str, Any] = {}
+    if route.operation.body is not None or route.operation.upload is not None:
+        more = {"content": body}
+    return {"method": route.method.upper(), "url": path, **more}
+
+
+def accepted(route: Route, shop: Shop) -> dict[str, str]:
+    """The headers of a caller who may."""
+    credentials = {
+        "adminBearer": bearer(admin_token()),
+        "merchantBearer": shop.as_owner,
+        "secretKey": shop.as_sandbox,
+        None: {},
+    }
+    return credentials[route.operation.guard.scheme] | {"Content-Type": "application/json"}
+
+
+def forbidden(route: Route, shop: Shop, restricted: Shop) -> tuple[Shop, dict[str, str], str] | None:
+    """Whose path is called, by whom, and the 403."""
+    match route.operation.guard.scheme:
+        case "adminBearer":
+            return shop, shop.as_owner, "FORBIDDEN"
+        case "merchantBearer":
+            return shop, bearer(merchant_token("member-1")), "FORBIDDEN"
+        case "secretKey":
+            return restricted, restricted.as_sandbox, "BUSINESS_RESTRICTED"
+        case _:
+            return None
+
+
+ABSENT = "PAY-20250131-ABSENT"
+# A value that the field's type lets through and the use case refuses, where there is one.
+BAD_VALUES: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("simulatePayment", {"outcome": "MAYBE"}, "outcome"),
+    ("simulateTestPayment", {"outcome": "MAYBE"}, "outcome"),
+    ("processPayment", {"gatewaySlug": "sandbox", "cardNumber": "1234"}, "cardNumber"),
+    ("updateWebhook", {"events": ["payment.unheard"]}, "events"),
+    ("updateWebhook", {"url": "shop.example"}, "url"),
+)
+
+
+async def test_every_route_refuses_in_the_same_order(api: Api) -> None:
+    """401, 403, 400 on the path, 400 on the body, and only then what is unknown."""
+    await api.open_gateways()
+    shop, restricted = await api.open_shop(), await api.open_shop(status=BusinessStatus.RESTRICTED)
+    cells = 0
+
+    async def refused(route: Route, request: dict[str, Any], headers: dict[str, str], *refusal: Any) -> None:
+        nonlocal cells
+        answer = await api.client.request(**request, headers=headers)
+        assert answer.status_code == refusal[0], f"{route.id}: {answer.status_code} {answer.text[:200]}"
+        assert_refused(answer, *refusal)
+        cells += 1
+
+    for route in ROUTES:
+        wrong = sent(route, shop, "nonsense", b"{")
+        has_reference, has_body = "reference" in route.parameters, "content" in wrong
+        if route.operation.guard.scheme is not None:
+            await refused(route, wrong, {"Content-Type": "application/json"}, 401, "UNAUTHORIZED")
+        refusal = forbidden(route, shop, restricted)
+        if refusal is not None:
+            whose, headers, code = refusal
+            await refused(route, sent(route, whose, "nonsense", b"{"), headers, 403, code)
+        headers = accepted(route, shop)
+        if has_reference:
+            await refused(route, wrong, headers, 400, "INVALID_REFERENCE", "reference")
+        if has_body and route.operation.guard is not provider_signature:
+            await refused(route, sent(route, shop, ABSENT, b"{"), headers, 400, "VALIDATION_ERROR")
+        for _, body, field in (row for row in BAD_VALUES if row[0] == route.id):
+            value = sent(route, shop, ABSENT, json.dumps(body).encode())
+            await refused(route, value, headers, 400, "VALIDATION_ERROR", field)
+    assert cells >= 2 * len([route for route in ROUTES if route.operation.guard.scheme is not None])
+    assert {row[0] for row in BAD_VALUES} <= {route.id for route in ROUTES}
 
 
 async def test_a_role_or_type_of_an_odd_kind_is_forbidden(api: Api) -> None:

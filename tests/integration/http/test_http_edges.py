@@ -10,7 +10,7 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
-from tests.support.http_world import SETTINGS, Api, an_api, assert_refused, bearer, services_over
+from tests.support.http_world import SETTINGS, Api, admin_token, an_api, assert_refused, bearer, services_over
 
 pytestmark = pytest.mark.anyio
 
@@ -125,7 +125,6 @@ async def test_overlong_paths_are_not_found(api: Api) -> None:
 ODD_CREDENTIALS = {
     "other scheme": [b"Basic abc"],
     "no credential": [b"Bearer"],
-    "lower-case scheme": [b"bearer KEY"],
     "tab": [b"Bearer\tKEY"],
     "two headers": [b"Bearer KEY", b"Bearer KEY"],
     "empty": [b""],
@@ -151,6 +150,18 @@ async def test_what_is_not_one_bearer_credential_is_unauthorized(api: Api) -> No
             answer = await api.client.get(path, headers=headers)
             assert_refused(answer, 401, "UNAUTHORIZED")
             assert answer.content == (await api.client.get(path)).content
+
+
+async def test_the_scheme_may_stand_in_any_letter_case(api: Api) -> None:
+    shop = await api.open_shop()
+    for scheme in ("bearer", "BEARER", "bEaReR"):
+        for path, credential in (
+            ("/payments/context", shop.as_sandbox),
+            (f"{shop.path}/api-keys", shop.as_owner),
+            ("/admin/gateways", bearer(admin_token())),
+        ):
+            headers = {"Authorization": credential["Authorization"].replace("Bearer", scheme)}
+            assert (await api.client.get(path, headers=headers)).status_code == 200
 
 
 async def test_an_odd_key_is_invalid_and_an_odd_token_unauthorized(api: Api) -> None:

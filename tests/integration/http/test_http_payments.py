@@ -4,17 +4,22 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 
 import httpx
 import pytest
+from sqlalchemy import event
 
+from payagg.adapters.postgres.fast_path.libpq import StatementPool
+from payagg.adapters.postgres.fast_path.statements import ADD, ORIGINALS
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application import access
 from payagg.application.ports import KeyHolder
 from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
-from payagg.entrypoints.http import auth
-from tests.support.http_world import Api, Shop, assert_refused, bearer
+from payagg.entrypoints.settings import REMEMBERED_KEYS
+from tests.support.http_world import SETTINGS, Api, Shop, an_api, assert_refused, bearer, services_over
 
 pytestmark = pytest.mark.anyio
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
@@ -114,7 +119,7 @@ async def a_shop_that_is_remembered(api: Api) -> Shop:
         for _ in range(2):  # the first use of a key writes when it was used
             await api.initiate(shop, credential, idempotencyKey="first")
         await api.initiate(shop, credential)
-    assert len([key for key in api.services.accepted_keys.values() if key.business.id == shop.business.id]) == 2
+    assert len([key for key in api.services.access.remembered.values() if key.business.id == shop.business.id]) == 2
     return shop
 
 
@@ -129,7 +134,7 @@ async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api:
             for reference in (payment, "PAY-20250131-ABSENT", "nonsense"):
                 asked = await api.client.get(f"/payments/{reference}", headers=credential)
                 assert_refused(asked, status, code)
-        assert api.services.accepted_keys.keys() >= {hash_secret(bearer_of(c)) for c in credentials}
+        assert api.services.access.remembered.keys() >= {hash_secret(bearer_of(c)) for c in credentials}
 
     def bearer_of(credential: dict[str, str]) -> str:
         return credential["Authorization"].removeprefix("Bearer ")
@@ -198,12 +203,45 @@ async def test_a_remembered_key_costs_no_reading(api: Api, monkeypatch: pytest.M
     assert reads == []
 
 
+async def test_a_replay_with_a_remembered_key_takes_two_statements(
+    api: Api, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = await a_shop_that_is_remembered(api)
+    statements = []
+    run = StatementPool.run
+
+    async def noted(pool: StatementPool, statement: LiteralString, parameters: tuple[Any, ...]) -> list[Any]:
+        statements.append(statement)
+        return await run(pool, statement, parameters)
+
+    @event.listens_for(store._engine.sync_engine, "before_cursor_execute")
+    def other(_: Any, __: Any, statement: str, *___: Any) -> None:
+        statements.append(statement)
+
+    monkeypatch.setattr(StatementPool, "run", noted)
+    for credential, taken in ((shop.as_sandbox, [ADD, ORIGINALS]), (shop.as_live, [ORIGINALS])):
+        replay = await api.client.post(
+            "/payments/initiate", headers=credential, json={"amount": 150000, "idempotencyKey": "first"}
+        )
+        assert (replay.status_code, replay.headers["idempotency-replayed"]) == (200, "true")
+        assert statements == taken
+        statements.clear()
+
+
+async def test_keys_can_be_read_for_every_request(store: PostgresStore) -> None:
+    async with an_api(services_over(store, replace(SETTINGS, without=frozenset({REMEMBERED_KEYS})))) as api:
+        shop = await api.open_shop()
+        for _ in range(3):
+            await api.initiate(shop)
+        assert api.services.access.remembered == {}
+
+
 async def test_the_keys_read_longest_ago_are_forgotten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "ACCEPTED_MAX", 2)
+    monkeypatch.setattr(access, "REMEMBERED_MAX", 2)
     first, second, third = [await api.open_shop() for _ in range(3)]
     for shop in (first, second, first, third):
         await api.client.get("/payments/context", headers=shop.as_sandbox)
-    assert list(api.services.accepted_keys) == [hash_secret(first.sandbox), hash_secret(third.sandbox)]
+    assert list(api.services.access.remembered) == [hash_secret(first.sandbox), hash_secret(third.sandbox)]
 
 
 async def test_the_header_is_the_equal_of_the_field(api: Api) -> None:

@@ -86,10 +86,6 @@ async def merchants(tx: PostgresTransaction) -> None:
 IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
     "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
-    "idempotency key": (
-        lambda tx: tx.payments.by_idempotency_key(BIG, SANDBOX, "order 5"),
-        {"idempotency_keys_pkey", "payments_pkey"},
-    ),
     "payment moved": (save, {"payments_pkey"}),
     "expired payments": (lambda tx: tx.payments.expired(NOW, 100), {"payments_to_expire"}),
     "attempts of a payment": (lambda tx: tx.payments.attempts(nth(1)), {"attempts_pkey"}),
@@ -138,7 +134,7 @@ async def initiate(hot: FastPath, prefix: str) -> None:
     assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
 
 
-async def initiate_believing(hot: FastPath, prefix: str) -> None:
+async def initiate_remembered(hot: FastPath, prefix: str) -> None:
     keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
     payments = [
         a_payment(
@@ -157,6 +153,12 @@ async def replay(hot: FastPath) -> None:
         for n in range(MANY)
     ]
     assert not any(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
+
+
+async def find_originals(hot: FastPath) -> None:
+    keys = await asyncio.gather(*(hot.find_key(sha256(str(number).encode()).digest()) for number in range(MANY)))
+    asked = (hot.find_original(BIG, SANDBOX, f"order {n * 5}", key) for n, key in enumerate(keys))
+    assert None not in await asyncio.gather(*asked)
 
 
 async def find(hot: FastPath) -> None:
@@ -184,15 +186,23 @@ FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
 # What is not done in a transaction of the caller's.
 ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "initiate": (lambda on: initiate(on.hot, "NEW"), HELD),
-    "initiate with a key believed": (lambda on: initiate_believing(on.hot, "BEL"), HELD | {"api_keys_secret_hash_key"}),
-    "initiate with a key believed, through PgBouncer": (
-        lambda on: initiate_believing(on.bounced, "BEP"),
+    "initiate with a remembered key": (
+        lambda on: initiate_remembered(on.hot, "BEL"),
+        HELD | {"api_keys_secret_hash_key"},
+    ),
+    "initiate with a remembered key, through PgBouncer": (
+        lambda on: initiate_remembered(on.bounced, "BEP"),
         HELD | {"api_keys_secret_hash_key"},
     ),
     "initiate replayed": (lambda on: replay(on.hot), REPLAYED),
+    "originals found": (lambda on: find_originals(on.hot), REPLAYED | {"api_keys_secret_hash_key"}),
     "payment and key found": (lambda on: find(on.hot), FOUND),
     "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), HELD),
     "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
+    "originals found through PgBouncer": (
+        lambda on: find_originals(on.bounced),
+        REPLAYED | {"api_keys_secret_hash_key"},
+    ),
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
     "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
     "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),

@@ -114,10 +114,10 @@ async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_happened(d
         await store.close()
 
 
-@pytest.mark.parametrize("believed", [None, KeyHolder(a_key(), a_business())], ids=["key read", "key believed"])
+@pytest.mark.parametrize("remembered", [None, KeyHolder(a_key(), a_business())], ids=["key read", "key remembered"])
 @pytest.mark.parametrize("key", [None, "order-1"])
 async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
-    database_url: str, store: PostgresStore, key: str | None, believed: KeyHolder | None
+    database_url: str, store: PostgresStore, key: str | None, remembered: KeyHolder | None
 ) -> None:
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
@@ -125,7 +125,7 @@ async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
     payments = [numbered(n, idempotency_key=key and f"{key}-{n}") for n in range(5)]
     async with lossy(database_url, after=b"INSERT INTO payments") as url:
         store = PostgresStore(url, pool_size=2, pgbouncer=False)
-        assert await together(store, *payments, believed=believed) == [(payment, True) for payment in payments]
+        assert await together(store, *payments, remembered=remembered) == [(payment, True) for payment in payments]
         await store.close()
     assert await count(database_url, "payments") == 5
 

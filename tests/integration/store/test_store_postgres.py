@@ -12,6 +12,7 @@ from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
 from tests.support.builders import NOW, a_business, a_key
 from tests.support.postgres_world import count, numbered, together
 
@@ -71,16 +72,16 @@ async def test_a_taken_reference_fails_alone_and_leaves_no_key_behind(store: Pos
     assert await count(database_url, "idempotency_keys") == 4
 
 
-async def test_a_key_that_stands_otherwise_than_believed_fails_alone(store: PostgresStore, database_url: str) -> None:
+async def test_a_key_that_stands_otherwise_than_remembered_fails_alone(store: PostgresStore, database_url: str) -> None:
     business, keys = a_business(), [a_key(f"key_{n}") for n in range(4)]
     async with store.begin() as tx:
         await tx.businesses.add(business)
         for key in keys:
             await tx.api_keys.add(key)
         await tx.api_keys.save(keys[2].revoke(NOW))
-    believed = [None, *(KeyHolder(key, business) for key in keys)]
+    remembered = [None, *(KeyHolder(key, business) for key in keys)]
     payments = [numbered(n, idempotency_key=f"k{n}") for n in range(5)]
-    answers = await asyncio.gather(*map(store.add_payment, payments, believed), return_exceptions=True)
+    answers = await asyncio.gather(*map(store.add_payment, payments, remembered), return_exceptions=True)
     assert isinstance(answers.pop(3), StaleKey)
     assert answers == [(payment, True) for payment in payments if payment is not payments[3]]
     assert await count(database_url, "idempotency_keys") == 4
@@ -103,6 +104,18 @@ async def test_a_repeated_key_gets_the_original_whoever_asks_beside_it(store: Po
     assert fresh == (other, True)
 
 
+async def test_a_key_that_cannot_be_kept_is_refused_alone(store: PostgresStore) -> None:
+    original = numbered(1, idempotency_key="order-1")
+    await store.add_payment(original)
+    keys = ("a\x00b", "order-1", "\ud800", "order-2")
+    asked = (store.find_original("biz_1", Environment.SANDBOX, key) for key in keys)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    for refused in (answers[0], answers[2]):
+        assert isinstance(refused, Refusal)
+        assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert (answers[1], answers[3]) == (original, None)
+
+
 async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) -> None:
     business, good, revoked = a_business(), a_key("key_1"), a_key("key_2")
     async with store.begin() as tx:
@@ -113,11 +126,11 @@ async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) ->
     payments = [numbered(n) for n in range(10)]
     await together(store, *payments)
     asked = [payments[n % 10].reference for n in range(30)] + ["PAY-20250131-ABSENT"]
-    believed = [None, KeyHolder(good, business), KeyHolder(revoked, business)]
-    finding = (store.find_payment(reference, believed[n % 3]) for n, reference in enumerate(asked))
+    remembered = [None, KeyHolder(good, business), KeyHolder(revoked, business)]
+    finding = (store.find_payment(reference, remembered[n % 3]) for n, reference in enumerate(asked))
     found = await asyncio.gather(*finding, return_exceptions=True)
     for n, answer in enumerate(found):
-        if believed[n % 3] is believed[2]:
+        if remembered[n % 3] is remembered[2]:
             assert isinstance(answer, StaleKey)
         else:
             assert answer == (payments[n % 10] if n < 30 else None)

@@ -38,10 +38,6 @@ class MemoryPayments:
     async def lock(self, reference: str) -> Payment | None:
         return self.state.payments.get(reference)
 
-    async def by_idempotency_key(self, business_id: str, environment: Environment, key: str) -> Payment | None:
-        reference = self.state.idempotency_keys.get((business_id, environment, key))
-        return self.state.payments[reference] if reference is not None else None
-
     async def save(self, payment: Payment, transition: Transition) -> None:
         stored = self.state.payments[payment.reference]
         if (stored.status, stored.sequence) != (transition.from_status, transition.sequence - 1):

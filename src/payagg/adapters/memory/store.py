@@ -15,6 +15,7 @@ from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,21 +76,18 @@ class MemoryStore:
             if key is not None and key.is_use_stale(now):
                 self.state.api_keys[key_id] = replace(key, last_used_at=now)
 
-    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
+    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:
-            await self._ensure_standing(believed)
+            await self._ensure_standing(remembered)
             return await tx.payments.get(reference)
 
-    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
-        async with self.begin() as tx:
-            await self._ensure_standing(believed)
+    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+        async with self.begin():
+            await self._ensure_standing(remembered)
             key = payment.idempotency_key
-            if key is not None:
-                original = await tx.payments.by_idempotency_key(payment.business_id, payment.environment, key)
-                if original is not None:
-                    if believed is not None:
-                        raise StaleKey
-                    return original, False
+            original = self._original(payment.business_id, payment.environment, key)
+            if original is not None:
+                return original, False
             if payment.reference in self.state.payments:
                 raise ReferenceTaken
             self.state.payments[payment.reference] = payment
@@ -97,10 +95,21 @@ class MemoryStore:
                 self.state.idempotency_keys[payment.business_id, payment.environment, key] = payment.reference
             return payment, True
 
-    async def _ensure_standing(self, believed: KeyHolder | None) -> None:
-        if believed is not None:
-            holder = await self.find_key(believed.key.secret_hash)
-            if holder is None or holder.standing != believed.standing:
+    async def find_original(
+        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+    ) -> Payment | None:
+        async with self.begin():
+            await self._ensure_standing(remembered)
+            return self._original(business_id, environment, key)
+
+    def _original(self, business_id: str, environment: Environment, key: str | None) -> Payment | None:
+        reference = self.state.idempotency_keys.get((business_id, environment, key)) if key is not None else None
+        return self.state.payments[reference] if reference is not None else None
+
+    async def _ensure_standing(self, remembered: KeyHolder | None) -> None:
+        if remembered is not None:
+            holder = await self.find_key(remembered.key.secret_hash)
+            if holder is None or holder.standing != remembered.standing:
                 raise StaleKey
 
     async def is_current(self) -> bool:

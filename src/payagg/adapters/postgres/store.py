@@ -26,6 +26,7 @@ from payagg.adapters.postgres.schema.tables import rate_counters
 from payagg.application.ports import Conflict, KeyHolder
 from payagg.application.retry import retried
 from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SWEEP_MAX = 5_000  # dead counters removed at once
@@ -128,11 +129,16 @@ class PostgresStore:
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)
 
-    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
-        return await self._hot.find_payment(reference, believed)
+    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+        return await self._hot.find_payment(reference, remembered)
 
-    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
-        return await self._hot.add_payment(payment, believed)
+    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._hot.add_payment(payment, remembered)
+
+    async def find_original(
+        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+    ) -> Payment | None:
+        return await self._hot.find_original(business_id, environment, key, remembered)
 
     async def touch_key(self, key_id: str, now: datetime) -> None:
         await self._hot.touch_key(key_id, now)

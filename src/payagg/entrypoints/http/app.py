@@ -12,7 +12,6 @@ from litestar.types import ControllerRouterHandler
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import checkout_page, metrics
-from payagg.entrypoints.http.auth import services as services_of
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi import page
@@ -28,6 +27,7 @@ from payagg.entrypoints.http.routes import (
     test_payments,
     webhooks,
 )
+from payagg.entrypoints.http.routing import services as services_of
 from payagg.entrypoints.http.tracing import tracing_plugins
 from payagg.entrypoints.http.wire import envelope
 from payagg.entrypoints.settings import Settings

@@ -1,118 +1,98 @@
-"""Who is calling: admin and merchant bearers, secret keys. Each function answers 401 and 403 before anything else."""
+"""The guards: what each asks of the request's credential, and what it refuses with. The rules are Access's."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from litestar import Request
-
+from payagg.application.access import Administrator, Manager
 from payagg.application.ports import KeyHolder
-from payagg.domain.api_key import parse_secret
-from payagg.domain.business import Business, ensure_manager
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.values import Environment
+from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.rate_limits import Limit, client_address
+from payagg.entrypoints.http.routing import AnyRequest, Guard
 
-ADMIN_ROLES = frozenset({"SUPER_ADMIN", "ADMIN"})
-READING_ROLES = ADMIN_ROLES | {"SUPPORT"}
-ACCEPTED_MAX = 4096  # keys a process remembers, about 1 KiB each
-
-
-@dataclass(frozen=True)
-class Manager:
-    """A verified merchant user who manages `business`."""
-
-    subject: str
-    business: Business
-
-    @property
-    def actor(self) -> str:
-        return f"user:{self.subject}"
+T = TypeVar("T")
+SCHEME = b"bearer "
 
 
-def services(request: Request[Any, Any, Any]) -> Services:
-    found: Services = request.app.state.services
-    return found
-
-
-def bearer(request: Request[Any, Any, Any]) -> str:
-    """The presented credential; raises UNAUTHORIZED when there is not exactly one `Authorization: Bearer`."""
+def bearer(request: AnyRequest) -> str:
+    """The presented credential; raises UNAUTHORIZED when there is not exactly one `Authorization: Bearer`, whose
+    scheme may stand in any letter case (RFC 9110, 11.1)."""
     values = [value for name, value in request.scope["headers"] if name == b"authorization"]
-    if len(values) != 1 or not values[0].startswith(b"Bearer ") or len(values[0]) == len(b"Bearer "):
+    if len(values) != 1 or values[0][: len(SCHEME)].lower() != SCHEME or len(values[0]) == len(SCHEME):
         raise Refusal(ErrorCode.UNAUTHORIZED)
-    return str(values[0][len(b"Bearer ") :].decode("latin-1"))
+    return str(values[0][len(SCHEME) :].decode("latin-1"))
 
 
-def admin(request: Request[Any, Any, Any], *, reads: bool) -> str:
-    """The administrator's subject; `reads` also admits SUPPORT. Raises UNAUTHORIZED or FORBIDDEN."""
-    claims = services(request).tokens.read(bearer(request))
-    role = claims.get("role")
-    allowed = READING_ROLES if reads else ADMIN_ROLES
-    if claims.get("type") != "admin" or not isinstance(role, str) or role not in allowed:
-        raise Refusal(ErrorCode.FORBIDDEN)
-    return str(claims["sub"])
+async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    return await proceed(None)
 
 
-async def manager(request: Request[Any, Any, Any], business_id: str, *, changes: bool) -> Manager:
-    """The user who manages `business_id`; `changes` also requires the business to be ACTIVE.
-
-    Raises UNAUTHORIZED, EMAIL_NOT_VERIFIED, FORBIDDEN (no such business and no such membership alike) or
-    BUSINESS_RESTRICTED.
-    """
-    claims = services(request).tokens.read(bearer(request))
-    if claims.get("type") != "merchant":
-        raise Refusal(ErrorCode.FORBIDDEN)
-    if claims.get("emailVerified") is not True:
-        raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
-    subject = str(claims["sub"])
-    async with services(request).store.begin() as tx:
-        ensure_manager(await tx.businesses.role(business_id, subject))
-        business = await tx.businesses.get(business_id)
-    if business is None:
-        raise Refusal(ErrorCode.FORBIDDEN)
-    if changes:
-        business.ensure_active()
-    return Manager(subject, business)
+async def _admin_reads(request: AnyRequest, held: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
+    return await proceed(held.access.administrator(bearer(request), changes=False))
 
 
-async def known_key(request: Request[Any, Any, Any]) -> KeyHolder:
-    """The key and its business, whatever the business's standing; raises UNAUTHORIZED or INVALID_API_KEY."""
-    held = services(request)
-    environment, digest = parse_secret(bearer(request))
-    holder = await held.store.find_key(digest)
-    if holder is None or holder.key.environment is not environment:
-        raise Refusal(ErrorCode.INVALID_API_KEY)
-    holder.key.ensure_accepted()
-    now = held.clock.now()
-    if holder.key.is_use_stale(now):
-        await held.store.touch_key(holder.key.id, now)
-    return holder
+async def _admin_changes(request: AnyRequest, held: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
+    return await proceed(held.access.administrator(bearer(request), changes=True))
 
 
-async def secret_key(request: Request[Any, Any, Any]) -> KeyHolder:
-    """An accepted key; also raises BUSINESS_RESTRICTED or KYC_REQUIRED."""
-    holder = await known_key(request)
-    holder.business.ensure_may_use(holder.key.environment)
-    accepted = services(request).accepted_keys
-    accepted.pop(holder.key.secret_hash, None)
-    accepted[holder.key.secret_hash] = holder
-    if len(accepted) > ACCEPTED_MAX:
-        del accepted[next(iter(accepted))]  # the one read longest ago
-    return holder
+async def _manager_reads(request: AnyRequest, held: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
+    business_id = request.path_params["business_id"]
+    return await proceed(await held.access.manager(bearer(request), business_id, changes=False))
 
 
-def accepted_key(request: Request[Any, Any, Any]) -> KeyHolder | None:
-    """The presented key as `secret_key` accepted it within the last minute or so, if this process remembers. It may
-    have been revoked since: whoever acts on it proves in the same statement that it was not."""
-    held = services(request)
-    _, digest = parse_secret(bearer(request))
-    holder = held.accepted_keys.get(digest)
-    return holder if holder is not None and not holder.key.is_use_stale(held.clock.now()) else None
+async def _manager_changes(request: AnyRequest, held: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
+    business_id = request.path_params["business_id"]
+    return await proceed(await held.access.manager(bearer(request), business_id, changes=True))
 
 
-async def sandbox_key(request: Request[Any, Any, Any]) -> KeyHolder:
-    """An accepted sandbox key; a live one is refused with SANDBOX_ONLY before anything about the business."""
-    holder = await known_key(request)
-    if holder.key.environment is not Environment.SANDBOX:
-        raise Refusal(ErrorCode.SANDBOX_ONLY)
-    holder.business.ensure_may_use(Environment.SANDBOX)
-    return holder
+async def _secret_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    return await proceed(await held.access.secret_key(bearer(request)))
+
+
+async def _remembered_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    return await held.access.with_key(bearer(request), proceed)
+
+
+async def _sandbox_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    return await proceed(await held.access.sandbox_key(bearer(request)))
+
+
+async def _public_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    # The reference stands for a credential here: its form first, then whether this address has been guessing.
+    parse_reference(request.path_params["reference"], held.settings.reference_prefix)
+    guesses: Limit = request.app.state.unknown_references
+    address = client_address(request)
+    guesses.ensure_open(address)
+    try:
+        return await proceed(None)
+    except Refusal as refusal:
+        if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
+            await guesses.hit(address)
+        raise
+
+
+async def _provider_signature(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    limit: Limit = request.app.state.inbound
+    address = client_address(request)
+    # Before the body is read and hashed: a flood must cost us less than it costs its sender.
+    limit.ensure_open(address)
+    await limit.hit(address)
+    return await proceed(None)
+
+
+_MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
+_KEY = (ErrorCode.UNAUTHORIZED, ErrorCode.INVALID_API_KEY, ErrorCode.BUSINESS_RESTRICTED)
+
+anyone = Guard[None](_anyone)
+admin_reads = Guard(_admin_reads, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+admin_changes = Guard(_admin_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
+manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
+secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
+# For calls whose every statement takes the caller's `proof`: without that a key revoked a minute ago would still do.
+remembered_key = Guard(_remembered_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
+sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
+public_reference = Guard(_public_reference, None, (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED))
+# The signature itself covers the raw body and needs the gateway's secrets, so the use case verifies it, first of all.
+provider_signature = Guard(_provider_signature, None, (ErrorCode.INVALID_WEBHOOK_SIGNATURE, ErrorCode.RATE_LIMITED))

@@ -14,7 +14,8 @@ from payagg.application.counters import counts, flush
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.auth import bearer, services
+from payagg.entrypoints.http.auth import bearer
+from payagg.entrypoints.http.routing import services
 
 # Per counter: what it says and the names of its labels.
 COUNTERS = {

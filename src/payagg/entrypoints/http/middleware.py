@@ -11,8 +11,9 @@ import structlog
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.routing import Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.wire import JSON_BODY_MAX, Operation
+from payagg.entrypoints.http.wire import JSON_BODY_MAX
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -9,7 +9,7 @@ from litestar import Request
 
 from payagg.application.ports import Clock, Store
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.http.auth import services
+from payagg.entrypoints.http.routing import services
 
 WINDOW = timedelta(minutes=1)
 REMEMBERED_MAX = 10_000

@@ -1,8 +1,7 @@
-"""How a route speaks: what it declares for the description, its body and query, and the envelopes."""
+"""How a route speaks: its body and query, and the envelopes."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,34 +13,6 @@ from payagg.entrypoints.http.strict_json import decode, is_storable
 T = TypeVar("T")
 JSON_BODY_MAX = 64 * 1024
 _encoder = msgspec.json.Encoder()
-
-
-@dataclass(frozen=True)
-class Operation:
-    """One endpoint's declaration, read by the OpenAPI document and by the tests. `errors` are beyond those every
-    credential and body brings by itself. `id` is what generated clients name their methods after: it never changes."""
-
-    id: str
-    summary: str
-    tag: str
-    returns: Any = None
-    status: int = 200
-    replay_status: int | None = None  # a second success status, for idempotent replays
-    body: Any = None
-    body_max: int = JSON_BODY_MAX
-    errors: tuple[ErrorCode, ...] = ()
-    paginated: bool = False
-    query: Mapping[str, Any] = field(default_factory=dict)
-    query_required: tuple[str, ...] = ()
-    description: str = ""
-    media_types: tuple[str, ...] = ("application/json",)  # of the success response
-    upload: str | None = None  # the part that holds the file, when the body is multipart/form-data
-    upload_max: int = 0  # bytes of that file
-
-
-def describe(id: str, summary: str, tag: str, **more: Any) -> dict[str, Operation]:
-    """For a Litestar handler's `opt`."""
-    return {"operation": Operation(id, summary, tag, **more)}
 
 
 class Envelope(msgspec.Struct):
@@ -90,9 +61,10 @@ class JsonAnswer(Response[bytes]):
         self.status_code = status
         self.sent_headers = [
             (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *((name.lower().encode(), value.encode()) for name, value in (headers or {}).items()),
+            (b"content-length", b"%d" % len(body)),
         ]
+        if headers:
+            self.sent_headers += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
         return self._send
@@ -114,10 +86,10 @@ async def decoded(request: Request[Any, Any, Any], kind: type[T]) -> T:
     media_type = next((value for name, value in request.scope["headers"] if name == b"content-type"), b"")
     if media_type.partition(b";")[0].strip().lower() != b"application/json":
         raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body as application/json.")
-    return decode(await _body(request), kind)
+    return decode(await whole_body(request), kind)
 
 
-async def _body(request: Request[Any, Any, Any]) -> bytes:
+async def whole_body(request: Request[Any, Any, Any]) -> bytes:
     """The whole body. The edge keeps its cap and its deadline; Litestar's own parses every header and counts again."""
     parts = []
     more = True

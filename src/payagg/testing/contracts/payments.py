@@ -77,10 +77,9 @@ class PaymentContract:
         live = await stored(
             store, reference="PAY-20250131-LIVE00", idempotency_key="order-1", environment=Environment.LIVE
         )
-        async with store.begin() as tx:
-            assert await tx.payments.by_idempotency_key("biz_1", Environment.SANDBOX, "order-1") == first
-            assert await tx.payments.by_idempotency_key("biz_1", Environment.LIVE, "order-1") == live
-            assert await tx.payments.by_idempotency_key("biz_1", Environment.SANDBOX, "Order-1") is None
+        assert await store.find_original("biz_1", Environment.SANDBOX, "order-1") == first
+        assert await store.find_original("biz_1", Environment.LIVE, "order-1") == live
+        assert await store.find_original("biz_1", Environment.SANDBOX, "Order-1") is None
 
     async def test_payments_without_a_key_never_meet(self, store: Store) -> None:
         await stored(store)

@@ -19,7 +19,7 @@ from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, StaleK
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
-from payagg.domain.values import REFERENCE_SHAPE
+from payagg.domain.values import REFERENCE_SHAPE, Environment
 
 BATCH_MAX = 64
 CONCURRENCY = 2  # one run's answer is read while the next one's commit is on its way
@@ -28,16 +28,16 @@ _TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint"}
 _GIVEN = ", ".join(
     f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in PAYMENT.names
 )
-_BELIEVED = ("key_id", "key_status", "business_status", "kyc_status")
+_REMEMBERED = ("key_id", "key_status", "business_status", "kyc_status")
 _NAMES = ", ".join(PAYMENT.names)
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
 
 # RETURNING says who won. Rows go in by key, so that two processes never wait for each other in a circle. A reference
 # that exists breaks the whole statement: no idempotency key may stay behind without its payment. What a caller
-# believed of its key is compared and never judged here: the rule is the domain's alone.
+# remembered of its key is compared and never judged here: the rule is the domain's alone.
 ADD = f"""
 WITH given AS MATERIALIZED (
-    SELECT * FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_BELIEVED)} text)
+    SELECT * FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
     WHERE key_id IS NULL OR (key_status, business_status, kyc_status) = (
         SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
         WHERE k.id = key_id
@@ -54,22 +54,26 @@ WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
 ORDER BY reference
 RETURNING reference
 """  # noqa: S608 - our own column names
-ORIGINALS = f"""
-SELECT {_PAYMENT} FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (business_id, environment, key)
-JOIN idempotency_keys USING (business_id, environment, key) JOIN payments p USING (reference)
-"""  # noqa: S608
-# One row for each question, by its place: how the believed key stands now, and what there is of the payment. LIMIT
+# One row for each question, by its place: how the remembered key stands now, and what there is of the payment. LIMIT
 # keeps the lookup of a key a lookup, however few keys there are.
+_STANDING = """LEFT JOIN LATERAL (
+    SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
+    WHERE k.id = key_id LIMIT 1
+) AS standing ON true
+"""
+ORIGINALS = f"""
+SELECT place, standing.*, {_PAYMENT}
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
+    AS asked (business_id, environment, key, key_id, place)
+LEFT JOIN idempotency_keys USING (business_id, environment, key)
+LEFT JOIN payments p USING (reference)
+{_STANDING}"""  # noqa: S608
 PAYMENTS = f"""
 SELECT place, standing.*, {_PAYMENT}
 FROM ROWS FROM (json_to_recordset($1::json) AS (reference text, key_id text)) WITH ORDINALITY
     AS asked (reference, key_id, place)
 LEFT JOIN payments p USING (reference)
-LEFT JOIN LATERAL (
-    SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
-    WHERE k.id = key_id LIMIT 1
-) AS standing ON true
-"""  # noqa: S608
+{_STANDING}"""  # noqa: S608
 KEYS = f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
 FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY($1)
@@ -89,8 +93,17 @@ OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint",
 
 class _Row(NamedTuple):
     payment: Payment
-    is_believing: bool
+    remembered: KeyHolder | None
     encoded: bytes
+
+
+class _Question(NamedTuple):
+    """Which payment holds this idempotency key."""
+
+    business_id: str
+    environment: str
+    idempotency_key: str | None
+    remembered: KeyHolder | None
 
 
 class FastPath:
@@ -100,43 +113,54 @@ class FastPath:
         self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
             self._payments_of, size=BATCH_MAX, concurrency=CONCURRENCY
         )
+        self._originals: Batch[_Question, Payment | None] = Batch(
+            self._originals_of, size=BATCH_MAX, concurrency=CONCURRENCY
+        )
         self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, concurrency=CONCURRENCY)
         self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch, size=BATCH_MAX, concurrency=CONCURRENCY)
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
 
-    async def find_payment(self, reference: str, believed: KeyHolder | None = None) -> Payment | None:
+    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         # Text that the database cannot even read is nobody's reference; it must not fail those who ask beside it.
         asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
-        return await self._payments.ask((asked, believed))
+        return await self._payments.ask((asked, remembered))
 
-    async def add_payment(self, payment: Payment, believed: KeyHolder | None = None) -> tuple[Payment, bool]:
-        return await self._add.ask(_Row(payment, believed is not None, _encoded(payment, believed)))
+    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._add.ask(_Row(payment, remembered, _encoded(payment, remembered)))
+
+    async def find_original(
+        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+    ) -> Payment | None:
+        return await self._originals.ask(_Question(business_id, environment.value, _storable(key), remembered))
 
     async def touch_key(self, key_id: str, now: datetime) -> None:
         await self._touched.ask((key_id, now))
 
     async def close(self) -> None:
-        for batch in (self._add, self._payments, self._keys, self._touched):
+        for batch in (self._add, self._payments, self._originals, self._keys, self._touched):
             await batch.close()
         await self._lines.close()
 
     async def _payments_of(self, asked: list[tuple[str, KeyHolder | None]]) -> list[Payment | Exception | None]:
         questions = [
-            {"reference": reference, "key_id": believed.key.id if believed is not None else None}
-            for reference, believed in asked
+            {"reference": reference, "key_id": remembered.key.id if remembered is not None else None}
+            for reference, remembered in asked
         ]
-        answers: list[Payment | Exception | None] = [None] * len(asked)
         # One JSON document: the driver takes a microsecond for each item of an array.
         rows = await self._read(PAYMENTS, (msgspec.json.encode(questions).decode(),))
-        for place, key, business, kyc, *row in rows:
-            believed = asked[place - 1][1]
-            if believed is not None and (key, business, kyc) != believed.standing:
-                answers[place - 1] = StaleKey()
-            elif row[0] is not None:
-                answers[place - 1] = PAYMENT.load(row)
-        return answers
+        return _proved(rows, [remembered for _, remembered in asked])
+
+    async def _originals_of(self, asked: list[_Question]) -> list[Payment | Exception | None]:
+        remembered = [question.remembered for question in asked]
+        columns = (
+            [question.business_id for question in asked],
+            [question.environment for question in asked],
+            [question.idempotency_key for question in asked],
+            [holder.key.id if holder is not None else None for holder in remembered],
+        )
+        return _proved(await self._read(ORIGINALS, columns), remembered)
 
     async def _keys_of(self, hashes: list[bytes]) -> list[KeyHolder | None]:
         width = len(API_KEY.names)
@@ -177,23 +201,24 @@ class FastPath:
 
     async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
         """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited.
-        A believing loser learns no more than Outdated, unless its own earlier try had won."""
+        Who came with a key that no longer stands as remembered learns nothing."""
         if not losers:
             return {}
-        payments = [row.payment for row in losers]
-        asked = [(payment.business_id, payment.environment.value, payment.idempotency_key) for payment in payments]
+        asked = [
+            _Question(payment.business_id, payment.environment.value, payment.idempotency_key, remembered)
+            for payment, remembered, _ in losers
+        ]
         try:
-            rows = await self._read(ORIGINALS, tuple(map(list, zip(*asked, strict=True))))
+            originals = await self._originals_of(asked)
         except Unavailable as error:
-            return dict.fromkeys((payment.reference for payment in payments), error)
-        held = {(p.business_id, p.environment.value, p.idempotency_key): p for p in map(PAYMENT.load, rows)}
+            return dict.fromkeys((row.payment.reference for row in losers), error)
         answers: dict[str, tuple[Payment, bool] | Exception] = {}
-        for row, key in zip(losers, asked, strict=True):
-            original, reference = held.get(key), row.payment.reference
-            is_own = repeat and original is not None and original.reference == reference
-            answers[reference] = (
-                StaleKey() if original is None or (row.is_believing and not is_own) else (original, is_own)
-            )
+        for row, original in zip(losers, originals, strict=True):
+            reference = row.payment.reference
+            if isinstance(original, Payment):
+                answers[reference] = (original, repeat and original.reference == reference)
+            else:
+                answers[reference] = original or StaleKey()
         return answers
 
     async def _taken(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
@@ -217,16 +242,35 @@ class FastPath:
         raise Unavailable("the database connection was lost")
 
 
-def _encoded(payment: Payment, believed: KeyHolder | None) -> bytes:
+def _encoded(payment: Payment, remembered: KeyHolder | None) -> bytes:
     """The row of `given` as a JSON object; raises VALIDATION_ERROR for text that is not Unicode."""
     try:
         row = msgspec.json.encode(payment)
     except (UnicodeEncodeError, OverflowError):
         raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
-    if believed is None:
+    if remembered is None:
         return row
-    belief = msgspec.json.encode(dict(zip(_BELIEVED, (believed.key.id, *believed.standing), strict=True)))
-    return row[:-1] + b"," + belief[1:]
+    standing = msgspec.json.encode(dict(zip(_REMEMBERED, (remembered.key.id, *remembered.standing), strict=True)))
+    return row[:-1] + b"," + standing[1:]
+
+
+def _storable(text: str) -> str:
+    """`text` itself; raises VALIDATION_ERROR for what would fail the statement, and with it those who ask beside it."""
+    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
+    return text
+
+
+def _proved(rows: Sequence[Any], remembered: Sequence[KeyHolder | None]) -> list[Payment | Exception | None]:
+    """The answer to each question, by its place; StaleKey where the remembered key stands otherwise now."""
+    answers: list[Payment | Exception | None] = [None] * len(remembered)
+    for place, key, business, kyc, *row in rows:
+        holder = remembered[place - 1]
+        if holder is not None and (key, business, kyc) != holder.standing:
+            answers[place - 1] = StaleKey()
+        elif row[0] is not None:
+            answers[place - 1] = PAYMENT.load(row)
+    return answers
 
 
 def _unavailable(given: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:

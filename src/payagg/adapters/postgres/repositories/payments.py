@@ -11,7 +11,6 @@ from payagg.adapters.postgres.repositories.rows import RowMap, stored
 from payagg.adapters.postgres.schema.tables import (
     anomalies,
     attempts,
-    idempotency_keys,
     payments,
     provider_calls,
     transitions,
@@ -42,14 +41,6 @@ class PostgresPayments:
     async def lock(self, reference: str) -> Payment | None:
         query = select(*PAYMENT.columns).where(payments.c.reference == reference)
         return await self._one(query.with_for_update(key_share=True))
-
-    async def by_idempotency_key(self, business_id: str, environment: Environment, key: str) -> Payment | None:
-        held = select(idempotency_keys.c.reference).where(
-            idempotency_keys.c.business_id == business_id,
-            idempotency_keys.c.environment == environment.value,
-            idempotency_keys.c.key == key,
-        )
-        return await self._one(select(*PAYMENT.columns).where(payments.c.reference == held.scalar_subquery()))
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         moved = (

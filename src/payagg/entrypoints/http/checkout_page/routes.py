@@ -11,9 +11,9 @@ from payagg.application.ports import Conflict, Unavailable
 from payagg.application.schemas.payments import PublicPaymentDetail
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http import errors
-from payagg.entrypoints.http.auth import services
+from payagg.entrypoints.http.auth import public_reference
 from payagg.entrypoints.http.checkout_page import pages
-from payagg.entrypoints.http.routes.checkout import found, named
+from payagg.entrypoints.http.routing import services
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -57,7 +57,8 @@ async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str])
 
 async def _known(request: AnyRequest, reference: str) -> PublicPaymentDetail:
     """The payment as its payer may see it; guesses count against the same limit as on the public endpoints."""
-    return await found(request, services(request).checkout.detail(named(request, reference)))
+    held = services(request)
+    return await public_reference.admit(request, held, lambda _: held.checkout.detail(reference))
 
 
 routes: list[HTTPRouteHandler] = [checkout, launch, asset]

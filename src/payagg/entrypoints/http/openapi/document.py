@@ -12,7 +12,8 @@ from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.errors import HTTP_STATUS
 from payagg.entrypoints.http.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.openapi.schemas import ID, bounded, example_of, prefixed
-from payagg.entrypoints.http.wire import PAGE_MAX, Operation, PaginationMeta
+from payagg.entrypoints.http.routing import Operation
+from payagg.entrypoints.http.wire import PAGE_MAX, PaginationMeta
 from payagg.entrypoints.settings import Settings
 
 API_PATH = "/api/v1"
@@ -134,11 +135,17 @@ def _operation(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> di
         "summary": operation.summary,
         "description": operation.description or f"{operation.summary}.",
         "tags": [operation.tag],
-        "security": [{route.realm.scheme: []}] if route.realm.scheme else [{}],
+        "security": [{operation.guard.scheme: []}] if operation.guard.scheme else [{}],
         "parameters": _parameters(route, schemas),
         "responses": _responses(route, routes, schemas),
     }
-    if operation.body is not None:
+    if operation.body is bytes:
+        described["requestBody"] = {
+            "required": True,
+            "description": "The provider's own shape; the signature covers the raw bytes.",
+            "content": {_JSON: {"schema": {"type": "object", "additionalProperties": True}}},
+        }
+    elif operation.body is not None:
         described["requestBody"] = {"required": True, "content": {_JSON: {"schema": schemas[operation.body]}}}
     elif operation.upload is not None:
         part = {
@@ -147,12 +154,6 @@ def _operation(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> di
             "properties": {operation.upload: {"type": "string", "format": "binary", "maxLength": operation.upload_max}},
         }
         described["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": part}}}
-    elif route.path.startswith("/webhooks/"):
-        described["requestBody"] = {
-            "required": True,
-            "description": "The provider's own shape; the signature covers the raw bytes.",
-            "content": {_JSON: {"schema": {"type": "object", "additionalProperties": True}}},
-        }
     return described
 
 
@@ -173,7 +174,7 @@ def _parameters(route: Route, schemas: dict[Any, Any]) -> list[dict[str, Any]]:
     for name, schema in {**query, **route.operation.query}.items():
         required = name in route.operation.query_required
         found.append({"name": name, "in": "query", "required": required, "schema": schema})
-    if route.is_keyed:
+    if route.operation.is_keyed:
         found.append(IDEMPOTENCY_KEY)
     return found
 
@@ -218,9 +219,9 @@ def _responses(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> di
 
 
 def _errors(route: Route) -> list[ErrorCode]:
-    """What the route declares and what its credential, path, body and query bring by themselves, by precedence."""
+    """What the route declares and what its guard, path, body and query bring by themselves, by precedence."""
     operation = route.operation
-    codes = {*operation.errors, *route.realm.errors, *EVERYWHERE}
+    codes = {*operation.errors, *operation.guard.errors, *EVERYWHERE}
     if "reference" in route.parameters:
         codes.add(ErrorCode.INVALID_REFERENCE)
     if operation.body is not None or operation.upload is not None:

@@ -1,4 +1,4 @@
-"""The routes as the description and the tests see them: one entry per operation, with its realm."""
+"""The routes as the description and the tests see them: one entry per operation."""
 
 import re
 from collections.abc import Iterable
@@ -6,40 +6,9 @@ from dataclasses import dataclass
 
 from litestar.handlers import HTTPRouteHandler
 
-from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.wire import Operation
+from payagg.entrypoints.http.routing import Operation
 
 _PARAMETER = re.compile(r"\{(\w+):str\}")
-
-
-@dataclass(frozen=True)
-class Realm:
-    """What every operation under a path prefix has in common."""
-
-    prefix: str
-    scheme: str | None
-    errors: tuple[ErrorCode, ...]
-
-
-REALMS = (
-    Realm("/admin/", "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN)),
-    Realm(
-        "/merchant/",
-        "merchantBearer",
-        (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED),
-    ),
-    Realm(
-        "/payments/",
-        "secretKey",
-        (
-            ErrorCode.UNAUTHORIZED,
-            ErrorCode.INVALID_API_KEY,
-            ErrorCode.BUSINESS_RESTRICTED,
-            ErrorCode.KYC_REQUIRED,
-        ),
-    ),
-    Realm("/", None, ()),
-)
 
 
 @dataclass(frozen=True)
@@ -57,14 +26,6 @@ class Route:
     @property
     def parameters(self) -> list[str]:
         return re.findall(r"\{(\w+)\}", self.path)
-
-    @property
-    def realm(self) -> Realm:
-        return next(realm for realm in REALMS if self.path.startswith(realm.prefix))
-
-    @property
-    def is_keyed(self) -> bool:
-        return "idempotency_key" in getattr(self.operation.body, "__struct_fields__", ())
 
 
 def routes_of(handlers: Iterable[HTTPRouteHandler]) -> list[Route]:

@@ -1,67 +1,60 @@
 """API keys of a business."""
 
-from typing import Any
-
-from litestar import Request, Response, delete, get, post
-from litestar.params import FromPath
-
+from payagg.application.access import Manager
 from payagg.application.api_keys import BusinessApiKeyGroups, GenerateApiKey, GeneratedApiKey
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import manager, services
-from payagg.entrypoints.http.wire import decoded, describe, envelope
+from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.routing import Call, route
 
 TAG = "API keys"
 BASE = "/merchant/businesses/{business_id:str}/api-keys"
 
 
-@get(
+@route(
+    "GET",
     BASE,
-    opt=describe(
-        "listApiKeys", "List the keys", TAG, returns=BusinessApiKeyGroups, errors=(ErrorCode.BUSINESS_RESTRICTED,)
-    ),
+    "listApiKeys",
+    "List the keys",
+    TAG,
+    guard=manager_changes,  # the interface refuses this list, unlike others, to a business that is not active
+    returns=BusinessApiKeyGroups,
 )
-async def listed(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
-    # The interface refuses this list, unlike those of gateways and webhooks, to a business that is not active.
-    who = await manager(request, business_id, changes=True)
-    return envelope(await services(request).api_keys.groups(who.business.id))
+async def listed(call: Call[Manager, None]) -> BusinessApiKeyGroups:
+    return await call.services.api_keys.groups(call.caller.business.id)
 
 
-@post(
+@route(
+    "POST",
     BASE,
-    opt=describe(
-        "generateApiKey",
-        "Generate a key",
-        TAG,
-        body=GenerateApiKey,
-        returns=GeneratedApiKey,
-        status=201,
-        errors=(ErrorCode.BUSINESS_RESTRICTED, ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
-        description="The secret is shown in this answer and never again.",
-    ),
+    "generateApiKey",
+    "Generate a key",
+    TAG,
+    guard=manager_changes,
+    body=GenerateApiKey,
+    returns=GeneratedApiKey,
+    status=201,
+    errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
+    description="The secret is shown in this answer and never again.",
 )
-async def generate(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
-    who = await manager(request, business_id, changes=True)
-    command = await decoded(request, GenerateApiKey)
-    return envelope(await services(request).api_keys.generate(who.business.id, command), 201)
+async def generate(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
+    return await call.services.api_keys.generate(call.caller.business.id, call.body)
 
 
-@delete(
+@route(
+    "DELETE",
     BASE + "/{key_id:str}",
-    status_code=200,
-    opt=describe(
-        "revokeApiKey",
-        "Revoke a key",
-        TAG,
-        returns=Message,
-        errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
-        description="Permanent: the next request with the key fails.",
-    ),
+    "revokeApiKey",
+    "Revoke a key",
+    TAG,
+    guard=manager_reads,  # whatever the business's standing
+    returns=Message,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
+    description="Permanent: the next request with the key fails.",
 )
-async def revoke(request: Request[Any, Any, Any], business_id: FromPath[str], key_id: FromPath[str]) -> Response[bytes]:
-    who = await manager(request, business_id, changes=False)
-    await services(request).api_keys.revoke(who.business.id, key_id)
-    return envelope(Message("The key is revoked."))
+async def revoke(call: Call[Manager, None]) -> Message:
+    await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"])
+    return Message("The key is revoked.")
 
 
 routes = [listed, generate, revoke]

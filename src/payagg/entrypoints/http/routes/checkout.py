@@ -1,11 +1,5 @@
 """The hosted checkout's operations: no credential, so nothing but payer-safe fields and a limit on guessing."""
 
-from collections.abc import Awaitable
-from typing import Any, TypeVar
-
-from litestar import Request, Response, get, post
-from litestar.params import FromPath
-
 from payagg.application.schemas.payments import (
     CheckoutGateways,
     ProcessedPayment,
@@ -13,94 +7,73 @@ from payagg.application.schemas.payments import (
     PublicPaymentDetail,
     VerifiedPayment,
 )
-from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.values import parse_reference
-from payagg.entrypoints.http.auth import services
-from payagg.entrypoints.http.rate_limits import Limit, client_address
-from payagg.entrypoints.http.wire import decoded, describe, envelope
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.auth import public_reference
+from payagg.entrypoints.http.routing import Call, route
 
 TAG = "Hosted checkout"
-T = TypeVar("T")
-UNKNOWN = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
+ONE = "/public/payments/{reference:str}"
 
 
-@get(
-    "/public/payments/{reference:str}",
-    opt=describe("getPublicPayment", "Show a payment to its payer", TAG, returns=PublicPaymentDetail, errors=UNKNOWN),
+@route(
+    "GET",
+    ONE,
+    "getPublicPayment",
+    "Show a payment to its payer",
+    TAG,
+    guard=public_reference,
+    returns=PublicPaymentDetail,
 )
-async def detail(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
-    known = named(request, reference)
-    return envelope(await found(request, services(request).checkout.detail(known)))
+async def detail(call: Call[None, None]) -> PublicPaymentDetail:
+    return await call.services.checkout.detail(call.path["reference"])
 
 
-@get(
-    "/public/payments/{reference:str}/gateways",
-    opt=describe("listPaymentOptions", "List the payment's options", TAG, returns=CheckoutGateways, errors=UNKNOWN),
+@route(
+    "GET",
+    ONE + "/gateways",
+    "listPaymentOptions",
+    "List the payment's options",
+    TAG,
+    guard=public_reference,
+    returns=CheckoutGateways,
 )
-async def options(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
-    known = named(request, reference)
-    return envelope(await found(request, services(request).checkout.options(known)))
+async def options(call: Call[None, None]) -> CheckoutGateways:
+    return await call.services.checkout.options(call.path["reference"])
 
 
-@post(
-    "/public/payments/{reference:str}/process",
-    opt=describe(
-        "processPayment",
-        "Choose a gateway and start the charge",
-        TAG,
-        body=ProcessPayment,
-        returns=ProcessedPayment,
-        errors=(
-            *UNKNOWN,
-            ErrorCode.GATEWAY_NOT_AVAILABLE,
-            ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED,
-            ErrorCode.PAYMENT_ALREADY_PROCESSED,
-            ErrorCode.PAYMENT_EXPIRED,
-        ),
-        description="A repeat returns the existing hand-off and starts no second charge.",
+@route(
+    "POST",
+    ONE + "/process",
+    "processPayment",
+    "Choose a gateway and start the charge",
+    TAG,
+    guard=public_reference,
+    body=ProcessPayment,
+    returns=ProcessedPayment,
+    errors=(
+        ErrorCode.GATEWAY_NOT_AVAILABLE,
+        ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED,
+        ErrorCode.PAYMENT_ALREADY_PROCESSED,
+        ErrorCode.PAYMENT_EXPIRED,
     ),
+    description="A repeat returns the existing hand-off and starts no second charge.",
 )
-async def process(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
-    known = named(request, reference)
-    command = await decoded(request, ProcessPayment)
-    return envelope(await found(request, services(request).checkout.process(known, command)))
+async def process(call: Call[None, ProcessPayment]) -> ProcessedPayment:
+    return await call.services.checkout.process(call.path["reference"], call.body)
 
 
-@get(
-    "/public/payments/{reference:str}/verify",
-    opt=describe(
-        "verifyPayment",
-        "Ask the provider and show the status",
-        TAG,
-        returns=VerifiedPayment,
-        errors=(*UNKNOWN, ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
-    ),
+@route(
+    "GET",
+    ONE + "/verify",
+    "verifyPayment",
+    "Ask the provider and show the status",
+    TAG,
+    guard=public_reference,
+    returns=VerifiedPayment,
+    errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
 )
-async def verify(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
-    known = named(request, reference)
-    return envelope(await found(request, services(request).verification.verify(known)))
-
-
-def named(request: Request[Any, Any, Any], reference: str) -> str:
-    """The well-formed reference; raises INVALID_REFERENCE, or RATE_LIMITED for an address that has been guessing."""
-    parse_reference(reference, services(request).settings.reference_prefix)
-    _guesses(request).ensure_open(client_address(request))
-    return reference
-
-
-async def found(request: Request[Any, Any, Any], answer: Awaitable[T]) -> T:
-    """The answer; an unknown reference counts against the client, so that references cannot be guessed."""
-    try:
-        return await answer
-    except Refusal as refusal:
-        if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await _guesses(request).hit(client_address(request))
-        raise
-
-
-def _guesses(request: Request[Any, Any, Any]) -> Limit:
-    limit: Limit = request.app.state.unknown_references
-    return limit
+async def verify(call: Call[None, None]) -> VerifiedPayment:
+    return await call.services.verification.verify(call.path["reference"])
 
 
 routes = [detail, options, process, verify]

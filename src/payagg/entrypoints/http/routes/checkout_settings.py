@@ -1,67 +1,58 @@
 """A business's own view of the gateways."""
 
-from typing import Any
-
-from litestar import Request, Response, get, patch, post
-from litestar.params import FromPath
-
+from payagg.application.access import Manager
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import manager, services
-from payagg.entrypoints.http.wire import decoded, describe, envelope
+from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.routing import Call, route
 
 TAG = "Merchant gateways"
 BASE = "/merchant/businesses/{business_id:str}/gateways"
 
 
-@get(
+@route(
+    "GET",
     BASE,
-    opt=describe(
-        "listBusinessGateways", "List the gateways of a business", TAG, returns=list[GatewayWithBusinessSettings]
-    ),
+    "listBusinessGateways",
+    "List the gateways of a business",
+    TAG,
+    guard=manager_reads,
+    returns=list[GatewayWithBusinessSettings],
 )
-async def listed(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
-    who = await manager(request, business_id, changes=False)
-    return envelope(await services(request).checkout_settings.listed(who.business.id))
+async def listed(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]:
+    return await call.services.checkout_settings.listed(call.caller.business.id)
 
 
-@patch(
+@route(
+    "PATCH",
     BASE + "/{gateway_id:str}",
-    opt=describe(
-        "updateBusinessGateway",
-        "Change a gateway for a business",
-        TAG,
-        body=UpdateBusinessGateway,
-        returns=GatewayWithBusinessSettings,
-        errors=(ErrorCode.BUSINESS_RESTRICTED, ErrorCode.NOT_FOUND),
-        description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
-    ),
+    "updateBusinessGateway",
+    "Change a gateway for a business",
+    TAG,
+    guard=manager_changes,
+    body=UpdateBusinessGateway,
+    returns=GatewayWithBusinessSettings,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
 )
-async def update(
-    request: Request[Any, Any, Any], business_id: FromPath[str], gateway_id: FromPath[str]
-) -> Response[bytes]:
-    who = await manager(request, business_id, changes=True)
-    command = await decoded(request, UpdateBusinessGateway)
-    return envelope(await services(request).checkout_settings.update(who.business.id, gateway_id, command))
+async def update(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusinessSettings:
+    business_id, gateway_id = call.caller.business.id, call.path["gateway_id"]
+    return await call.services.checkout_settings.update(business_id, gateway_id, call.body)
 
 
-@post(
+@route(
+    "POST",
     BASE + "/reorder",
-    status_code=200,
-    opt=describe(
-        "reorderBusinessGateways",
-        "Reorder the gateways of a business",
-        TAG,
-        body=ReorderGateways,
-        returns=list[GatewayWithBusinessSettings],
-        errors=(ErrorCode.BUSINESS_RESTRICTED,),
-        description="Every gateway must be active; the built-in one is ignored and stays first.",
-    ),
+    "reorderBusinessGateways",
+    "Reorder the gateways of a business",
+    TAG,
+    guard=manager_changes,
+    body=ReorderGateways,
+    returns=list[GatewayWithBusinessSettings],
+    description="Every gateway must be active; the built-in one is ignored and stays first.",
 )
-async def reorder(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
-    who = await manager(request, business_id, changes=True)
-    command = await decoded(request, ReorderGateways)
-    return envelope(await services(request).checkout_settings.reorder(who.business.id, command))
+async def reorder(call: Call[Manager, ReorderGateways]) -> list[GatewayWithBusinessSettings]:
+    return await call.services.checkout_settings.reorder(call.caller.business.id, call.body)
 
 
 routes = [listed, update, reorder]

@@ -1,10 +1,8 @@
 """Gateways for administrators, and their public logos."""
 
-from typing import Any
+from litestar import Response
 
-from litestar import Request, Response, delete, get, patch, post
-from litestar.params import FromPath
-
+from payagg.application.access import Administrator
 from payagg.application.schemas.gateways import (
     SEARCH_MAX,
     AdminGatewayDetail,
@@ -18,9 +16,9 @@ from payagg.application.schemas.gateways import (
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
-from payagg.entrypoints.http.auth import admin, services
-from payagg.entrypoints.http.uploads import uploaded
-from payagg.entrypoints.http.wire import decoded, describe, done, envelope, page_envelope, page_query, text_query
+from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone
+from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.wire import page_envelope, page_query, text_query
 
 TAG = "Admin gateways"
 BASE = "/admin/gateways"
@@ -37,181 +35,172 @@ LOGO_HEADERS = {
 }
 
 
-@get(BASE, opt=describe("listGateways", "List the gateways", TAG, returns=list[AdminGatewaySummary]))
-async def listed(request: Request[Any, Any, Any]) -> Response[bytes]:
-    admin(request, reads=True)
-    return envelope(await services(request).gateways.listed())
+@route("GET", BASE, "listGateways", "List the gateways", TAG, guard=admin_reads, returns=list[AdminGatewaySummary])
+async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
+    return await call.services.gateways.listed()
 
 
-@post(
+@route(
+    "POST",
     BASE,
-    opt=describe(
-        "createGateway",
-        "Create a gateway",
-        TAG,
-        body=CreateGateway,
-        returns=AdminGatewaySummary,
-        status=201,
-        errors=(ErrorCode.GATEWAY_SLUG_EXISTS,),
-        description="The new gateway is DISABLED.",
-    ),
+    "createGateway",
+    "Create a gateway",
+    TAG,
+    guard=admin_changes,
+    body=CreateGateway,
+    returns=AdminGatewaySummary,
+    status=201,
+    errors=(ErrorCode.GATEWAY_SLUG_EXISTS,),
+    description="The new gateway is DISABLED.",
 )
-async def create(request: Request[Any, Any, Any]) -> Response[bytes]:
-    admin(request, reads=False)
-    command = await decoded(request, CreateGateway)
-    return envelope(await services(request).gateways.create(command), 201)
+async def create(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummary:
+    return await call.services.gateways.create(call.body)
 
 
-@get(ONE, opt=describe("getGateway", "Read a gateway", TAG, returns=AdminGatewayDetail, errors=(ErrorCode.NOT_FOUND,)))
-async def detail(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=True)
-    return envelope(await services(request).gateways.detail(gateway_id))
-
-
-@patch(
+@route(
+    "GET",
     ONE,
-    opt=describe(
-        "updateGateway",
-        "Change a gateway",
-        TAG,
-        body=UpdateGateway,
-        returns=AdminGatewaySummary,
-        errors=(ErrorCode.NOT_FOUND,),
-        description="For the built-in gateway only `displayOrder` may change.",
-    ),
+    "getGateway",
+    "Read a gateway",
+    TAG,
+    guard=admin_reads,
+    returns=AdminGatewayDetail,
+    errors=(ErrorCode.NOT_FOUND,),
 )
-async def update(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=False)
-    command = await decoded(request, UpdateGateway)
-    return envelope(await services(request).gateways.update(gateway_id, command))
+async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
+    return await call.services.gateways.detail(call.path["gateway_id"])
 
 
-@delete(
+@route(
+    "PATCH",
     ONE,
-    status_code=200,
-    opt=describe(
-        "deleteGateway",
-        "Delete a gateway",
-        TAG,
-        returns=Message,
-        errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
-        description="Only a DISABLED gateway goes; its slug is free again.",
-    ),
+    "updateGateway",
+    "Change a gateway",
+    TAG,
+    guard=admin_changes,
+    body=UpdateGateway,
+    returns=AdminGatewaySummary,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="For the built-in gateway only `displayOrder` may change.",
 )
-async def remove(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=False)
-    return envelope(await services(request).gateways.delete(gateway_id))
+async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
+    return await call.services.gateways.update(call.path["gateway_id"], call.body)
 
 
-@post(
+@route(
+    "DELETE",
+    ONE,
+    "deleteGateway",
+    "Delete a gateway",
+    TAG,
+    guard=admin_changes,
+    returns=Message,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
+    description="Only a DISABLED gateway goes; its slug is free again.",
+)
+async def remove(call: Call[Administrator, None]) -> Message:
+    return await call.services.gateways.delete(call.path["gateway_id"])
+
+
+@route(
+    "POST",
     ONE + "/enable",
-    status_code=200,
-    opt=describe(
-        "enableGateway",
-        "Enable a gateway",
-        TAG,
-        returns=AdminGatewaySummary,
-        errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
-        description="For every active business at once; opt-outs stay. A drain that is under way ends.",
-    ),
+    "enableGateway",
+    "Enable a gateway",
+    TAG,
+    guard=admin_changes,
+    returns=AdminGatewaySummary,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
+    description="For every active business at once; opt-outs stay. A drain that is under way ends.",
 )
-async def enable(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=False)
-    return envelope(await services(request).gateways.enable(gateway_id))
+async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
+    return await call.services.gateways.enable(call.path["gateway_id"])
 
 
-@post(
+@route(
+    "POST",
     ONE + "/disable",
-    status_code=200,
-    opt=describe(
-        "disableGateway",
-        "Disable a gateway",
-        TAG,
-        returns=AdminGatewaySummary,
-        errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
-        description="New checkouts stop at once; payments under way have the drain window to settle.",
-    ),
+    "disableGateway",
+    "Disable a gateway",
+    TAG,
+    guard=admin_changes,
+    returns=AdminGatewaySummary,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
+    description="New checkouts stop at once; payments under way have the drain window to settle.",
 )
-async def disable(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=False)
-    return envelope(await services(request).gateways.disable(gateway_id))
+async def disable(call: Call[Administrator, None]) -> AdminGatewaySummary:
+    return await call.services.gateways.disable(call.path["gateway_id"])
 
 
-@get(
+@route(
+    "GET",
     ONE + "/merchants",
-    opt=describe(
-        "listGatewayMerchants",
-        "List a gateway's merchants",
-        TAG,
-        returns=list[AdminGatewayMerchant],
-        paginated=True,
-        query={"search": {"type": "string", "maxLength": SEARCH_MAX}},
-        errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND),
-        description="Active businesses by name, those that never configured the gateway too.",
-    ),
+    "listGatewayMerchants",
+    "List a gateway's merchants",
+    TAG,
+    guard=admin_reads,
+    returns=list[AdminGatewayMerchant],
+    paginated=True,
+    query={"search": {"type": "string", "maxLength": SEARCH_MAX}},
+    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND),
+    description="Active businesses by name, those that never configured the gateway too.",
 )
-async def merchants(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=True)
-    page, per_page = page_query(request)
-    search = text_query(request, "search", SEARCH_MAX)
-    found, total = await services(request).gateways.merchants(gateway_id, search, page, per_page)
+async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
+    page, per_page = page_query(call.request)
+    search = text_query(call.request, "search", SEARCH_MAX)
+    found, total = await call.services.gateways.merchants(call.path["gateway_id"], search, page, per_page)
     return page_envelope(found, page, per_page, total)
 
 
-@patch(
+@route(
+    "PATCH",
     ONE + "/credentials",
-    opt=describe(
-        "updateGatewayCredentials",
-        "Replace a gateway's credentials",
-        TAG,
-        body=UpdateCredentials,
-        body_max=CREDENTIALS_BODY_MAX,
-        errors=(ErrorCode.NOT_FOUND,),
-        description="Replaces the previous object in full. Encrypted at rest and never returned.",
-    ),
+    "updateGatewayCredentials",
+    "Replace a gateway's credentials",
+    TAG,
+    guard=admin_changes,
+    body=UpdateCredentials,
+    body_max=CREDENTIALS_BODY_MAX,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="Replaces the previous object in full. Encrypted at rest and never returned.",
 )
-async def set_credentials(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=False)
-    command = await decoded(request, UpdateCredentials)
-    await services(request).gateways.set_credentials(gateway_id, command)
-    return done()
+async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> None:
+    await call.services.gateways.set_credentials(call.path["gateway_id"], call.body)
 
 
-@post(
+@route(
+    "POST",
     ONE + "/logo",
-    opt=describe(
-        "uploadGatewayLogo",
-        "Upload a gateway's logo",
-        TAG,
-        body_max=LOGO_BODY_MAX,
-        returns=UploadedLogo,
-        status=201,
-        errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE),
-        upload="file",
-        upload_max=LOGO_MAX_BYTES,
-        description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
-    ),
+    "uploadGatewayLogo",
+    "Upload a gateway's logo",
+    TAG,
+    guard=admin_changes,
+    body_max=LOGO_BODY_MAX,
+    returns=UploadedLogo,
+    status=201,
+    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE),
+    upload="file",
+    upload_max=LOGO_MAX_BYTES,
+    description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
 )
-async def upload_logo(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    admin(request, reads=False)
-    content = await uploaded(request, "file", LOGO_MAX_BYTES)
-    return envelope(await services(request).gateways.upload_logo(gateway_id, content), 201)
+async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
+    return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body)
 
 
-@get(
+@route(
+    "GET",
     "/public/gateways/{gateway_id:str}/logo",
-    opt=describe(
-        "getGatewayLogo",
-        "Read a gateway's logo",
-        "Public",
-        returns=bytes,
-        media_types=("image/png", "image/jpeg"),
-        errors=(ErrorCode.NOT_FOUND,),
-        description="`image/png` or `image/jpeg`, as uploaded.",
-    ),
+    "getGatewayLogo",
+    "Read a gateway's logo",
+    "Public",
+    guard=anyone,
+    returns=bytes,
+    media_types=("image/png", "image/jpeg"),
+    errors=(ErrorCode.NOT_FOUND,),
+    description="`image/png` or `image/jpeg`, as uploaded.",
 )
-async def public_logo(request: Request[Any, Any, Any], gateway_id: FromPath[str]) -> Response[bytes]:
-    logo = await services(request).gateways.logo(gateway_id)
+async def public_logo(call: Call[None, None]) -> Response[bytes]:
+    logo = await call.services.gateways.logo(call.path["gateway_id"])
     return Response(logo.content, media_type=logo.media_type, headers=LOGO_HEADERS)
 
 

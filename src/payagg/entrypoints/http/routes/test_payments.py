@@ -1,74 +1,65 @@
 """Dashboard test payments: the very use case of initiate, without a key in the browser."""
 
-from typing import Any
+from litestar import Response
 
-from litestar import Request, Response, get, post
-from litestar.params import FromPath
-
+from payagg.application.access import Manager
 from payagg.application.schemas.payments import InitiatedPayment, PaymentDetail, SimulatePayment, TestPayment
 from payagg.domain.errors import ErrorCode
-from payagg.domain.values import Environment, parse_reference
-from payagg.entrypoints.http.auth import manager, services
-from payagg.entrypoints.http.routes.payments import initiated, keyed
-from payagg.entrypoints.http.wire import decoded, describe, envelope
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.routes.payments import initiated
+from payagg.entrypoints.http.routing import Call, route
 
 TAG = "Test payments"
 BASE = "/merchant/businesses/{business_id:str}/test-payment"
+ONE = BASE + "/{reference:str}"
 
 
-@post(
+@route(
+    "POST",
     BASE,
-    opt=describe(
-        "createTestPayment",
-        "Create a sandbox payment",
-        TAG,
-        body=TestPayment,
-        returns=InitiatedPayment,
-        status=201,
-        replay_status=200,
-        errors=(ErrorCode.BUSINESS_RESTRICTED, ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
-    ),
+    "createTestPayment",
+    "Create a sandbox payment",
+    TAG,
+    guard=manager_changes,
+    body=TestPayment,
+    returns=InitiatedPayment,
+    status=201,
+    replay_status=200,
+    errors=(ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
 )
-async def create(request: Request[Any, Any, Any], business_id: FromPath[str]) -> Response[bytes]:
-    who = await manager(request, business_id, changes=True)
-    command = keyed(request, await decoded(request, TestPayment))
-    return initiated(request, await services(request).payments.initiate_test(command, who.business))
+async def create(call: Call[Manager, TestPayment]) -> Response[bytes]:
+    return initiated(call.request, await call.services.payments.initiate_test(call.body, call.caller.business))
 
 
-@get(
-    BASE + "/{reference:str}",
-    opt=describe(
-        "getTestPayment", "Read a test payment", TAG, returns=PaymentDetail, errors=(ErrorCode.PAYMENT_NOT_FOUND,)
-    ),
+@route(
+    "GET",
+    ONE,
+    "getTestPayment",
+    "Read a test payment",
+    TAG,
+    guard=manager_reads,
+    returns=PaymentDetail,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
 )
-async def read(
-    request: Request[Any, Any, Any], business_id: FromPath[str], reference: FromPath[str]
-) -> Response[bytes]:
-    who = await manager(request, business_id, changes=False)
-    held = services(request)
-    parse_reference(reference, held.settings.reference_prefix)
-    return envelope(await held.payments.read(reference, who.business.id, Environment.SANDBOX))
+async def read(call: Call[Manager, None]) -> PaymentDetail:
+    return await call.services.payments.read(call.path["reference"], call.caller.business.id, Environment.SANDBOX)
 
 
-@post(
-    BASE + "/{reference:str}/simulate",
-    opt=describe(
-        "simulateTestPayment",
-        "Simulate the outcome of a test payment",
-        TAG,
-        body=SimulatePayment,
-        returns=PaymentDetail,
-        errors=(ErrorCode.BUSINESS_RESTRICTED, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
-    ),
+@route(
+    "POST",
+    ONE + "/simulate",
+    "simulateTestPayment",
+    "Simulate the outcome of a test payment",
+    TAG,
+    guard=manager_changes,
+    body=SimulatePayment,
+    returns=PaymentDetail,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
-async def simulate(
-    request: Request[Any, Any, Any], business_id: FromPath[str], reference: FromPath[str]
-) -> Response[bytes]:
-    who = await manager(request, business_id, changes=True)
-    held = services(request)
-    parse_reference(reference, held.settings.reference_prefix)
-    command = await decoded(request, SimulatePayment)
-    return envelope(await held.payments.simulate(reference, command.outcome, who.business.id, who.actor))
+async def simulate(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
+    business_id, actor = call.caller.business.id, call.caller.actor
+    return await call.services.payments.simulate(call.path["reference"], call.body.outcome, business_id, actor)
 
 
 routes = [create, read, simulate]

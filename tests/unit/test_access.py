@@ -1,0 +1,174 @@
+"""Who is let in, and what a remembered key may do, on the memory store."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.access import Access
+from payagg.application.ports import KeyHolder, StaleKey
+from payagg.domain.api_key import ApiKey
+from payagg.domain.business import BusinessStatus, KycStatus, Role
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+from payagg.testing.builders import a_business
+from payagg.testing.clocks import START, ManualClock
+
+pytestmark = pytest.mark.anyio
+
+
+class Claims:
+    """Tokens that are their own claims."""
+
+    def read(self, token: Any) -> dict[str, Any]:
+        return {"sub": "ada", **token}
+
+
+class World:
+    """A business, its owner `ada` and one key, whose use was noted just now."""
+
+    def __init__(self, environment: Environment = Environment.SANDBOX, *, remembers: bool = True, **business: Any):
+        self.store, self.clock = MemoryStore(), ManualClock()
+        self.access = Access(self.store, self.clock, Claims(), remembers)
+        self.business = a_business(**business)
+        self.environment = environment
+        self.worked: list[bool] = []  # for each time: whether the key was a remembered one
+
+    async def opened(self) -> "World":
+        self.key, self.secret = ApiKey.generate(
+            id="key_1", business_id="biz_1", environment=self.environment, name="Server",
+            secret_hex="0" * 48, public_hex="0" * 32, now=START,
+        )  # fmt: skip
+        async with self.store.begin() as tx:
+            await tx.businesses.add(self.business)
+            await tx.businesses.set_member("biz_1", "ada", Role.OWNER)
+            await tx.api_keys.add(self.key)
+        await self.store.touch_key("key_1", START)
+        return self
+
+    async def work(self, holder: KeyHolder) -> str:
+        self.worked.append(holder.is_remembered)
+        assert (holder.proof is holder) is holder.is_remembered
+        return holder.key.id
+
+    async def revoke(self) -> None:
+        async with self.store.begin() as tx:
+            await tx.api_keys.save(self.key.revoke(START))
+
+
+async def refusal(awaitable: Any) -> ErrorCode:
+    with pytest.raises(Refusal) as refused:
+        await awaitable
+    return refused.value.code
+
+
+async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted() -> None:
+    world = await World().opened()
+    for _ in range(3):
+        assert await world.access.with_key(world.secret, world.work) == "key_1"
+    world.clock.move(timedelta(minutes=1))
+    await world.access.with_key(world.secret, world.work)
+    assert world.worked == [False, True, True, False]
+
+
+async def test_without_remembering_every_key_is_read() -> None:
+    world = await World(remembers=False).opened()
+    for _ in range(3):
+        await world.access.with_key(world.secret, world.work)
+    assert world.worked == [False] * 3
+
+
+@pytest.mark.parametrize("stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), StaleKey()], ids=["refusal", "stale key"])
+async def test_what_a_remembered_key_is_refused_is_done_again_with_a_key_that_was_read(stale: Exception) -> None:
+    world = await World().opened()
+    await world.access.with_key(world.secret, world.work)
+
+    async def refuses_memory(holder: KeyHolder) -> str:
+        world.worked.append(holder.is_remembered)
+        if holder.is_remembered:
+            raise stale
+        return "done"
+
+    assert await world.access.with_key(world.secret, refuses_memory) == "done"
+    assert world.worked == [False, True, False]
+
+
+async def test_the_refusal_of_a_key_comes_before_the_refusal_of_its_work() -> None:
+    world = await World().opened()
+    await world.access.with_key(world.secret, world.work)
+
+    async def refuses(_: KeyHolder) -> None:
+        raise Refusal(ErrorCode.VALIDATION_ERROR)
+
+    assert await refusal(world.access.with_key(world.secret, refuses)) is ErrorCode.VALIDATION_ERROR
+    await world.revoke()
+    assert await refusal(world.access.with_key(world.secret, refuses)) is ErrorCode.INVALID_API_KEY
+
+
+async def test_any_other_fault_is_not_tried_again() -> None:
+    world = await World().opened()
+    await world.access.with_key(world.secret, world.work)
+    tries = []
+
+    async def fails(holder: KeyHolder) -> None:
+        tries.append(holder)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await world.access.with_key(world.secret, fails)
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "business", "code"),
+    [
+        (Environment.SANDBOX, {"status": BusinessStatus.SUSPENDED}, ErrorCode.BUSINESS_RESTRICTED),
+        (Environment.LIVE, {"kyc_status": KycStatus.PENDING}, ErrorCode.KYC_REQUIRED),
+    ],
+)
+async def test_a_key_of_a_business_that_may_not_is_refused(
+    environment: Environment, business: dict[str, Any], code: ErrorCode
+) -> None:
+    world = await World(environment, **business).opened()
+    assert await refusal(world.access.with_key(world.secret, world.work)) is code
+    assert world.worked == []
+    assert world.access.remembered == {}
+
+
+async def test_a_live_key_simulates_nothing_whatever_its_business() -> None:
+    world = await World(Environment.LIVE, status=BusinessStatus.SUSPENDED).opened()
+    assert await refusal(world.access.sandbox_key(world.secret)) is ErrorCode.SANDBOX_ONLY
+
+
+@pytest.mark.parametrize("role", ["SUPER_ADMIN", "ADMIN", "SUPPORT", "OWNER", None, ["ADMIN"]])
+@pytest.mark.parametrize("changes", [False, True])
+def test_administrators_change_by_role_and_support_reads(role: Any, changes: bool) -> None:
+    access = World().access
+    token: Any = {"type": "admin", "role": role}
+    if role in ("SUPER_ADMIN", "ADMIN") or (role == "SUPPORT" and not changes):
+        assert access.administrator(token, changes=changes).actor == "admin:ada"
+    else:
+        with pytest.raises(Refusal) as refused:
+            access.administrator(token, changes=changes)
+        assert refused.value.code is ErrorCode.FORBIDDEN
+
+
+async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
+    world = await World(status=BusinessStatus.RESTRICTED).opened()
+    token: Any = {"type": "merchant", "emailVerified": True}
+    manager = await world.access.manager(token, "biz_1", changes=False)
+    assert (manager.actor, manager.business) == ("user:ada", world.business)
+    assert await refusal(world.access.manager(token, "biz_1", changes=True)) is ErrorCode.BUSINESS_RESTRICTED
+    assert await refusal(world.access.manager(token, "biz_2", changes=False)) is ErrorCode.FORBIDDEN
+    unverified: Any = {"type": "merchant", "emailVerified": "true"}
+    assert await refusal(world.access.manager(unverified, "biz_1", changes=False)) is ErrorCode.EMAIL_NOT_VERIFIED
+
+
+def test_an_optimisation_that_does_not_exist_cannot_be_left_out() -> None:
+    from payagg.entrypoints.settings import REMEMBERED_KEYS, SettingsError, read_settings
+
+    assert read_settings({}).without == frozenset()
+    assert read_settings({"PAYAGG_WITHOUT": f" {REMEMBERED_KEYS} ,"}).without == {REMEMBERED_KEYS}
+    with pytest.raises(SettingsError, match="PAYAGG_WITHOUT"):
+        read_settings({"PAYAGG_WITHOUT": "nothing-we-know"})
