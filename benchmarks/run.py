@@ -1,4 +1,4 @@
-"""`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--json FILE]`.
+"""`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--without NAME] [--json FILE]`.
 
 Every operation alternates rounds with its limit in the same run, so a machine whose speed drifts still gives a fair
 ratio. The limit of initiate and read is pgbench doing the same rows and statements; of deliveries, the receiver's own
@@ -27,6 +27,7 @@ from benchmarks import growth, seed
 from benchmarks.harness import Round, free_port, memory_mib, middle, pgbench, postgres, process, wrk
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.settings import OPTIMISATIONS, SettingsError, read_settings
 
 CONNECTIONS = 64
 PAST = 10_000
@@ -42,7 +43,7 @@ class Bench:
     """One database with its past payments, the service and the reference build, and the table of figures. Each
     operation of `--only` is a method."""
 
-    def __init__(self, stack: ExitStack, rounds: int, seconds: int, past: int) -> None:
+    def __init__(self, stack: ExitStack, rounds: int, seconds: int, past: int, without: str = "") -> None:
         self.rounds, self.seconds, self.past = rounds, seconds, past
         self.figures: dict[str, Any] = {}
         self.url = stack.enter_context(postgres())
@@ -56,7 +57,11 @@ class Bench:
         self.reads.write_text(
             "".join(f"{seed.secret(seed.owner(n))} /api/v1/payments/{seed.reference(n)}\n" for n in range(1, PAST + 1))
         )
-        self.environment = SECRETS | {"PAYAGG_DATABASE_URL": self.url, "BENCH_DATABASE_URL": sqlalchemy_url(self.url)}
+        self.environment = SECRETS | {
+            "PAYAGG_DATABASE_URL": self.url,
+            "PAYAGG_WITHOUT": without,
+            "BENCH_DATABASE_URL": sqlalchemy_url(self.url),
+        }
         port = free_port()
         self.service_url = f"http://127.0.0.1:{port}"
         self.service = stack.enter_context(
@@ -331,15 +336,26 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--only", default="initiate,lone,read,deliver,memory")
     parser.add_argument("--past", type=int, default=10_000_000, help="payments in the large database of `growth`")
+    parser.add_argument(
+        "--without",
+        default="",
+        help=f"optimisations that the measured server leaves out, a comma list of {', '.join(sorted(OPTIMISATIONS))}",
+    )
     parser.add_argument("--json", type=Path, default=Path("benchmarks/figures.json"))
     chosen = parser.parse_args()
+    try:
+        read_settings({"PAYAGG_WITHOUT": chosen.without})
+    except SettingsError as error:
+        parser.error(str(error))
     with ExitStack() as stack:
-        bench = Bench(stack, chosen.rounds, chosen.seconds, chosen.past)
+        bench = Bench(stack, chosen.rounds, chosen.seconds, chosen.past, chosen.without)
         for name in chosen.only.split(","):
             getattr(bench, name)()
         print(bench.table())
         machine = {"cpus": psutil.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-        chosen.json.write_text(json.dumps({"machine": machine, "figures": bench.figures}, indent=1) + "\n")
+        chosen.json.write_text(
+            json.dumps({"machine": machine, "without": chosen.without, "figures": bench.figures}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":
