@@ -16,11 +16,12 @@ from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.ports import AnomalyFilter
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
-from payagg.domain.report import Anomaly
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, assemble
 from payagg.entrypoints.settings import Settings
@@ -99,7 +100,7 @@ class World:
 
     async def anomalies(self, payment: Payment | None = None) -> list[Anomaly]:
         async with self.store.begin() as tx:
-            return await tx.payments.anomalies(payment.reference if payment else None)
+            return await tx.anomalies.page(AnomalyFilter(reference=payment.reference if payment else None), 1000)
 
     async def history(self, payment: Payment) -> list[str]:
         """The statuses the payment went through, from its recorded transitions."""

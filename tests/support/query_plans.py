@@ -72,7 +72,9 @@ SELECT reference, 1, 'gw_1', 'provider_a', reference, 'token', 'HANDED_OFF', '{N
 FROM given;
 INSERT INTO provider_calls
 SELECT reference, 'call_' || id, 1, 'provider_a', 'fetch', 'PENDING', NULL, 20, 'reconciler', '{NOW}' FROM given;
-INSERT INTO anomalies SELECT 'anm_' || id, reference, 'MISMATCH', 'provider_a', '{{}}', '{NOW}' FROM given;
+INSERT INTO anomalies (id, reference, kind, source, details, at, status, closed_by, closed_at, close_reason)
+SELECT 'anm_' || id, reference, 'MISMATCH', 'provider_a', '{{}}', '{NOW}', 'CLOSED', 'ada', '{NOW}', 'Done.'
+FROM given;
 INSERT INTO events
 SELECT reference, 1, 'evt_' || id, 'payment.pending', 'biz_' || owner, 'SANDBOX', '{{}}', '{NOW}' FROM given;
 INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id, lane,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC, KycStatus, move_kyc
 from payagg.domain.errors import ErrorCode, Refusal
@@ -42,6 +43,12 @@ EXPECTED = {
         APPROVED       no       UNDER_REVIEW  no        no
         REJECTED       PENDING  no            no        no
     """,
+    "anomaly": """
+                       ACKNOWLEDGE   CLOSE
+        OPEN           ACKNOWLEDGED  CLOSED
+        ACKNOWLEDGED   not_open      CLOSED
+        CLOSED         not_open      closed
+    """,
 }
 CODES = {
     "processed": ErrorCode.PAYMENT_ALREADY_PROCESSED,
@@ -50,9 +57,13 @@ CODES = {
     "not_active": ErrorCode.GATEWAY_NOT_ACTIVE,
     "in_use": ErrorCode.GATEWAY_IN_USE,
     "revoked": ErrorCode.API_KEY_ALREADY_REVOKED,
+    "not_open": ErrorCode.ANOMALY_NOT_OPEN,
+    "closed": ErrorCode.ANOMALY_ALREADY_CLOSED,
     "no": ErrorCode.VALIDATION_ERROR,
 }
-MACHINES: dict[str, Machine[Any, Any]] = {machine.name: machine for machine in (PAYMENT, GATEWAY, API_KEY, KYC)}
+MACHINES: dict[str, Machine[Any, Any]] = {
+    machine.name: machine for machine in (PAYMENT, GATEWAY, API_KEY, KYC, ANOMALY)
+}
 
 
 def cells(name: str) -> list[tuple[str, str, str]]:

@@ -1,13 +1,15 @@
 """The rule of money as a function: each row is a report and what it does; test_settlement.py has the use case."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from payagg.domain.attempt import AttemptState
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import AttemptState, HandOff, HandOffKind
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
-from payagg.domain.report import AnomalyKind, Outcome, ReportEffect, Verdict, judge, judge_silence
+from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
@@ -86,8 +88,22 @@ ROWS: dict[str, tuple[Any, Payment | None, ReportEffect, AnomalyKind | None, dic
         a_report(SUCCEEDED),
         PAID,
         ReportEffect.ANOMALY,
-        AnomalyKind.LATE_SUCCESS,
+        AnomalyKind.SECOND_CHARGE,
         {"paid": [f"{REFERENCE}.2"]},
+    ),
+    "disputed": (
+        a_report(Outcome.DISPUTED, amounts=frozenset({1})),
+        PAID,
+        ReportEffect.ANOMALY,
+        AnomalyKind.DISPUTE,
+        {},
+    ),
+    "disputed by nobody we know": (
+        a_report(Outcome.DISPUTED),
+        None,
+        ReportEffect.UNKNOWN_PAYMENT,
+        AnomalyKind.UNKNOWN_REFERENCE,
+        {},
     ),
     "paid after a simulated success": (
         a_report(SUCCEEDED),
@@ -131,6 +147,36 @@ def test_what_a_report_does(row: tuple[Any, Payment | None, ReportEffect, Anomal
     if anomaly is not None:
         assert verdict.details["providerReference"] == report.provider_reference
         assert verdict.details["amounts"] == sorted(report.amounts)
+
+
+DECLINED_AT = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
+
+
+def test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card() -> None:
+    payment = pending()
+    last_instant = payment.expires_at - timedelta(microseconds=1)
+    verdict = judged(a_report(FAILED, reason="EXPIRED_CARD"), payment, asked=DECLINED_AT, now=last_instant)
+    assert (verdict.effect, verdict.changes) == (ReportEffect.DECLINED, ())
+    assert verdict.attempt == replace(DECLINED_AT, last_decline="EXPIRED_CARD")
+    over = judged(a_report(FAILED, reason="EXPIRED_CARD"), payment, asked=DECLINED_AT, now=payment.expires_at)
+    assert [moved.status for moved, _ in over.changes] == [Status.FAILED]
+
+
+@pytest.mark.parametrize("kind", HandOffKind)
+def test_only_a_providers_page_takes_another_card(kind: HandOffKind) -> None:
+    attempt = replace(DECLINED_AT, hand_off=HandOff(kind, "https://pay.example"))
+    verdict = judged(a_report(FAILED), pending(), attempts=[attempt], asked=attempt)
+    assert verdict.effect is (ReportEffect.MOVED if kind is HandOffKind.SIMULATOR else ReportEffect.DECLINED)
+
+
+def test_a_signed_failure_is_final_at_once() -> None:
+    assert judged(a_report(FAILED), pending(), asked=None).effect is ReportEffect.MOVED
+
+
+def test_a_decline_is_forgotten_when_the_payer_is_at_it_again() -> None:
+    declined = replace(DECLINED_AT, last_decline="DECLINED")
+    verdict = judged(a_report(Outcome.PENDING), pending(), attempts=[declined], asked=declined)
+    assert (verdict.effect, verdict.attempt) == (ReportEffect.UNCHANGED, DECLINED_AT)
 
 
 def test_a_success_names_the_charge_that_was_paid() -> None:

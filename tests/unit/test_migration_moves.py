@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.schema.triggers import Moves
+from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
 from payagg.domain.gateway import GATEWAY
@@ -13,12 +14,20 @@ from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
 
 # The migration that last wrote each machine's triggers.
-first = importlib.import_module("payagg.adapters.postgres.migrations.versions.0001_first_schema")
+FOLDER = "payagg.adapters.postgres.migrations.versions"
+third = importlib.import_module(f"{FOLDER}.0003_declines_and_anomalies")
+first = importlib.import_module(f"{FOLDER}.0001_first_schema")
 
 
 @pytest.mark.parametrize(
     ("machine", "written"),
-    [(PAYMENT, first.PAYMENT), (GATEWAY, first.GATEWAY), (API_KEY, first.API_KEY), (KYC, first.KYC)],
+    [
+        (PAYMENT, first.PAYMENT),
+        (GATEWAY, first.GATEWAY),
+        (API_KEY, first.API_KEY),
+        (KYC, first.KYC),
+        (ANOMALY, third.ANOMALY),
+    ],
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_a_changed_machine_needs_a_migration(machine: Machine[Any, Any], written: Moves) -> None:

@@ -47,9 +47,14 @@ SOMETIMES = {
     "UNCHANGED",
     "ANOMALY",
     "MISMATCH",
+    "DECLINED",
     "LATE_SUCCESS",
     "LATE_FAILURE",
     "LATE_REVERSAL",
+    "payment.late_success",
+    "payment.refunded",
+    "DISPUTE",
+    "payment.disputed",
     "WRONG_ENVIRONMENT",
     "WRONG_PROVIDER",
     "INITIATED PROCESS",
@@ -65,8 +70,9 @@ SOMETIMES = {
 
 def test_the_search_meets_every_refusal_move_and_anomaly():
     machine = payment_machine(DomainSystem)
-    run_state_machine_as_test(machine, settings=settings(HUNT, max_examples=400))
-    assert set(machine.seen) == SOMETIMES
+    run_state_machine_as_test(machine, settings=settings(HUNT, max_examples=1000))
+    # Two attempts that both succeed are too rare to be sure of; test_settlement.py has them.
+    assert set(machine.seen) - {"SECOND_CHARGE"} == SOMETIMES
 
 
 class OverwritesFinalStates(DomainSystem):

@@ -8,11 +8,13 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application import counters
+from payagg.application.ports import AnomalyFilter
 from payagg.application.settlement import Settlement
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Status, Trigger
-from payagg.domain.report import AnomalyKind, Outcome, ReportEffect
+from payagg.domain.report import Outcome, ReportEffect
 from payagg.domain.values import Environment
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint
@@ -48,7 +50,7 @@ class World:
 
     async def anomalies(self):
         async with self.store.begin() as tx:
-            return [anomaly.kind for anomaly in await tx.payments.anomalies()]
+            return [anomaly.kind for anomaly in await tx.anomalies.page(AnomalyFilter(), 1000)]
 
     async def events(self):
         async with self.store.begin() as tx:
@@ -127,7 +129,7 @@ async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outco
         )
     assert (await world.payment()).status is Status.PENDING
     async with world.store.begin() as tx:
-        (anomaly,) = await tx.payments.anomalies(REFERENCE)
+        (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
     assert (anomaly.kind, anomaly.details["field"]) == (AnomalyKind.MISMATCH, fact)
 
 
@@ -221,7 +223,7 @@ async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before
     payment = await world.payment()
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
     assert await world.anomalies() == [AnomalyKind.LATE_SUCCESS]
-    assert (await world.events())[0] == ["payment.failed"]
+    assert (await world.events())[0] == ["payment.failed", "payment.late_success"]
 
 
 async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
@@ -234,7 +236,7 @@ async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
     assert await world.told(provider_reference=f"{REFERENCE}.2") is ReportEffect.MOVED
     assert await world.told(provider_reference=f"{REFERENCE}.2") is ReportEffect.UNCHANGED
     assert await world.told() is ReportEffect.ANOMALY
-    assert await world.anomalies() == [AnomalyKind.LATE_SUCCESS]
+    assert await world.anomalies() == [AnomalyKind.SECOND_CHARGE]
 
 
 async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alone():
@@ -307,3 +309,51 @@ async def test_a_refused_move_rolls_back_everything_in_its_transaction():
     assert await world.events() == events
     async with world.store.begin() as tx:
         assert [attempt.state for attempt in await tx.payments.attempts(REFERENCE)] == [AttemptState.HANDED_OFF]
+
+
+@pytest.mark.parametrize(
+    ("first", "report", "told"),
+    [
+        (Outcome.FAILED, a_report(Outcome.SUCCEEDED), "payment.late_success"),
+        (Outcome.SUCCEEDED, a_report(Outcome.REVERSED), "payment.refunded"),
+        (Outcome.SUCCEEDED, a_report(Outcome.REVERSED, amounts=frozenset({5000})), "payment.refunded"),
+        (Outcome.SUCCEEDED, a_report(Outcome.DISPUTED, amounts=frozenset({5000})), "payment.disputed"),
+    ],
+)
+async def test_the_merchant_is_told_once_of_news_that_moves_nothing(first, report, told):
+    world = await World().with_payment(endpoints=[an_endpoint()])
+    await world.told(first)
+    before = await world.payment()
+    for _ in range(2):
+        assert await world.settlement.report(report, "provider_a", SANDBOX, "event:provider_a") is ReportEffect.ANOMALY
+    assert await world.payment() == before
+    types, deliveries = await world.events()
+    assert types[2:] == [told]
+    assert len(deliveries) == 3
+    async with world.store.begin() as tx:
+        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
+    body = json.loads(events[2].body)
+    assert (body["sequence"], body["data"]["status"]) == (3, before.status.value)
+    assert body["notice"] == {"anomalyId": anomaly.id, "kind": anomaly.kind.value, "amount": max(report.amounts)}
+    assert anomaly.event_sequence == 3
+
+
+async def test_notices_are_numbered_on_and_go_to_their_subscribers_alone():
+    endpoints = [an_endpoint("whe_disputes", events=("payment.disputed",)), an_endpoint("whe_all")]
+    world = await World().with_payment(endpoints=endpoints)
+    await world.told()
+    for outcome in (Outcome.DISPUTED, Outcome.REVERSED):
+        await world.told(outcome)
+    types, deliveries = await world.events()
+    assert types == ["payment.pending", "payment.success", "payment.disputed", "payment.refunded"]
+    assert [d.sequence for d in deliveries if d.endpoint_id == "whe_disputes"] == [3]
+    assert sorted(d.sequence for d in deliveries if d.endpoint_id == "whe_all") == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REVERSED, Outcome.DISPUTED])
+async def test_a_merchant_who_was_never_told_of_a_success_hears_of_no_refund_or_dispute(outcome):
+    world = await World().with_payment()
+    await world.told(Outcome.FAILED)
+    await world.told(outcome)
+    assert (await world.events())[0] == ["payment.pending", "payment.failed"]

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from payagg.application.ports import Store
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
-from payagg.domain.report import Anomaly
 
 Line = tuple[datetime, str]
 
@@ -20,7 +20,7 @@ async def timeline(store: Store, reference: str) -> list[str]:
         transitions = await tx.payments.transitions(reference)
         attempts = await tx.payments.attempts(reference)
         calls = await tx.payments.calls(reference)
-        anomalies = await tx.payments.anomalies(reference)
+        anomalies = await tx.anomalies.of_payment(reference)
         events, deliveries = await tx.webhooks.of_payment(reference)
     lines: list[Line] = [(payment.created_at, f"initiated   {_naira(payment.amount)} {payment.environment.value}")]
     for t in transitions:
@@ -43,7 +43,7 @@ async def timeline(store: Store, reference: str) -> list[str]:
             lines.append(
                 (d.last_attempt_at, f"delivery    {d.id} {d.status.value} after try {d.attempts}: {answer}{later}")
             )
-    lines += [(a.at, _anomaly(a)) for a in anomalies]
+    lines += [line for anomaly in anomalies for line in _anomaly(anomaly)]
     # Sorting by the instant alone keeps cause before effect where both have the same one.
     return [_head(payment), *(f"{_time(at)}  {text}" for at, text in sorted(lines, key=lambda line: line[0]))]
 
@@ -61,14 +61,23 @@ def _attempt(attempt: Attempt) -> list[Line]:
         lines.append((attempt.handed_off_at, f"{name}: handed off, {attempt.hand_off.kind.value}"))
     else:
         lines.append((attempt.created_at, f"{name}: now {attempt.state.value}"))
+    if attempt.last_decline is not None and attempt.last_ask_at is not None:
+        lines.append((attempt.last_ask_at, f"{name}: card declined, {attempt.last_decline}"))
     if attempt.next_ask_at is not None:
         lines.append((attempt.created_at, f"{name}: asked {attempt.asks} times, next {_time(attempt.next_ask_at)}"))
     return lines
 
 
-def _anomaly(anomaly: Anomaly) -> str:
+def _anomaly(anomaly: Anomaly) -> list[Line]:
     facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
-    return f"ANOMALY     {anomaly.kind.value} from {anomaly.source}: {facts}"
+    told = f", told as event {anomaly.event_sequence}" if anomaly.event_sequence is not None else ""
+    name = f"ANOMALY     {anomaly.id}"
+    lines = [(anomaly.at, f"{name} {anomaly.kind.value} from {anomaly.source}: {facts}{told}")]
+    if anomaly.acknowledged_at is not None:
+        lines.append((anomaly.acknowledged_at, f"{name} acknowledged by {anomaly.acknowledged_by}"))
+    if anomaly.closed_at is not None:
+        lines.append((anomaly.closed_at, f"{name} closed by {anomaly.closed_by}: {anomaly.close_reason}"))
+    return lines
 
 
 def _naira(kobo: int) -> str:

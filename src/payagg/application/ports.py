@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
-from payagg.domain.report import Anomaly, ProviderReport
+from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
@@ -254,11 +255,6 @@ class PaymentRepository(Protocol):
 
     async def calls(self, reference: str) -> list["ProviderCall"]: ...
 
-    async def add_anomaly(self, anomaly: Anomaly) -> None: ...
-
-    async def anomalies(self, reference: str | None = None) -> list[Anomaly]:
-        """Newest first, at most 1,000."""
-
 
 @dataclass(frozen=True)
 class ProviderCall:
@@ -274,6 +270,34 @@ class ProviderCall:
     duration_ms: int
     actor: str
     at: datetime
+
+
+@dataclass(frozen=True)
+class AnomalyFilter:
+    """None lets any through. `after` is the id of the last one of the page before."""
+
+    status: AnomalyStatus | None = None
+    kind: AnomalyKind | None = None
+    reference: str | None = None
+    after: str | None = None
+
+
+class AnomalyRepository(Protocol):
+    async def add(self, anomaly: Anomaly) -> None: ...
+
+    async def of_payment(self, reference: str) -> list[Anomaly]:
+        """Newest first, at most 1,000."""
+
+    async def lock(self, anomaly_id: str) -> Anomaly | None: ...
+
+    async def save(self, anomaly: Anomaly) -> None:
+        """Only what people do about it; the fact itself cannot change."""
+
+    async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
+        """Newest first: ids are ordered by time."""
+
+    async def unclosed(self) -> dict[AnomalyKind, int]:
+        """How many of each kind are not closed."""
 
 
 class HealthRepository(Protocol):
@@ -366,6 +390,9 @@ class Transaction(Protocol):
 
     @property
     def payments(self) -> PaymentRepository: ...
+
+    @property
+    def anomalies(self) -> AnomalyRepository: ...
 
     @property
     def webhooks(self) -> WebhookRepository: ...

@@ -10,9 +10,9 @@ from payagg.application.ports import Clock, Entropy, Store
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
-from payagg.domain.attempt import Attempt, HandOffKind, after_ask, postpone_ask
+from payagg.domain.attempt import Attempt, after_ask, postpone_ask
 from payagg.domain.payment import Payment
-from payagg.domain.report import Outcome, ProviderFault, ProviderReport
+from payagg.domain.report import ProviderFault, ProviderReport
 
 # Per provider and run. A worker that comes back after hours finds thousands due and asks them oldest first, a budget
 # at a time, instead of all at once.
@@ -70,15 +70,10 @@ class Reconciler:
             except ProviderFault:
                 report = None
         self.crash_point("J1")
-        if report is not None and not self._may_go_on(report, payment, current):
+        if report is not None:
             await self.settlement.report(report, current.gateway, payment.environment, "reconciler", asked=current)
         self.crash_point("J2")
         await self._schedule(current, report)
-
-    def _may_go_on(self, report: ProviderReport, payment: Payment, attempt: Attempt) -> bool:
-        """Whether a payer whose card was declined may be trying another one on the same page of the provider's."""
-        is_page = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.REDIRECT
-        return report.outcome is Outcome.FAILED and is_page and self.clock.now() < payment.expires_at
 
     @retried
     async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None] | None:

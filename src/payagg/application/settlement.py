@@ -6,16 +6,26 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Store, Transaction
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.payment import Payment, Status, Transition, Trigger
-from payagg.domain.report import Anomaly, AnomalyKind, ProviderReport, ReportEffect, Verdict, judge, judge_silence
+from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
-from payagg.domain.webhook import EVENT_FOR, Delivery, Event
+from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, notice_of
+
+
+class Notice(msgspec.Struct, rename="camel", frozen=True):
+    """What an event that tells of an anomaly adds; `amount` is the provider's figure in kobo, where it named one."""
+
+    anomaly_id: str
+    kind: str
+    amount: int | None
 
 
 class EventBody(msgspec.Struct, rename="camel", frozen=True):
@@ -27,6 +37,7 @@ class EventBody(msgspec.Struct, rename="camel", frozen=True):
     environment: Environment
     sequence: int
     data: PaymentDetail
+    notice: Notice | msgspec.UnsetType = UNSET
 
 
 EXPIRE_BATCH = 200
@@ -46,39 +57,49 @@ class Settlement:
         count(
             "payment_transitions", transition.from_status.value, transition.to_status.value, payment.environment.value
         )
-        kind = EVENT_FOR[payment.status]
+        await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence)
+        return payment
+
+    async def _emit(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        kind: EventType,
+        sequence: int,
+        notice: Notice | msgspec.UnsetType = UNSET,
+    ) -> None:
+        """Stores an event with its deliveries."""
         # Dated when written, not when it happened: an expiry swept late must not slip in before a merchant's cursor.
         now = self.clock.now()
-        event = Event(
+        body = EventBody(
             id=self.entropy.id("evt", now),
-            reference=payment.reference,
-            sequence=transition.sequence,
             type=kind.value,
+            created_at=now,
+            environment=payment.environment,
+            sequence=sequence,
+            data=PaymentDetail.of(payment),
+            notice=notice,
+        )
+        event = Event(
+            id=body.id,
+            reference=payment.reference,
+            sequence=sequence,
+            type=body.type,
             business_id=payment.business_id,
             environment=payment.environment,
-            body=b"",
+            body=msgspec.json.encode(body),
             created_at=now,
         )
-        body = EventBody(
-            id=event.id,
-            type=event.type,
-            created_at=event.created_at,
-            environment=event.environment,
-            sequence=event.sequence,
-            data=PaymentDetail.of(payment),
-        )
-        event = replace(event, body=msgspec.json.encode(body))
         subscribers = await tx.webhooks.subscribers(payment.business_id, payment.environment)
         deliveries = [
-            Delivery.of(event, self.entropy.id("dlv", event.created_at), endpoint.id, None)
+            Delivery.of(event, self.entropy.id("dlv", now), endpoint.id, None)
             for endpoint in subscribers
             if endpoint.receives(kind, payment.environment)
         ]
         # The payment's own address is signed with the endpoints' secrets; where there is none it cannot be signed.
         if payment.webhook_url is not None and subscribers:
-            deliveries.append(Delivery.of(event, self.entropy.id("dlv", event.created_at), None, payment.webhook_url))
+            deliveries.append(Delivery.of(event, self.entropy.id("dlv", now), None, payment.webhook_url))
         await tx.webhooks.emit(event, deliveries)
-        return payment
 
     async def move(
         self, tx: Transaction, payment: Payment, trigger: Trigger, *, actor: str, reason: str | None = None
@@ -100,7 +121,8 @@ class Settlement:
         reference = asked.reference if asked else payment_reference(report.provider_reference)
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(reference)
-            needs_attempts = payment is not None and report.trigger is not None
+            was_declined = asked is not None and asked.last_decline is not None
+            needs_attempts = payment is not None and (report.is_news or was_declined)
             verdict = judge(
                 report,
                 payment,
@@ -130,20 +152,35 @@ class Settlement:
 
     async def _apply(self, tx: Transaction, verdict: Verdict, payment: Payment | None, source: str) -> None:
         for moved, transition in verdict.changes:
-            await self.write(tx, moved, transition)
+            payment = await self.write(tx, moved, transition)
+        if verdict.attempt is not None:
+            await tx.payments.save_attempt(verdict.attempt, verdict.attempt.token)
         if verdict.anomaly is not None:
-            reference = payment.reference if payment else None
-            await self._keep(tx, reference, verdict.anomaly, source, verdict.details)
+            await self._keep(tx, payment, verdict.anomaly, source, verdict.details)
 
     async def _keep(
-        self, tx: Transaction, reference: str | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]
+        self, tx: Transaction, payment: Payment | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]
     ) -> None:
-        """Keeps a fact that must not move the payment; the same fact about a payment is kept once."""
-        known = await tx.payments.anomalies(reference) if reference else []
-        if any(anomaly.kind is kind and dict(anomaly.details) == details for anomaly in known):
-            return
+        """Keeps a fact that must not move the payment, and tells the merchant where it is news to him.
+
+        The same fact about a payment is kept once. A notice's number goes on from the last change of status, of which
+        a final payment has no more.
+        """
         now = self.clock.now()
-        await tx.payments.add_anomaly(Anomaly(self.entropy.id("anm", now), reference, kind, source, details, now))
+        anomaly = Anomaly(
+            self.entropy.id("anm", now), payment.reference if payment else None, kind, source, details, now
+        )
+        if payment is not None:
+            known = await tx.anomalies.of_payment(payment.reference)
+            if any(other.is_same_fact(kind, details) for other in known):
+                return
+            told = notice_of(kind, payment)
+            if told is not None:
+                before = sum(other.event_sequence is not None for other in known)
+                anomaly = replace(anomaly, event_sequence=payment.sequence + before + 1)
+                notice = Notice(anomaly.id, kind.value, max(details.get("amounts") or [], default=None))
+                await self._emit(tx, payment, told, payment.sequence + before + 1, notice)
+        await tx.anomalies.add(anomaly)
         count("anomalies", kind.value)
 
     @retried

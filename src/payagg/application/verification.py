@@ -9,13 +9,14 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.ports import Clock, Store
 from payagg.application.provider_calls import ProviderCalls, no_crash
-from payagg.application.schemas.payments import VerifiedPayment
+from payagg.application.schemas.payments import PayerReason, VerifiedPayment
 from payagg.application.settlement import Settlement
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import VERIFY_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
-from payagg.domain.payment import Payment
-from payagg.domain.report import AnomalyKind, ProviderFault, ReportEffect
+from payagg.domain.payment import DECLINED, Payment, Status
+from payagg.domain.report import ProviderFault, ReportEffect
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Verification:
     provider_calls: ProviderCalls
     settlement: Settlement
     crash_point: Callable[[str], None] = no_crash
-    verifying: dict[str, "asyncio.Task[Payment]"] = field(default_factory=dict)
+    verifying: dict[str, "asyncio.Task[VerifiedPayment]"] = field(default_factory=dict)
 
     async def verify(self, reference: str) -> VerifiedPayment:
         """The status after asking the assigned provider, at most once in VERIFY_EVERY per reference.
@@ -39,9 +40,9 @@ class Verification:
             task = asyncio.create_task(self._verify(reference))
             self.verifying[reference] = task
             task.add_done_callback(lambda _: self.verifying.pop(reference, None))
-        return _verified(await asyncio.shield(task))
+        return await asyncio.shield(task)
 
-    async def _verify(self, reference: str) -> Payment:
+    async def _verify(self, reference: str) -> VerifiedPayment:
         now = self.clock.now()
         async with self.store.begin() as tx:
             payment = await tx.payments.get(reference)
@@ -50,30 +51,32 @@ class Verification:
             attempts = await tx.payments.attempts(reference)
             attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is None or payment.as_of(now).is_final:
-                return payment.as_of(now)
+                return _verified(payment.as_of(now), None)
             choice = await self.payment_options.assigned(tx, attempt.gateway, payment.environment)
             if choice is None:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
             if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
-                return payment  # paused after faults: as good as unreachable, and found out at once
+                # Paused after faults: as good as unreachable, and found out at once.
+                return _verified(payment, attempt.last_decline)
             every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
             if not await tx.payments.begin_ask(reference, attempt.number, now, every):
                 # Asked a moment ago, perhaps by another process: its finding stands until the next call.
                 # What an event claimed is no finding of anybody who asked.
-                known = await tx.payments.anomalies(reference)
+                known = await tx.anomalies.of_payment(reference)
                 if any(a.kind is AnomalyKind.MISMATCH and a.is_from_asking for a in known):
                     raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
-                return payment
+                return _verified(payment, attempt.last_decline)
         try:
             report = await self.provider_calls.fetch(payment, attempt, choice, "verify")
         except ProviderFault:
-            return payment
+            return _verified(payment, attempt.last_decline)
         self.crash_point("V1")
-        settled = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
+        effect = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
         self.crash_point("V2")
-        if settled is ReportEffect.MISMATCH:
+        if effect is ReportEffect.MISMATCH:
             raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
-        return await self._now(reference)
+        decline = (report.reason or DECLINED) if effect is ReportEffect.DECLINED else None
+        return _verified(await self._now(reference), decline)
 
     async def _now(self, reference: str) -> Payment:
         payment = await self.store.find_payment(reference)
@@ -81,7 +84,7 @@ class Verification:
         return payment.as_of(self.clock.now())
 
 
-def _verified(payment: Payment) -> VerifiedPayment:
+def _verified(payment: Payment, last_decline: str | None) -> VerifiedPayment:
     redirect = None
     if payment.callback_url is not None:
         parts = urlsplit(payment.callback_url)
@@ -94,4 +97,5 @@ def _verified(payment: Payment) -> VerifiedPayment:
         currency=payment.currency,
         callback_url=payment.callback_url,
         redirect_url=redirect,
+        last_decline=PayerReason.of(last_decline) if payment.status is Status.PENDING else None,
     )

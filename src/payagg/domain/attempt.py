@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.payment import Payment
+from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 
 ATTEMPTS_MAX = 20  # per payment: each may be a call to a provider that anybody who holds the checkout link can cause
@@ -15,7 +15,7 @@ VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
 
 ASK_JITTER = 0.1  # of the time since the hand-off, so that a burst of payments does not return as one
 
-# When the reconciler asks about a PENDING payment, counted from its hand-off.
+# When the reconciler asks about an attempt, counted from its hand-off: until its payment is SUCCESS or REVERSED.
 ASK_AFTER = (
     timedelta(minutes=1),
     timedelta(minutes=3),
@@ -84,6 +84,7 @@ class Attempt:
     asks: int = 0  # how often the reconciler has asked
     next_ask_at: datetime | None = None
     last_ask_at: datetime | None = None
+    last_decline: str | None = None  # our word for the decline that the provider named when last asked, if it did
 
     @classmethod
     def claim(
@@ -113,6 +114,12 @@ class Attempt:
             # Should the claimant die, the reconciler asks the provider although nobody comes back to process.
             next_ask_at=now + LEASE + ASK_AFTER[0],
         )
+
+    def may_still_be_paid(self, payment: Payment, now: datetime) -> bool:
+        """Whether the payer's page may take another card after a decline: a provider's page does until the payment's
+        window closes, the simulator answers once."""
+        is_page = self.hand_off is not None and self.hand_off.kind is not HandOffKind.SIMULATOR
+        return is_page and not payment.is_final and now < payment.expires_at
 
     @property
     def is_handed_off(self) -> bool:
@@ -227,10 +234,10 @@ def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
 def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
     """The attempt as it is to be stored instead of being asked about at `now`, or None when asking is due.
 
-    A settled payment's attempt and a refused one are asked about no more: later news comes as events. A live claim
-    gets the time to end.
+    A refused attempt is asked about no more, nor is one whose news can change nothing. A live claim gets the time to
+    end.
     """
-    if payment.as_of(now).is_final or attempt.state is AttemptState.REFUSED:
+    if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
         return replace(attempt, next_ask_at=None)
     if attempt.is_held(now):
         return replace(attempt, next_ask_at=attempt.lease_until + LEASE)
@@ -239,5 +246,18 @@ def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt |
 
 def after_ask(payment: Payment, attempt: Attempt, now: datetime, chance: float) -> Attempt:
     """The attempt once it was asked about at `now`, with the next instant of its schedule; none after the last."""
-    due = None if payment.as_of(now).is_final else next_ask(attempt.handed_off_at or attempt.created_at, now, chance)
+    is_over = _is_past_asking(payment, attempt)
+    due = None if is_over else next_ask(attempt.handed_off_at or attempt.created_at, now, chance)
     return replace(attempt, asks=attempt.asks + 1, last_ask_at=now, next_ask_at=due)
+
+
+def _is_past_asking(payment: Payment, attempt: Attempt) -> bool:
+    """Whether no answer about the attempt can matter any more.
+
+    A payment that FAILED or expired may have been paid all the same, and its event may be lost: a provider is asked to
+    the end of the schedule. The simulator pays nobody late.
+    """
+    if payment.status in (Status.SUCCESS, Status.REVERSED):
+        return True
+    is_simulated = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.SIMULATOR
+    return is_simulated and payment.is_final

@@ -55,6 +55,8 @@ class ErrorCode(Enum):
     GATEWAY_ALREADY_ENABLED = Kind.CONFLICT, "The gateway is already enabled."
     GATEWAY_NOT_ACTIVE = Kind.CONFLICT, "The gateway is not currently active."
     GATEWAY_IN_USE = Kind.CONFLICT, "Disable the gateway and let it drain before deleting it."
+    ANOMALY_NOT_OPEN = Kind.CONFLICT, "The anomaly is acknowledged or closed already."
+    ANOMALY_ALREADY_CLOSED = Kind.CONFLICT, "The anomaly is closed already."
     PAYMENT_EXPIRED = Kind.GONE, "The checkout window has closed."
     RATE_LIMITED = Kind.THROTTLED, "Too many requests; try again later."
     PAYMENT_AMOUNT_MISMATCH = Kind.UPSTREAM, "The provider's details differ from the payment."

@@ -21,6 +21,7 @@ METADATA_DEPTH_MAX = 5
 METADATA_BYTES_MAX = 16 * 1024
 IDEMPOTENCY_KEY_MAX = 255
 EXPIRED_REASON = "EXPIRED"
+DECLINED = "DECLINED"  # the reason of a failure whose provider gives none that we know
 SIMULATED = "SIMULATED"  # the reason of a transition that a simulate call made
 
 

@@ -10,8 +10,9 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
-from payagg.domain.payment import EXPIRED_REASON, PAYMENT, SIMULATED, Payment, Status, Transition, Trigger
+from payagg.domain.payment import DECLINED, EXPIRED_REASON, PAYMENT, SIMULATED, Payment, Status, Transition, Trigger
 from payagg.domain.values import CURRENCY, Environment
 
 
@@ -22,6 +23,7 @@ class Outcome(Enum):
     FAILED = "FAILED"
     REVERSED = "REVERSED"
     PENDING = "PENDING"
+    DISPUTED = "DISPUTED"  # the payer asks the bank for the money back; nothing has moved yet
     UNPAID = "UNPAID"  # the provider knows of no payment: evidence, used only to expire or to start anew
 
 
@@ -66,6 +68,11 @@ class ProviderReport:
         if payment.amount not in self.amounts and (self.amounts or not may_omit):
             return "amount"
         return None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it says something about money that must not be lost."""
+        return self.trigger is not None or self.outcome is Outcome.DISPUTED
 
     @property
     def trigger(self) -> Trigger | None:
@@ -123,20 +130,6 @@ class ProviderFault(Exception):
         self.kind = kind
 
 
-class AnomalyKind(Enum):
-    """Facts that must not move a payment and must not be lost."""
-
-    LATE_SUCCESS = "LATE_SUCCESS"
-    LATE_FAILURE = "LATE_FAILURE"
-    LATE_REVERSAL = "LATE_REVERSAL"
-    MISMATCH = "MISMATCH"
-    WRONG_PROVIDER = "WRONG_PROVIDER"
-    WRONG_ENVIRONMENT = "WRONG_ENVIRONMENT"
-    UNKNOWN_REFERENCE = "UNKNOWN_REFERENCE"
-    PARTIAL_REFUND = "PARTIAL_REFUND"
-    NO_EVIDENCE = "NO_EVIDENCE"
-
-
 LATE_FOR = {
     Trigger.SUCCEED: AnomalyKind.LATE_SUCCESS,
     Trigger.FAIL: AnomalyKind.LATE_FAILURE,
@@ -144,27 +137,12 @@ LATE_FOR = {
 }
 
 
-@dataclass(frozen=True)
-class Anomaly:
-    """Kept for operators: listed by `doctor`, shown by `explain`."""
-
-    id: str
-    reference: str | None
-    kind: AnomalyKind
-    source: str  # `verify`, `reconciler`, `process`, or `event:` with the provider
-    details: Mapping[str, Any]
-    at: datetime
-
-    @property
-    def is_from_asking(self) -> bool:
-        return not self.source.startswith("event:")
-
-
 class ReportEffect(Enum):
     """What a provider's report did."""
 
     MOVED = "MOVED"
     UNCHANGED = "UNCHANGED"
+    DECLINED = "DECLINED"  # a card; the page it was tried on may take another
     ANOMALY = "ANOMALY"
     MISMATCH = "MISMATCH"
     UNKNOWN_PAYMENT = "UNKNOWN_PAYMENT"
@@ -172,10 +150,11 @@ class ReportEffect(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be stored: `changes` in their order, and the anomaly with its details."""
+    """What is to be stored: `changes` in their order, the attempt, and the anomaly with its details."""
 
     effect: ReportEffect
     changes: tuple[tuple[Payment, Transition | None], ...] = ()
+    attempt: Attempt | None = None
     anomaly: AnomalyKind | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -201,13 +180,13 @@ def judge(
     payment's transitions to SUCCESS: each names the charge that was paid.
     """
     if payment is None:
-        anomaly = AnomalyKind.UNKNOWN_REFERENCE if report.trigger else None
+        anomaly = AnomalyKind.UNKNOWN_REFERENCE if report.is_news else None
         return Verdict(ReportEffect.UNKNOWN_PAYMENT, anomaly=anomaly, details=report.evidence())
     # An answer about another reference than the one asked for must not move that other payment.
     if asked is not None and report.provider_reference != asked.provider_reference:
         return _mismatch(report, "reference")
-    if report.trigger is None:
-        return _UNCHANGED
+    if not report.is_news:
+        return _in_flight(report, attempts) if asked is not None else _UNCHANGED
     if payment.environment is not environment:
         return _anomaly(report, AnomalyKind.WRONG_ENVIRONMENT)
     attempt = next(
@@ -218,37 +197,49 @@ def judge(
     if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
     difference = report.mismatch(payment)
+    if difference is None and report.trigger is None:
+        return _anomaly(report, AnomalyKind.DISPUTE)
     if difference == "amount" and report.is_partial_refund(payment):
         return _anomaly(report, AnomalyKind.PARTIAL_REFUND)
     if difference is not None:
         return _mismatch(report, difference)
-    return _settle(report, report.trigger, payment, gateway, paid, actor, now)
+    if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
+        # An answer to asking tells how the last card fared; only a signed event says that the charge is over.
+        return Verdict(ReportEffect.DECLINED, attempt=replace(attempt, last_decline=report.reason or DECLINED))
+    return _settle(report, payment, gateway, paid, actor, now)
 
 
 def _settle(
     report: ProviderReport,
-    trigger: Trigger,
     payment: Payment,
     gateway: str,
     paid: Sequence[str | None],
     actor: str,
     now: datetime,
 ) -> Verdict:
-    """A report that agrees with the payment in every fact."""
+    """A report of an end that agrees with the payment in every fact."""
+    trigger = TRIGGER_FOR[report.outcome]
     expired = (payment.expire(),) if payment.is_expired(now) else ()
     payment = payment.as_of(now)
     if payment.is_final:
-        is_second_charge = payment.status is Status.SUCCESS and list(paid) not in (
-            [report.provider_reference],
-            [SIMULATED],
-        )
-        if payment.status is PAYMENT.moves[PAYMENT.initial, trigger] and not is_second_charge:
+        is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
+        is_same_charge = list(paid) in ([report.provider_reference], [SIMULATED])
+        if is_repeat and (is_same_charge or trigger is not Trigger.SUCCEED):
             return Verdict(ReportEffect.UNCHANGED, expired)
-        return Verdict(ReportEffect.ANOMALY, expired, LATE_FOR[trigger], report.evidence())
+        kind = AnomalyKind.SECOND_CHARGE if is_repeat else LATE_FOR[trigger]
+        return Verdict(ReportEffect.ANOMALY, expired, anomaly=kind, details=report.evidence())
     # A success names the charge that was paid, so that a second paid one can be told from a repeat.
     reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
     moved = replace(payment, gateway=gateway).move(trigger, now, actor=actor, reason=reason)
     return Verdict(ReportEffect.MOVED, (moved,))
+
+
+def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:
+    """The payer is at it: a decline that was told before is none any more."""
+    for attempt in attempts:
+        if attempt.provider_reference == report.provider_reference and attempt.last_decline is not None:
+            return Verdict(ReportEffect.UNCHANGED, attempt=replace(attempt, last_decline=None))
+    return _UNCHANGED
 
 
 def judge_silence(

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import invalid
-from payagg.domain.payment import Status
+from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
@@ -40,6 +41,9 @@ class EventType(Enum):
     PAYMENT_SUCCESS = "payment.success"
     PAYMENT_FAILED = "payment.failed"
     PAYMENT_REVERSED = "payment.reversed"
+    PAYMENT_LATE_SUCCESS = "payment.late_success"
+    PAYMENT_REFUNDED = "payment.refunded"
+    PAYMENT_DISPUTED = "payment.disputed"
 
 
 TEST_EVENT = "webhook.test"  # sent by the test call alone; nobody subscribes to it
@@ -49,6 +53,28 @@ EVENT_FOR = {
     Status.FAILED: EventType.PAYMENT_FAILED,
     Status.REVERSED: EventType.PAYMENT_REVERSED,
 }
+
+
+# Events that tell of an anomaly and of no change of status. Their numbers go on after the last change's.
+NOTICE_FOR = {
+    AnomalyKind.LATE_SUCCESS: EventType.PAYMENT_LATE_SUCCESS,
+    AnomalyKind.SECOND_CHARGE: EventType.PAYMENT_LATE_SUCCESS,
+    AnomalyKind.LATE_REVERSAL: EventType.PAYMENT_REFUNDED,
+    AnomalyKind.PARTIAL_REFUND: EventType.PAYMENT_REFUNDED,
+    AnomalyKind.DISPUTE: EventType.PAYMENT_DISPUTED,
+}
+
+
+def notice_of(kind: AnomalyKind, payment: Payment) -> EventType | None:
+    """What the merchant is told of an anomaly; None for one that is no news to him.
+
+    Only a final payment has notices, so that its numbers can go on; a refund or a dispute is news of a paid one.
+    """
+    notice = NOTICE_FOR.get(kind)
+    is_about_paid = notice in (EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED)
+    if not payment.is_final or (is_about_paid and payment.status is not Status.SUCCESS):
+        return None
+    return notice
 
 
 class DeliveryStatus(Enum):

@@ -71,12 +71,21 @@ def test_a_payer_is_redirected_out_pays_and_comes_back(site: Site, page: Page) -
     assert site.status(url) == "SUCCESS"
 
 
-@pytest.mark.parametrize(("button", "words"), [("decline", "Payment declined"), ("insufficient", "Not enough funds")])
-def test_a_refused_card_is_told_in_plain_words(site: Site, page: Page, button: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("button", "words"), [("decline", "The bank refused the card."), ("insufficient", "There was not enough money")]
+)
+def test_a_refused_card_is_told_in_plain_words_and_another_one_pays(
+    site: Site, page: Page, button: str, words: str
+) -> None:
     url = started(site, page, "Paystack")
     page.locator(f"#{button}").click()
-    heading(page, words)
-    assert site.status(url) == "FAILED"
+    heading(page, "Your card was declined")
+    expect(page.locator("#waiting-text")).to_contain_text(words)
+    assert site.status(url) == "PENDING"
+    page.get_by_role("button", name="Try another card").click()
+    page.locator("#pay").click()
+    heading(page, "Payment successful")
+    assert [charge.paid for charge in fakes(site).paystack.book.charges.values()] == [1]
 
 
 def test_a_payer_who_gave_up_may_continue_the_same_charge(site: Site, page: Page) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from payagg.application.reconciliation import BUDGET
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, LEASE, AttemptState
+from payagg.domain.errors import Refusal
 from payagg.domain.health import Health
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status
-from payagg.domain.report import AnomalyKind
 from payagg.testing.fake_providers import Fault, WebhookMode
 from tests.support.provider_world import World, world_on
 
@@ -178,6 +179,26 @@ async def test_a_declined_card_at_the_providers_page_is_final_only_when_the_wind
     assert (await world.read(payment)).status is Status.SUCCESS
     assert (await world.read(given_up)).status is Status.FAILED
     assert await world.anomalies() == []
+
+
+async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_schedule(world: World) -> None:
+    declined, expired = await world.handed_over(), await world.payment()
+    world.fakes.paystack.book.faults.append(Fault.RESET)
+    with pytest.raises(Refusal):
+        await world.process(expired)  # its charge was made and our answer lost; nobody was sent there
+    world.fakes.paystack.decline(declined.reference)
+    world.clock.move(HOUR)
+    await world.services.settlement.expire_due()
+    await world.services.reconciler.run_once()
+    for payment in (declined, expired):
+        assert (await world.read(payment)).status is Status.FAILED
+        world.fakes.paystack.pay(payment.reference)
+    world.clock.move(timedelta(hours=72))
+    await world.services.reconciler.run_once()
+    for payment in (declined, expired):
+        assert [a.kind for a in await world.anomalies(payment)] == [AnomalyKind.LATE_SUCCESS]
+        assert (await world.read(payment)).status is Status.FAILED
+        assert [attempt.next_ask_at for attempt in await world.attempts(payment)] == [None]
 
 
 @pytest.mark.parametrize("alter", [{"mode": "live"}, {"reference": "PAY-20250131-AAAAAA"}])

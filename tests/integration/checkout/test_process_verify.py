@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from payagg.application.schemas.payments import PayerReason
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import VERIFY_EVERY, HandOff
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
-from payagg.domain.report import AnomalyKind, Outcome, ProviderReport
-from payagg.testing.fake_providers import Fault
+from payagg.domain.report import Outcome, ProviderReport
+from payagg.testing.fake_providers import Fault, WebhookMode
 from tests.support.provider_rigs import launch_parameters
 from tests.support.provider_world import World, world_on
 
@@ -95,13 +97,43 @@ async def test_a_payment_is_verified_past_its_window_and_a_late_success_counts(w
     assert (await world.services.verification.verify(payment.reference)).status is Status.SUCCESS
 
 
+async def test_a_declined_card_is_no_end_while_the_page_may_take_another(world: World) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
+    world.fakes.paystack.decline(payment.reference)
+    for _ in range(2):  # the second within the two seconds
+        answer = await world.services.verification.verify(payment.reference)
+        assert (answer.status, answer.last_decline) == (Status.PENDING, PayerReason.DECLINED)
+    assert (await world.process(payment)).checkout_url  # the same hand-off, and no second charge
+    assert len(world.fakes.paystack.book.charges) == 1
+    world.fakes.paystack.pay(payment.reference)  # with another card, its event lost
+    world.clock.move(VERIFY_EVERY)
+    answer = await world.services.verification.verify(payment.reference)
+    assert (answer.status, answer.last_decline) == (Status.SUCCESS, None)
+    assert await world.anomalies(payment) == []
+
+
+async def test_a_declined_card_fails_the_payment_once_the_window_has_closed(world: World) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
+    world.fakes.paystack.decline(payment.reference)
+    await world.services.verification.verify(payment.reference)
+    world.clock.move(timedelta(hours=1))
+    answer = await world.services.verification.verify(payment.reference)
+    assert (answer.status, answer.last_decline) == (Status.FAILED, None)
+
+
 async def test_a_decline_fails_the_payment_with_our_own_word(world: World) -> None:
     payment = await world.handed_over("provider_b")
     fake = world.fakes.payaza
     hand_off = await world.process(payment, "provider_b")
 
     assert fake.open(launch_parameters(HandOff(hand_off.handoff, hand_off.checkout_url))) is None
+    fake.book.webhooks = WebhookMode.NEVER
     fake.decline(payment.reference, "Insufficient balance 5061-0600-0000-0064")
+    answer = await world.services.verification.verify(payment.reference)
+    assert (answer.status, answer.last_decline) == (Status.PENDING, PayerReason.INSUFFICIENT_FUNDS)
+    world.clock.move(timedelta(hours=1))
     await world.services.verification.verify(payment.reference)
     assert (await world.read(payment)).failure_reason == "INSUFFICIENT_FUNDS"
 

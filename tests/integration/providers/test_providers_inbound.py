@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy import text
 
 from payagg.application.provider_events import provider_event_routes
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import HandOff
 from payagg.domain.payment import Payment, Status
-from payagg.domain.report import AnomalyKind
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.testing.fake_providers import WebhookMode, serve_asgi

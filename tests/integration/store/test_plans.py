@@ -15,9 +15,9 @@ from psycopg import sql
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
-from payagg.application.ports import DeliveryResult, ProviderCall, ProviderEvent, TryResult
+from payagg.application.ports import AnomalyFilter, DeliveryResult, ProviderCall, ProviderEvent, TryResult
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment import Trigger
-from payagg.domain.report import Anomaly, AnomalyKind
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id
@@ -47,7 +47,14 @@ async def add_facts(tx: PostgresTransaction) -> None:
     call = ProviderCall("call_1", nth(1), 1, "provider_a", "fetch", "PENDING", None, 20, "test", NOW)
     await tx.payments.add_attempt(an_attempt(a_payment(reference=nth(0)), number=2))
     await tx.payments.add_call(call)
-    await tx.payments.add_anomaly(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
+    await tx.anomalies.add(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
+
+
+async def close_anomaly(tx: PostgresTransaction) -> None:
+    await tx.anomalies.add(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
+    anomaly = await tx.anomalies.lock("anm_1")
+    assert anomaly is not None
+    await tx.anomalies.save(anomaly.close("admin:ada", "Done.", NOW))
 
 
 async def emit(tx: PostgresTransaction) -> None:
@@ -98,7 +105,11 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "ask begun": (lambda tx: tx.payments.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
     "calls about a payment": (lambda tx: tx.payments.calls(nth(1)), {"provider_calls_pkey"}),
-    "anomalies of a payment": (lambda tx: tx.payments.anomalies(nth(1)), {"anomalies_of_payment"}),
+    "anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(), 50), {"anomalies_pkey"}),
+    "open anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(AnomalyStatus.OPEN), 50), {"anomalies_unclosed"}),
+    "anomalies by kind": (lambda tx: tx.anomalies.unclosed(), {"anomalies_unclosed"}),
+    "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
+    "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
     "attempt, call and anomaly added": (add_facts, set()),
     "event emitted": (emit, set()),
     "endpoints": (endpoints, set()),

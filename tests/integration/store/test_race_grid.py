@@ -20,11 +20,11 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.payments import ProcessPayment
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Trigger
-from payagg.domain.report import AnomalyKind
 from payagg.domain.webhook import EVENT_FOR
 from payagg.entrypoints.bootstrap import Services
 from payagg.testing.clocks import ManualClock

@@ -354,10 +354,24 @@ def test_trap_16_a_dispute_reverses_only_when_it_was_upheld() -> None:
     }
     assert read(A, json.dumps(body).encode()).outcome is Outcome.REVERSED
     body["data"]["transaction"] = transaction | {"status": "success"}
-    assert A.read_event(json.dumps(body).encode()) is None
+    assert read(A, json.dumps(body).encode()).outcome is Outcome.DISPUTED
 
 
-@pytest.mark.parametrize("event", ["refund.pending", "refund.processing", "refund.failed", "charge.dispute.create"])
+def test_trap_16_a_dispute_is_one_fact_from_its_start_through_its_reminders() -> None:
+    transaction = json.loads(paystack("success"))["data"]
+
+    def told(event: str, **more: Any) -> ProviderReport:
+        data = {"id": 358, "refund_amount": 5000, "transaction": transaction, "transaction_reference": None, **more}
+        return read(A, json.dumps({"event": f"charge.dispute.{event}", "data": data}).encode())
+
+    created = told("create")
+    assert (created.provider_reference, created.outcome, created.amounts) == (REFERENCE, Outcome.DISPUTED, {5000})
+    assert created.details["disputeId"] == "358"
+    assert told("remind").evidence() == created.evidence()
+    assert told("resolve", resolution="declined").evidence() != created.evidence()
+
+
+@pytest.mark.parametrize("event", ["refund.pending", "refund.processing", "refund.failed"])
 def test_trap_16_a_reversal_that_has_not_happened_is_no_report(event: str) -> None:
     assert A.read_event(json.dumps({"event": event, "data": {"transaction_reference": REFERENCE}}).encode()) is None
 

@@ -1,4 +1,4 @@
-"""Payments with their attempts, transitions, provider calls and anomalies in memory."""
+"""Payments with their attempts, transitions and provider calls in memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,11 +10,9 @@ from payagg.application.ports import Conflict, ProviderCall
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
-from payagg.domain.report import Anomaly
 from payagg.domain.values import Environment
 
 R = TypeVar("R")
-ANOMALIES_MAX = 1000
 IMMUTABLE = (
     "reference",
     "business_id",
@@ -97,13 +95,6 @@ class MemoryPayments:
     async def calls(self, reference: str) -> list[ProviderCall]:
         found = [call for call in self.state.calls.values() if call.reference == reference]
         return sorted(found, key=lambda call: (call.at, call.id))
-
-    async def add_anomaly(self, anomaly: Anomaly) -> None:
-        self.state.anomalies[anomaly.id] = anomaly
-
-    async def anomalies(self, reference: str | None = None) -> list[Anomaly]:
-        found = [a for a in self.state.anomalies.values() if reference is None or a.reference == reference]
-        return sorted(found, key=lambda anomaly: (anomaly.at, anomaly.id), reverse=True)[:ANOMALIES_MAX]
 
     def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
         """Attempts that should have been asked about by `now`, the earliest first."""

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from payagg.application.ports import ProviderCall, ProviderEvent
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
-from payagg.domain.report import Anomaly
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 

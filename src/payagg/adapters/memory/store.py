@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.gateways import MemoryGateways
@@ -26,6 +27,7 @@ class MemoryTransaction:
     api_keys: MemoryApiKeys
     gateways: MemoryGateways
     payments: MemoryPayments
+    anomalies: MemoryAnomalies
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
     health: MemoryHealth
@@ -44,6 +46,7 @@ class MemoryStore:
             api_keys=MemoryApiKeys(self.state),
             gateways=MemoryGateways(self.state),
             payments=MemoryPayments(self.state),
+            anomalies=MemoryAnomalies(self.state),
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),

@@ -7,12 +7,14 @@ from sqlalchemy import text
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translated
 from payagg.domain.payment import PAYMENT
+from payagg.domain.webhook import NOTICE_FOR
 
 SHOWN = 20  # references listed per broken rule
 ANOMALIES_SHOWN = 100
 STATEMENT_SECONDS = 600
 WORDS = {
     "final": sorted(status.value for status in PAYMENT.final),
+    "notices": sorted({event.value for event in NOTICE_FOR.values()}),
     "moves": sorted({f"{now.value} {then.value}" for (now, _), then in PAYMENT.moves.items() if now is not then}),
 }
 
@@ -39,9 +41,17 @@ RULES = {
         WHERE from_status <> stood OR from_status || ' ' || to_status <> ALL (:moves)""",
     "each transition has exactly one event, of the matching type": """
         SELECT coalesce(t.reference, e.reference) FROM transitions t
-        FULL JOIN events e ON e.reference = t.reference AND e.sequence = t.sequence
+        FULL JOIN (SELECT * FROM events WHERE type <> ALL (:notices)) e
+            ON e.reference = t.reference AND e.sequence = t.sequence
         WHERE (e.id IS NULL AND t.at > now() - interval '29 days') OR t.reference IS NULL
             OR e.type <> 'payment.' || lower(t.to_status)""",
+    "each notice of an anomaly has exactly one event, numbered after the last transition": """
+        SELECT coalesce(a.reference, e.reference) FROM anomalies a
+        FULL JOIN (SELECT * FROM events WHERE type = ANY (:notices)) e
+            ON e.reference = a.reference AND e.sequence = a.event_sequence
+        LEFT JOIN payments p ON p.reference = e.reference
+        WHERE (a.event_sequence IS NOT NULL AND e.id IS NULL AND a.at > now() - interval '29 days')
+            OR (e.id IS NOT NULL AND (a.id IS NULL OR e.sequence <= p.sequence))""",
     "an event says the amount and currency of its payment": """
         SELECT e.reference FROM events e JOIN payments p USING (reference)
         CROSS JOIN LATERAL (SELECT convert_from(e.body, 'UTF8')::jsonb -> 'data' AS said) body
@@ -104,9 +114,16 @@ def examine(database_url: str) -> Findings:
             for rule, query in RULES.items()
         ]
         listed = connection.execute(
-            text("SELECT at, kind, reference, source FROM anomalies ORDER BY at DESC LIMIT :most"),
+            text("""
+                SELECT at, kind, reference, source, id, status FROM anomalies
+                WHERE status <> 'CLOSED' ORDER BY id DESC LIMIT :most
+            """),
             {"most": ANOMALIES_SHOWN},
         )
         return Findings(
-            rules, [f"{at:%Y-%m-%d %H:%M:%S}Z {kind} {ref or '-'} from {source}" for at, kind, ref, source in listed]
+            rules,
+            [
+                f"{at:%Y-%m-%d %H:%M:%S}Z {kind} {ref or '-'} from {source} ({id}, {status})"
+                for at, kind, ref, source, id, status in listed
+            ],
         )

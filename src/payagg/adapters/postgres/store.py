@@ -16,6 +16,7 @@ from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
+from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
@@ -53,6 +54,10 @@ class PostgresTransaction:
     @cached_property
     def payments(self) -> PostgresPayments:
         return PostgresPayments(self._connection)
+
+    @cached_property
+    def anomalies(self) -> PostgresAnomalies:
+        return PostgresAnomalies(self._connection)
 
     @cached_property
     def webhooks(self) -> PostgresWebhooks:

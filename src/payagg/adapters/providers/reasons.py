@@ -1,6 +1,7 @@
 """Why a payment failed, in our own few words: a provider's text may hold anything, so none of it goes further."""
 
-DECLINED = "DECLINED"
+from payagg.domain.payment import DECLINED
+
 # The first row whose needle occurs in the provider's text wins.
 REASONS = (
     ("insufficient", "INSUFFICIENT_FUNDS"),

@@ -184,6 +184,7 @@ class VerifiedPayment(Struct, rename="camel", frozen=True):
     currency: str
     callback_url: str | None
     redirect_url: str | None
+    last_decline: PayerReason | None = None  # of a PENDING payment: its page may take another card
 
 
 class Message(Struct, frozen=True):

@@ -42,6 +42,8 @@ def _complain(line: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from payagg.domain.anomaly import AnomalyKind
+
     parser = argparse.ArgumentParser(prog="payagg", description="A payment aggregator service for merchants.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -86,6 +88,20 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="the timeline of one payment")
     explain.add_argument("reference")
     commands.add_parser("doctor", help="check the money rules on the live database")
+    anomalies = commands.add_parser("anomalies", help="list, acknowledge and close what moved no payment")
+    steps = anomalies.add_subparsers(dest="action", required=True)
+    listed = steps.add_parser("list", help="newest first")
+    listed.add_argument("--status", choices=("OPEN", "ACKNOWLEDGED", "CLOSED"))
+    listed.add_argument("--kind", choices=[kind.value for kind in AnomalyKind])
+    listed.add_argument("--reference")
+    listed.add_argument("--after", metavar="ID", help="the last id of the page before")
+    listed.add_argument("--limit", type=_count, default=50)
+    acknowledge = steps.add_parser("acknowledge", help="somebody looks at it")
+    close = steps.add_parser("close", help="it is worked off")
+    close.add_argument("--reason", required=True, help="what was done")
+    for step in (acknowledge, close):
+        step.add_argument("id")
+        step.add_argument("--by", required=True, metavar="SUB")
     commands.add_parser("openapi", help="print the API's description")
     return parser
 
@@ -102,6 +118,7 @@ def _commands() -> dict[str, Command]:
         "business": operators.business,
         "explain": operators.explain,
         "doctor": operators.doctor,
+        "anomalies": operators.anomalies,
         "openapi": operators.openapi,
     }
 

@@ -91,11 +91,40 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
             _say(f"        {reference}")
     _say(
         f"{len(findings.anomalies)} anomalies"
-        + (" (facts that moved nothing; look at each):" if findings.anomalies else ".")
+        + (" (moved nothing, not closed; `payagg anomalies` works them off):" if findings.anomalies else ".")
     )
     for anomaly in findings.anomalies:
         _say(f"        {anomaly}")
     return 0 if all(finding.is_kept for finding in findings.rules) else 1
+
+
+def anomalies(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.system import DatabaseClock
+    from payagg.application.anomalies import Anomalies
+    from payagg.application.ports import AnomalyFilter
+    from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+
+    async def act(store: Any) -> list[Anomaly]:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        use = Anomalies(store, clock)
+        if given.action == "acknowledge":
+            return [await use.acknowledge(given.id, given.by)]
+        if given.action == "close":
+            return [await use.close(given.id, given.by, given.reason)]
+        wanted = AnomalyFilter(
+            status=AnomalyStatus(given.status) if given.status else None,
+            kind=AnomalyKind(given.kind) if given.kind else None,
+            reference=given.reference,
+            after=given.after,
+        )
+        return await use.listed(wanted, given.limit)
+
+    for one in _with_store(settings, act):
+        facts = ", ".join(f"{name} {value}" for name, value in one.details.items())
+        what = f"{one.kind.value} {one.reference or '-'} {facts}"
+        _say(f"{one.id}  {one.at:%Y-%m-%d %H:%M:%S}Z  {one.status.value:12}  {what}")
+    return 0
 
 
 def openapi(_: argparse.Namespace, settings: Settings) -> int:

@@ -1,7 +1,7 @@
 """Prometheus metrics at /metrics: totals over all processes, and how late the queues are."""
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from payagg.application.counters import counts, flush
 from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.auth import bearer
@@ -34,9 +35,15 @@ COUNTERS = {
 class Snapshot:
     """One scrape's values, in the form that the client library writes."""
 
-    def __init__(self, totals: dict[tuple[str, ...], int], gauges: dict[str, tuple[str, float]]) -> None:
+    def __init__(
+        self,
+        totals: dict[tuple[str, ...], int],
+        gauges: dict[str, tuple[str, float]],
+        unclosed: Mapping[AnomalyKind, int] | None = None,
+    ) -> None:
         self._totals = totals
         self._gauges = gauges
+        self._unclosed = unclosed
 
     def collect(self) -> Iterator[Metric]:
         for name, (text, labels) in COUNTERS.items():
@@ -47,6 +54,11 @@ class Snapshot:
             yield family
         for name, (text, level) in self._gauges.items():
             yield GaugeMetricFamily(f"payagg_{name}", text, value=level)
+        if self._unclosed is not None:
+            waiting = GaugeMetricFamily("payagg_anomalies_unclosed", "Anomalies to be worked off.", labels=["kind"])
+            for kind in AnomalyKind:
+                waiting.add_metric([kind.value], self._unclosed.get(kind, 0))
+            yield waiting
 
 
 async def snapshot(held: Services) -> Snapshot:
@@ -54,6 +66,8 @@ async def snapshot(held: Services) -> Snapshot:
     try:
         await flush(held.store)
         totals = await held.store.counts()
+        async with held.store.begin() as tx:
+            unclosed = await tx.anomalies.unclosed()
         now = held.clock.now()
         gauges = {
             "database_up": ("Whether the database answers.", 1.0),
@@ -72,7 +86,7 @@ async def snapshot(held: Services) -> Snapshot:
         }
     except (Unavailable, Conflict):
         return Snapshot(dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
-    return Snapshot(totals, gauges)
+    return Snapshot(totals, gauges, unclosed)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

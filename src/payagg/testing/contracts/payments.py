@@ -9,7 +9,6 @@ import pytest
 from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken, Store
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.payment import Payment, Status, Trigger
-from payagg.domain.report import Anomaly, AnomalyKind
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt
 
@@ -249,14 +248,3 @@ class PaymentContract:
                 await tx.payments.add_call(call)
             await tx.payments.add_call(replace(calls[0], id="pcl_3", reference=OTHER, word=None))
             assert await tx.payments.calls(REFERENCE) == calls
-
-    async def test_anomalies_are_listed_newest_first_with_or_without_a_payment(self, store: Store) -> None:
-        first = Anomaly(
-            "anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [1], "word": "success"}, NOW
-        )
-        second = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "inbound", {}, NOW + MINUTE)
-        async with store.begin() as tx:
-            await tx.payments.add_anomaly(first)
-            await tx.payments.add_anomaly(second)
-            assert await tx.payments.anomalies() == [second, first]
-            assert await tx.payments.anomalies(REFERENCE) == [first]

@@ -8,6 +8,7 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 
 import pytest
 
+from payagg.testing.contracts.anomalies import AnomalyContract
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
 from payagg.testing.contracts.payments import PaymentContract
 from payagg.testing.contracts.remembered_keys import RememberedKeyContract
@@ -17,6 +18,7 @@ from payagg.testing.contracts.webhooks import InboxContract, QueueContract, Webh
 @pytest.mark.anyio
 class StoreContract(
     PaymentContract,
+    AnomalyContract,
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,

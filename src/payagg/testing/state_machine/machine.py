@@ -17,11 +17,21 @@ from payagg.domain.payment import Payment, Transition
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from payagg.testing import strategies
-from payagg.testing.state_machine.model import CARDS, FINAL, GATEWAYS, HOUR, LANDS_ON, SIMULATOR, Model
+from payagg.testing.state_machine.model import CARDS, FINAL, GATEWAYS, HOUR, NEWS, SIMULATOR, Model
 
 R = TypeVar("R")
 # Evidence is what moves money, so it is drawn more often than words that move nothing.
-WORDS = st.sampled_from([*Outcome, Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED])
+WORDS = st.sampled_from(
+    [
+        *Outcome,
+        Outcome.SUCCEEDED,
+        Outcome.SUCCEEDED,
+        Outcome.SUCCEEDED,
+        Outcome.FAILED,
+        Outcome.REVERSED,
+        Outcome.DISPUTED,
+    ]
+)
 PAYMENTS_MAX = 3
 ASK_PAUSE = timedelta(seconds=2)  # a provider is asked at most this often about one payment
 
@@ -36,6 +46,7 @@ class Facts:
     delivered: tuple[int, ...]  # sequences with a delivery to the one subscribed endpoint
     hand_offs: tuple[str, ...]
     charges: int  # started at a provider and not refused by it
+    last_decline: str | None
     anomalies: frozenset[str] = field(compare=False)
 
 
@@ -185,7 +196,7 @@ class PaymentMachine(RuleBasedStateMachine):
                 gateway = model.attempts[number - 1]
         other = Environment.LIVE if model.environment is Environment.SANDBOX else Environment.SANDBOX
         environment = model.environment if right_environment else other
-        if outcome.value not in LANDS_ON:
+        if outcome.value not in NEWS:
             foreseen = "UNCHANGED"
         elif not right_environment:
             model.anomalies.add("WRONG_ENVIRONMENT")
@@ -210,7 +221,8 @@ class PaymentMachine(RuleBasedStateMachine):
                 word, reason, known_after = CARDS[model.card]
                 right_amount = True
                 word = word if now - model.handed_at >= timedelta(seconds=known_after) else "PENDING"
-            learnt = model.learn(len(model.attempts), word, right_amount, reason, now)
+            learnt = model.learn(len(model.attempts), word, right_amount, reason, now, asked=True)
+            self.seen[learnt] += 1
         status = self.expect(
             "PAYMENT_AMOUNT_MISMATCH" if learnt == "MISMATCH" else None,
             lambda: self.system.verify(reference, outcome, right_amount),
@@ -244,6 +256,7 @@ class PaymentMachine(RuleBasedStateMachine):
             seen = (facts.payment.status.value, facts.payment.failure_reason)
             assert seen == model.seen(now), f"{seen} is seen, foreseen {model.seen(now)}"
             assert facts.payment.gateway == model.gateway
+            assert facts.last_decline == model.declined, "a decline was lost or invented"
             assert facts.anomalies == model.anomalies, "an anomaly was lost or invented"
             assert len(facts.hand_offs) <= 1, "two hand-offs were given out"
             assert facts.hand_offs == ((model.hand_off,) if model.hand_off else ())
@@ -278,8 +291,10 @@ class PaymentMachine(RuleBasedStateMachine):
         before = ["INITIATED", *durable]
         assert [transition.from_status.value for transition in facts.transitions] == before[:-1]
         words = tuple((number, f"payment.{status.lower()}") for number, status in zip(numbers, durable, strict=True))
-        assert facts.events == words, "there is not exactly one event per transition"
-        assert facts.delivered == numbers, "there is not exactly one delivery per event"
+        more = tuple((len(words) + place, name) for place, name in enumerate(model.notices, 1))
+        assert facts.events == words + more, "there is not exactly one event per transition and per news"
+        assert facts.delivered == tuple(number for number, _ in words + more), "an event has not exactly one delivery"
+        self.seen.update(model.notices)
 
 
 def payment_machine(make_system: Callable[[], PaymentSystem]) -> type[PaymentMachine]:

@@ -112,7 +112,7 @@ class StoreSystem:
             stored = await tx.payments.get(reference)
             transitions = await tx.payments.transitions(reference)
             attempts = await tx.payments.attempts(reference)
-            anomalies = await tx.payments.anomalies(reference)
+            anomalies = await tx.anomalies.of_payment(reference)
             events, deliveries = await tx.webhooks.of_payment(reference)
         assert stored is not None
         payment = stored.as_of(self.clock.now())
@@ -125,5 +125,6 @@ class StoreSystem:
             delivered=tuple(sorted(delivery.sequence for delivery in deliveries)),
             hand_offs=tuple(a.hand_off.checkout_url for a in attempts if a.hand_off is not None),
             charges=self.charges[reference],
+            last_decline=next((a.last_decline for a in attempts if a.last_decline), None),
             anomalies=frozenset(anomaly.kind.value for anomaly in anomalies),
         )

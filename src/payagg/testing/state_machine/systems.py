@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import (
     Attempt,
     Charge,
@@ -20,10 +21,10 @@ from payagg.domain.attempt import (
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
 from payagg.domain.payment import OUTCOMES, Payment, Status, Transition
-from payagg.domain.report import AnomalyKind, FaultKind, Outcome, ProviderFault, ProviderReport, judge
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport, judge
 from payagg.domain.simulator import elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
-from payagg.domain.webhook import EVENT_FOR
+from payagg.domain.webhook import EVENT_FOR, notice_of
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from payagg.testing.state_machine.machine import Facts
 
@@ -49,6 +50,8 @@ class DomainSystem:
     log: list[Transition] = field(default_factory=list)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     anomalies: dict[str, set[str]] = field(default_factory=dict)
+    kept: dict[str, list[tuple[AnomalyKind, Mapping[str, Any]]]] = field(default_factory=dict)
+    notices: dict[str, list[str]] = field(default_factory=dict)
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -70,6 +73,7 @@ class DomainSystem:
         )
         self.payments[payment.reference] = payment
         self.attempts[payment.reference], self.anomalies[payment.reference] = [], set()
+        self.kept[payment.reference], self.notices[payment.reference] = [], []
         if key is not None:
             self.keys[environment, key] = payment.reference
         return payment.reference
@@ -89,7 +93,8 @@ class DomainSystem:
         if refused:
             attempts.append(claim.refuse())
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
-        hand_off = HandOff(HandOffKind.REDIRECT, f"{BASE_URL}/{gateway}/{claim.provider_reference}")
+        kind = HandOffKind.SIMULATOR if gateway == SANDBOX_SLUG else HandOffKind.REDIRECT
+        hand_off = HandOff(kind, f"{BASE_URL}/{gateway}/{claim.provider_reference}")
         attempts.append(claim.hand_over(hand_off, now, 0.0))
         self.write(*payment.hand_over(gateway, now, "payer"))
         return hand_off.checkout_url
@@ -116,8 +121,11 @@ class DomainSystem:
         )
         for change in verdict.changes:
             self.write(*change)
+        if verdict.attempt is not None:
+            self.attempts[reference][verdict.attempt.number - 1] = verdict.attempt
         if verdict.anomaly is not None:
             self.note(reference, verdict.anomaly)
+            self.tell(reference, verdict.anomaly, verdict.details)
         return verdict.effect.value
 
     def verify(self, reference: str, outcome: Outcome, right_amount: bool) -> str:
@@ -147,14 +155,17 @@ class DomainSystem:
 
     def facts(self, reference: str) -> Facts:
         transitions = tuple(transition for transition in self.log if transition.reference == reference)
+        notices = enumerate(self.notices[reference], len(transitions) + 1)
+        events = (*((t.sequence, EVENT_FOR[t.to_status].value) for t in transitions), *notices)
         hand_offs = tuple(a.hand_off.checkout_url for a in self.attempts[reference] if a.hand_off)
         return Facts(
             payment=self.payments[reference].as_of(self.now()),
             transitions=transitions,
-            events=tuple((t.sequence, EVENT_FOR[t.to_status].value) for t in transitions),
-            delivered=tuple(t.sequence for t in transitions),
+            events=events,
+            delivered=tuple(number for number, _ in events),
             hand_offs=hand_offs,
             charges=len(hand_offs),
+            last_decline=next((a.last_decline for a in self.attempts[reference] if a.last_decline), None),
             anomalies=frozenset(self.anomalies[reference]),
         )
 
@@ -169,6 +180,12 @@ class DomainSystem:
 
     def note(self, reference: str, kind: AnomalyKind) -> None:
         self.anomalies[reference].add(kind.value)
+
+    def tell(self, reference: str, kind: AnomalyKind, details: Mapping[str, Any]) -> None:
+        notice = notice_of(kind, self.payments[reference])
+        if notice is not None and (kind, details) not in self.kept[reference]:
+            self.notices[reference].append(notice.value)
+        self.kept[reference].append((kind, details))
 
 
 @dataclass

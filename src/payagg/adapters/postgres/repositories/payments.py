@@ -1,4 +1,4 @@
-"""Payments and what belongs to one: transitions, attempts, provider calls, anomalies. All found by `reference`."""
+"""Payments and what belongs to one: transitions, attempts, provider calls. All found by `reference`."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.repositories.rows import RowMap, stored
 from payagg.adapters.postgres.schema.tables import (
-    anomalies,
     attempts,
     payments,
     provider_calls,
@@ -18,15 +17,12 @@ from payagg.adapters.postgres.schema.tables import (
 from payagg.application.ports import Conflict, ProviderCall
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.payment import Payment, Status, Transition, Trigger
-from payagg.domain.report import Anomaly, AnomalyKind
 from payagg.domain.values import Environment
 
 PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
 CALL = RowMap(ProviderCall, provider_calls)
-ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind)
 CALLS_MAX = 1_000
-ANOMALIES_MAX = 1_000
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at")
 
@@ -144,16 +140,6 @@ class PostgresPayments:
         query = select(*CALL.columns).where(provider_calls.c.reference == reference)
         rows = await self._connection.execute(query.order_by(provider_calls.c.id).limit(CALLS_MAX))
         return [CALL.load(row) for row in rows]
-
-    async def add_anomaly(self, anomaly: Anomaly) -> None:
-        values = {**ANOMALY.values(anomaly), "details": dict(anomaly.details)}
-        await self._connection.execute(insert(anomalies).values(values))
-
-    async def anomalies(self, reference: str | None = None) -> list[Anomaly]:
-        query = select(*ANOMALY.columns).order_by(anomalies.c.at.desc(), anomalies.c.id.desc()).limit(ANOMALIES_MAX)
-        if reference is not None:
-            query = query.where(anomalies.c.reference == reference)
-        return [ANOMALY.load(row) for row in await self._connection.execute(query)]
 
     async def _one(self, query: "Select[Any]") -> Payment | None:
         row = (await self._connection.execute(query)).first()

@@ -218,6 +218,7 @@ attempts = Table(
     Column("asks", SmallInteger, nullable=False),
     _at("next_ask_at", nullable=True),
     _at("last_ask_at", nullable=True),
+    Column("last_decline", Text),  # our word for it
     _at("held_until", nullable=True),  # a reconciler is asking, and others keep away
     PrimaryKeyConstraint("reference", "number"),
     CheckConstraint("(state = 'HANDED_OFF') = (hand_off_url IS NOT NULL)", name="hand_off_is_whole"),
@@ -252,7 +253,21 @@ anomalies = Table(
     Column("source", Text, nullable=False),
     Column("details", JSONB, nullable=False),
     _at("at"),
+    Column("event_sequence", SmallInteger),  # of the event that told the merchant, where one did
+    Column("status", Text, nullable=False, server_default="OPEN"),
+    Column("acknowledged_by", Text),
+    _at("acknowledged_at", nullable=True),
+    Column("closed_by", Text),
+    _at("closed_at", nullable=True),
+    Column("close_reason", Text),
+    CheckConstraint("status IN ('OPEN', 'ACKNOWLEDGED', 'CLOSED')", name="anomaly_status_known"),
+    CheckConstraint(
+        "(status = 'CLOSED') = (closed_at IS NOT NULL AND closed_by IS NOT NULL AND close_reason IS NOT NULL)",
+        name="closed_with_a_reason",
+    ),
     Index("anomalies_of_payment", "reference"),
+    # What is still to be worked off, for lists and the gauge.
+    Index("anomalies_unclosed", "id", postgresql_where=text("status <> 'CLOSED'")),
 )
 
 provider_health = Table(

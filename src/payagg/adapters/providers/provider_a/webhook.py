@@ -17,6 +17,7 @@ DIGEST = "sha512"  # lower-case hex of HMAC-SHA512
 CHARGES = frozenset({"charge.success", "charge.failed"})
 REFUNDED = "refund.processed"
 DISPUTE_RESOLVED = "charge.dispute.resolve"
+DISPUTES = frozenset({"charge.dispute.create", "charge.dispute.remind", DISPUTE_RESOLVED})
 
 
 class _PaystackEvent(msgspec.Struct):
@@ -36,6 +37,9 @@ class _Refund(msgspec.Struct):
 
 
 class _Dispute(msgspec.Struct):
+    id: Any = None
+    resolution: Any = None
+    refund_amount: msgspec.Raw = ABSENT
     transaction: PaystackTransaction = msgspec.field(default_factory=PaystackTransaction)
 
 
@@ -53,9 +57,8 @@ def read_event(body: bytes) -> ProviderReport | None:
         return _charge(decoded(event.data, PaystackTransaction))
     if event.event == REFUNDED:
         return _refund(decoded(event.data, _Refund))
-    if event.event == DISPUTE_RESOLVED:
-        report = _charge(decoded(event.data, _Dispute).transaction)
-        return report if report is not None and report.outcome is Outcome.REVERSED else None
+    if event.event in DISPUTES:
+        return _dispute(event.event, decoded(event.data, _Dispute))
     return None
 
 
@@ -79,4 +82,24 @@ def _refund(refund: _Refund) -> ProviderReport | None:
         environment=DOMAINS.get(refund.domain) if isinstance(refund.domain, str) else None,
         # Two refunds of half each are two facts.
         details={"refundReference": word(refund.refund_reference)} if refund.refund_reference else {},
+    )
+
+
+def _dispute(event: str, dispute: _Dispute) -> ProviderReport | None:
+    """DISPUTED from the first word of it to its resolution, REVERSED once the money went back.
+
+    A reminder states the same fact as the dispute it reminds of.
+    """
+    report = _charge(dispute.transaction)
+    if report is None or (event == DISPUTE_RESOLVED and report.outcome is Outcome.REVERSED):
+        return report
+    amount = kobo_of(dispute.refund_amount, UNIT)
+    return ProviderReport(
+        provider_reference=report.provider_reference,
+        outcome=Outcome.DISPUTED,
+        word="resolved" if event == DISPUTE_RESOLVED else "disputed",
+        amounts=frozenset() if amount is None else frozenset({amount}),
+        currency=report.currency,
+        environment=report.environment,
+        details={"disputeId": str(dispute.id)[:50], "resolution": word(dispute.resolution)},
     )

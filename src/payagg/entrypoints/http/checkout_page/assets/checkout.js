@@ -2,7 +2,7 @@
 
 import { UNREACHABLE, detail, gateways, naira, page, start, verify, webAddress } from "./public.js";
 import {
-  alertWith, announce, at, cardError, isShown, remaining, show, showGateways, showNotice, showSummary, showWayHome, tick,
+  alertWith, announce, at, cardError, isShown, remaining, show, showDecline, showGateways, showNotice, showSummary, showWayHome, tick,
   titled,
 } from "./view.js";
 
@@ -136,7 +136,7 @@ async function beginWaiting() {
   if (!isShown("waiting")) {
     wait = FIRST_WAIT_MS;
     waitingSince = performance.now();
-    at("waiting-text").textContent = "If you have paid, there is nothing more to do: this page updates by itself.";
+    showDecline(null);
     at("waiting-note").textContent = "";
   }
   at("resume").hidden = payment.gateway === SANDBOX || remaining() <= 0;
@@ -153,6 +153,7 @@ async function poll() {
     const known = await verify();
     showWayHome(known.redirectUrl, false);
     if (known.status !== "PENDING") return await load();
+    showDecline(remaining() > 0 ? known.lastDecline : null);
     at("waiting-note").textContent =
       performance.now() - waitingSince > LONG_WAIT_MS
         ? `This is taking longer than usual. You may close this page: ${payment.businessName} will be told the result.`

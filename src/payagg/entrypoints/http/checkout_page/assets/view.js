@@ -70,6 +70,28 @@ export function showWayHome(address, isOver) {
   }
 }
 
+const DECLINES = {
+  INSUFFICIENT_FUNDS: "There was not enough money for this payment.",
+  EXPIRED_CARD: "That card has expired.",
+  CANCELLED: "The payment was cancelled.",
+  TIMED_OUT: "The bank did not answer in time.",
+};
+let declined = null;
+
+/** While the payer is at the provider's page: what became of the last card, null for nothing bad. */
+export function showDecline(reason) {
+  const isNews = reason !== null && reason !== declined;
+  declined = reason;
+  at("waiting-spinner").hidden = reason !== null;
+  at("waiting-title").textContent = reason === null ? "Waiting for confirmation" : "Your card was declined";
+  at("waiting-text").textContent =
+    reason === null
+      ? "If you have paid, there is nothing more to do: this page updates by itself."
+      : `${DECLINES[reason] ?? "The bank refused the card."} You have not been charged. You can try another card.`;
+  at("resume").textContent = reason === null ? "Not paid yet? Continue" : "Try another card";
+  if (isNews) announce("Your card was declined. You can try another card.");
+}
+
 const REASONS = {
   NOT_CONFIGURED: "Not set up for this merchant yet",
   UNHEALTHY: "Not responding right now. Try again in a few minutes",

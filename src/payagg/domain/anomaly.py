@@ -1,0 +1,94 @@
+"""Anomalies: facts about money that must not move a payment and must not be lost, and how people work them off."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.machine import Machine
+
+CLOSE_REASON_MAX = 500  # characters
+
+
+class AnomalyKind(Enum):
+    """Facts that must not move a payment and must not be lost."""
+
+    LATE_SUCCESS = "LATE_SUCCESS"
+    SECOND_CHARGE = "SECOND_CHARGE"  # paid twice, by two charges
+    LATE_FAILURE = "LATE_FAILURE"
+    LATE_REVERSAL = "LATE_REVERSAL"
+    MISMATCH = "MISMATCH"
+    WRONG_PROVIDER = "WRONG_PROVIDER"
+    WRONG_ENVIRONMENT = "WRONG_ENVIRONMENT"
+    UNKNOWN_REFERENCE = "UNKNOWN_REFERENCE"
+    PARTIAL_REFUND = "PARTIAL_REFUND"
+    DISPUTE = "DISPUTE"
+    NO_EVIDENCE = "NO_EVIDENCE"
+
+
+class AnomalyStatus(Enum):
+    OPEN = "OPEN"
+    ACKNOWLEDGED = "ACKNOWLEDGED"
+    CLOSED = "CLOSED"
+
+
+class AnomalyTrigger(Enum):
+    ACKNOWLEDGE = "ACKNOWLEDGE"
+    CLOSE = "CLOSE"
+
+
+ANOMALY = Machine(
+    name="anomaly",
+    states=AnomalyStatus,
+    triggers=AnomalyTrigger,
+    initial=AnomalyStatus.OPEN,
+    moves={
+        (AnomalyStatus.OPEN, AnomalyTrigger.ACKNOWLEDGE): AnomalyStatus.ACKNOWLEDGED,
+        (AnomalyStatus.OPEN, AnomalyTrigger.CLOSE): AnomalyStatus.CLOSED,
+        (AnomalyStatus.ACKNOWLEDGED, AnomalyTrigger.CLOSE): AnomalyStatus.CLOSED,
+    },
+    refusals={
+        AnomalyTrigger.ACKNOWLEDGE: ErrorCode.ANOMALY_NOT_OPEN,
+        AnomalyTrigger.CLOSE: ErrorCode.ANOMALY_ALREADY_CLOSED,
+    },
+)
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """Kept for people: listed by `payagg anomalies`, shown by `explain`. `details` are the facts as they came."""
+
+    id: str
+    reference: str | None
+    kind: AnomalyKind
+    source: str  # `verify`, `reconciler`, `process`, or `event:` with the provider
+    details: Mapping[str, Any]
+    at: datetime
+    event_sequence: int | None = None  # of the event that told the merchant, where one did
+    status: AnomalyStatus = ANOMALY.initial
+    acknowledged_by: str | None = None
+    acknowledged_at: datetime | None = None
+    closed_by: str | None = None
+    closed_at: datetime | None = None
+    close_reason: str | None = None
+
+    @property
+    def is_from_asking(self) -> bool:
+        return not self.source.startswith("event:")
+
+    def is_same_fact(self, kind: AnomalyKind, details: Mapping[str, Any]) -> bool:
+        return self.kind is kind and dict(self.details) == details
+
+    def acknowledge(self, by: str, now: datetime) -> "Anomaly":
+        """Somebody looks at it; raises ANOMALY_NOT_OPEN when somebody did already, or when it is closed."""
+        status = ANOMALY.next(self.status, AnomalyTrigger.ACKNOWLEDGE)
+        return replace(self, status=status, acknowledged_by=by, acknowledged_at=now)
+
+    def close(self, by: str, reason: str, now: datetime) -> "Anomaly":
+        """Worked off, with what was done about it; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `reason`."""
+        if not 1 <= len(reason.strip()) <= len(reason) <= CLOSE_REASON_MAX:
+            raise invalid("reason", f"Say what was done, in at most {CLOSE_REASON_MAX} characters.")
+        status = ANOMALY.next(self.status, AnomalyTrigger.CLOSE)
+        return replace(self, status=status, closed_by=by, closed_at=now, close_reason=reason)
