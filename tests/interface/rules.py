@@ -264,4 +264,28 @@ RULES = (
     row("the description is valid OpenAPI 3.1", DESCRIPTION + "the_document_is_valid_openapi"),
     row("its links lead somewhere", DESCRIPTION + "links_lead_to_operations_that_take_what_they_carry"),
     row("its page needs no outside host", DESCRIPTION + "the_document_and_its_page_are_served_without_outside_hosts"),
+    row(
+        "a decline found by asking is no end while the page may take another card",
+        "u/test_domain_report.py::test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card",
+        VERIFY + "a_declined_card_is_no_end_while_the_page_may_take_another",
+        "i/browser/test_browser_providers.py::test_a_refused_card_is_told_in_plain_words_and_another_one_pays",
+    ),
+    row(
+        "an attempt is asked about to the end of the schedule, whatever ended its payment",
+        RECONCILE + "a_late_success_is_found_without_its_event_to_the_end_of_the_schedule",
+    ),
+    row(
+        "news that moves nothing is told to the merchant once",
+        SETTLEMENT + "the_merchant_is_told_once_of_news_that_moves_nothing",
+        SETTLEMENT + "notices_are_numbered_on_and_go_to_their_subscribers_alone",
+    ),
+    row(
+        "an anomaly is closed with a reason and never comes back",
+        "u/test_anomalies.py::test_nothing_is_closed_without_saying_what_was_done",
+        "i/store/test_store_contract.py::TestPostgresStore::test_no_anomaly_goes_back",
+    ),
+    row(
+        "a dispute leaves a trace",
+        "u/providers/test_traps.py::test_trap_16_a_dispute_is_one_fact_from_its_start_through_its_reminders",
+    ),
 )

@@ -23,6 +23,7 @@ def row(says: str, *tests: str) -> Row:
 MATRIX = "i/http/test_http_access.py::test_every_route_with_every_kind_of_credential"
 ORDER = "i/http/test_http_access.py::test_every_route_refuses_in_the_same_order"
 HOSTILE = "i/http/test_http_hostile.py::test_hostile_bodies_are_validation_errors_that_name_the_field"
+ANOMALIES = "i/http/test_http_anomalies.py::test_"
 ADMIN = "i/http/test_admin_gateways.py::test_"
 MERCHANT = "i/http/test_merchant_gateways.py::test_"
 LOGO = "i/http/test_gateway_logos.py::test_"
@@ -107,6 +108,15 @@ ROUTES = (
     row(f"POST {BUSINESS}/test-payment", TESTS + "a_test_payment_from_creation_to_a_reversal"),
     row(f"GET {BUSINESS}/test-payment/{{reference}}", TESTS + "a_test_payment_from_creation_to_a_reversal"),
     row(f"POST {BUSINESS}/test-payment/{{reference}}/simulate", TESTS + "a_test_payment_from_creation_to_a_reversal"),
+    row("GET /admin/anomalies", ANOMALIES + "anomalies_are_listed_newest_first_and_filtered"),
+    row(
+        "POST /admin/anomalies/{anomalyId}/acknowledge",
+        ANOMALIES + "an_anomaly_is_acknowledged_and_closed_by_administrators_alone",
+    ),
+    row(
+        "POST /admin/anomalies/{anomalyId}/close",
+        ANOMALIES + "an_anomaly_is_acknowledged_and_closed_by_administrators_alone",
+    ),
     row("POST /webhooks/provider_a/sandbox", INBOUND + "a_signed_event_settles_its_payment_once"),
     row("POST /webhooks/provider_a/live", INBOUND + "a_signed_event_settles_its_payment_once"),
     row("POST /webhooks/provider_a", INBOUND + "a_signed_event_settles_its_payment_once"),
@@ -116,6 +126,8 @@ ROUTES = (
 )
 
 ERROR_CODES = (
+    row("ANOMALY_NOT_OPEN", ANOMALIES + "an_anomaly_is_acknowledged_and_closed_by_administrators_alone"),
+    row("ANOMALY_ALREADY_CLOSED", ANOMALIES + "an_anomaly_is_acknowledged_and_closed_by_administrators_alone"),
     row("UNAUTHORIZED", MATRIX, EDGES + "what_is_not_one_bearer_credential_is_unauthorized"),
     row("INVALID_API_KEY", MATRIX, KEYS + "a_revoked_key_answers_like_one_that_never_was"),
     row("FORBIDDEN", MATRIX, "i/http/test_http_access.py::test_a_role_or_type_of_an_odd_kind_is_forbidden"),

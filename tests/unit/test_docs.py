@@ -41,7 +41,7 @@ def test_the_states_show_moves_refusals_and_ends():
     text = states()
     assert "| **SUCCESS** (final) | `PAYMENT_ALREADY_PROCESSED` |" in text
     assert "    ACTIVE --> DRAINING: DISABLE" in text
-    assert text.count("```mermaid") == 4
+    assert text.count("```mermaid") == 5
 
 
 def test_the_documents_are_the_same_each_time():

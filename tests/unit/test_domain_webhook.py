@@ -146,7 +146,7 @@ def test_events_are_kept_once_in_the_catalogues_order():
     assert parse_events([]) == ()
 
 
-@pytest.mark.parametrize("name", ["payment.refunded", "webhook.test", "PAYMENT.SUCCESS", "", "payment.success "])
+@pytest.mark.parametrize("name", ["payment.repaid", "webhook.test", "PAYMENT.SUCCESS", "", "payment.success "])
 def test_an_unknown_event_name_is_refused(name):
     with pytest.raises(Refusal) as refused:
         parse_events(["payment.success", name])

@@ -13,6 +13,7 @@ from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import DatabaseClock, SystemEntropy, crash_point
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
+from payagg.application.anomalies import Anomalies
 from payagg.application.api_keys import ApiKeys
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
@@ -42,6 +43,7 @@ class Services:
     access: Access
     logos: LogoStore
     payments: Payments
+    anomalies: Anomalies
     checkout: Checkout
     verification: Verification
     settlement: Settlement
@@ -79,6 +81,7 @@ def assemble(
         access=Access(store, clock, tokens, REMEMBERED_KEYS not in settings.without),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
+        anomalies=Anomalies(store, clock),
         checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,

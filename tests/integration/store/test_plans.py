@@ -226,7 +226,10 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
         lambda on: on.store.queue.purge(NOW + timedelta(seconds=1), 500),
         {"deliveries_of_endpoint", "deliveries_pkey", "events_of_business", "events_pkey"},
     ),
-    "metrics": (lambda on: snapshot(services_over(on.store)), {"anomalies_unclosed", "attempts_to_ask", "deliveries_due"}),
+    "metrics": (
+        lambda on: snapshot(services_over(on.store)),
+        {"anomalies_unclosed", "attempts_to_ask", "deliveries_due"},
+    ),
 }
 
 

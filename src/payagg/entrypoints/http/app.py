@@ -18,6 +18,7 @@ from payagg.entrypoints.http.openapi import page
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.rate_limits import Limit
 from payagg.entrypoints.http.routes import (
+    anomalies,
     api_keys,
     checkout,
     checkout_settings,
@@ -51,7 +52,7 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, gateways)
+    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, gateways, anomalies)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 

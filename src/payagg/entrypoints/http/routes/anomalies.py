@@ -1,0 +1,105 @@
+"""Anomalies for administrators: listed, acknowledged, closed."""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+from payagg.application.access import Administrator
+from payagg.application.ports import AnomalyFilter
+from payagg.application.schemas.anomalies import PAGE_DEFAULT, PAGE_MAX, AnomalyPage, AnomalyView, CloseAnomaly
+from payagg.domain.anomaly import AnomalyKind, AnomalyStatus
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.values import parse_reference
+from payagg.entrypoints.http.auth import admin_changes, admin_reads
+from payagg.entrypoints.http.routing import AnyRequest, Call, route
+from payagg.entrypoints.http.wire import integer_query, text_query
+
+TAG = "Anomalies"
+BASE = "/admin/anomalies"
+ONE = BASE + "/{anomaly_id:str}"
+WORD_MAX = 64
+FILTERS: Mapping[str, Any] = {
+    "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
+    "kind": {"type": "string", "enum": [kind.value for kind in AnomalyKind]},
+    "reference": {"type": "string", "maxLength": WORD_MAX},
+    "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+}
+_CURSOR = re.compile(r"anm_[0-9a-f]{32}")
+W = TypeVar("W", bound=Enum)
+
+
+@route(
+    "GET",
+    BASE,
+    "listAnomalies",
+    "List facts about money that moved no payment",
+    TAG,
+    guard=admin_reads,
+    returns=AnomalyPage,
+    query=FILTERS,
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description="Newest first; pass `nextCursor` as `after`.",
+)
+async def listed(call: Call[Administrator, None]) -> AnomalyPage:
+    wanted, limit = _filter(call.request), integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    found = await call.services.anomalies.listed(wanted, limit + 1)
+    page, has_more = found[:limit], len(found) > limit
+    return AnomalyPage([AnomalyView.of(anomaly) for anomaly in page], page[-1].id if page else None, has_more)
+
+
+@route(
+    "POST",
+    ONE + "/acknowledge",
+    "acknowledgeAnomaly",
+    "Say that somebody looks at an anomaly",
+    TAG,
+    guard=admin_changes,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_NOT_OPEN),
+)
+async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
+    done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], call.caller.actor)
+    return AnomalyView.of(done)
+
+
+@route(
+    "POST",
+    ONE + "/close",
+    "closeAnomaly",
+    "Close an anomaly with what was done about it",
+    TAG,
+    guard=admin_changes,
+    body=CloseAnomaly,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
+)
+async def close(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
+    done = await call.services.anomalies.close(call.path["anomaly_id"], call.caller.actor, call.body.reason)
+    return AnomalyView.of(done)
+
+
+def _filter(request: AnyRequest) -> AnomalyFilter:
+    reference, after = text_query(request, "reference", WORD_MAX), text_query(request, "after", WORD_MAX)
+    if after is not None and not _CURSOR.fullmatch(after):
+        raise invalid("after", "Must be the `nextCursor` of a page.")
+    prefix = request.app.state.services.settings.reference_prefix
+    return AnomalyFilter(
+        status=_word(request, "status", AnomalyStatus),
+        kind=_word(request, "kind", AnomalyKind),
+        reference=None if reference is None else parse_reference(reference, prefix),
+        after=after,
+    )
+
+
+def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
+    text = text_query(request, name, WORD_MAX)
+    if text is None:
+        return None
+    if text not in words.__members__:
+        raise invalid(name, f"Must be one of {', '.join(words.__members__)}.")
+    return words[text]
+
+
+routes = [listed, acknowledge, close]
