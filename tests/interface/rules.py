@@ -282,7 +282,7 @@ RULES = (
     row(
         "an anomaly is closed with a reason and never comes back",
         "u/test_anomalies.py::test_nothing_is_closed_without_saying_what_was_done",
-        "i/store/test_store_contract.py::TestPostgresStore::test_no_anomaly_goes_back",
+        "u/test_anomalies.py::test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason",
     ),
     row(
         "a dispute leaves a trace",

@@ -80,4 +80,4 @@ async def test_an_anomaly_is_acknowledged_and_closed_by_administrators_alone(api
     )
     again = await api.client.post(one + "/close", headers=ADMIN, json={"reason": "Once more."})
     assert (again.status_code, again.json()["error"]["code"]) == (409, "ANOMALY_ALREADY_CLOSED")
-    assert (await api.post(f"/admin/anomalies/{an_id('anm', 9)}/acknowledge", ADMIN)).status_code == 404
+    assert (await api.client.post(f"/admin/anomalies/{an_id('anm', 9)}/acknowledge", headers=ADMIN)).status_code == 404
