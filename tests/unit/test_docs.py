@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.cli.docs import documents, errors, main, states
+from payagg.entrypoints.cli.docs import MACHINES, documents, errors, main, states
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -41,7 +41,7 @@ def test_the_states_show_moves_refusals_and_ends():
     text = states()
     assert "| **SUCCESS** (final) | `PAYMENT_ALREADY_PROCESSED` |" in text
     assert "    ACTIVE --> DRAINING: DISABLE" in text
-    assert text.count("```mermaid") == 5
+    assert text.count("```mermaid") == len(MACHINES)
 
 
 def test_the_documents_are_the_same_each_time():

@@ -1,6 +1,7 @@
 """`python -m payagg.entrypoints.cli.docs`: writes the documents that repeat what code says; `--check` compares them."""
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Sequence
@@ -86,9 +87,15 @@ def openapi() -> str:
     return json.dumps(document(api_routes(settings), settings), indent=2, ensure_ascii=False) + "\n"
 
 
+def rules() -> str:
+    """Which code keeps each rule and which tests prove it. The table stands beside the tests, not in the package, so
+    this needs the repository as the current folder."""
+    return f"{HEAD}\n\n{importlib.import_module('tests.interface.document').rules()}"
+
+
 def documents() -> dict[str, str]:
     """File name under docs/ to its content."""
-    return {"states.md": states(), "errors.md": errors(), "openapi.json": openapi()}
+    return {"states.md": states(), "errors.md": errors(), "openapi.json": openapi(), "rules.md": rules()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
