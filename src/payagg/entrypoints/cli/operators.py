@@ -74,7 +74,7 @@ def explain(given: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.explain import timeline
     from payagg.domain.values import parse_reference
 
-    reference = parse_reference(given.reference, settings.reference_prefix)
+    reference = parse_reference(given.reference)
     for line in _with_store(settings, lambda store: timeline(store, reference)):
         _say(line)
     return 0

@@ -60,7 +60,7 @@ async def _sandbox_key(request: AnyRequest, held: Services, proceed: Callable[[K
 
 async def _public_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     # The reference stands for a credential here: its form first, then whether this address has been guessing.
-    parse_reference(request.path_params["reference"], held.settings.reference_prefix)
+    parse_reference(request.path_params["reference"])
     guesses: Limit = request.app.state.unknown_references
     address = client_address(request)
     guesses.ensure_open(address)

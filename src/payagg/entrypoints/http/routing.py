@@ -113,7 +113,7 @@ def route(
             async def proceed(caller: Caller) -> Response[bytes]:
                 nonlocal sent
                 if has_reference:
-                    parse_reference(parameters["reference"], held.settings.reference_prefix)
+                    parse_reference(parameters["reference"])
                 if has_body:
                     if sent is None:
                         sent = await _received(request, operation)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from payagg.domain.checks import is_storable
 from payagg.domain.errors import ErrorCode, Refusal
 
 T = TypeVar("T")
@@ -125,17 +126,6 @@ def _fault(value: Any, depth: int) -> tuple[str, str] | None:
         if fault is not None:
             return (f"[{key}]" if isinstance(key, int) else f".{key}") + fault[0], fault[1]
     return None
-
-
-def is_storable(text: str) -> bool:
-    """Whether Postgres takes it: no NUL, and it can be written as UTF-8."""
-    if "\x00" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _printable(name: str) -> str:

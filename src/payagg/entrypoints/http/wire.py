@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 from litestar import Request, Response
 
+from payagg.domain.checks import is_storable
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.entrypoints.http.strict_json import decode, is_storable
+from payagg.entrypoints.http.strict_json import decode
 
 T = TypeVar("T")
 JSON_BODY_MAX = 64 * 1024

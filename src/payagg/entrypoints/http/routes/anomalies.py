@@ -84,11 +84,10 @@ def _filter(request: AnyRequest) -> AnomalyFilter:
     reference, after = text_query(request, "reference", WORD_MAX), text_query(request, "after", WORD_MAX)
     if after is not None and not _CURSOR.fullmatch(after):
         raise invalid("after", "Must be the `nextCursor` of a page.")
-    prefix = request.app.state.services.settings.reference_prefix
     return AnomalyFilter(
         status=_word(request, "status", AnomalyStatus),
         kind=_word(request, "kind", AnomalyKind),
-        reference=None if reference is None else parse_reference(reference, prefix),
+        reference=None if reference is None else parse_reference(reference),
         after=after,
     )
 
