@@ -10,10 +10,14 @@ from payagg.application.ports import Clock, Entropy, KeyHolder, Store
 from payagg.application.retry import retried
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
+    NAME_MAX,
+    NAME_MIN,
     PUBLIC_BYTES,
+    PUBLIC_PATTERN,
     REVOKED_KEYS_LISTED,
     SECRET_BYTES,
     SECRET_KEY_NOTE,
+    SECRET_PATTERN,
     ApiKey,
     ApiKeyStatus,
 )
@@ -21,10 +25,10 @@ from payagg.domain.business import KycStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 
-PublicKey = Annotated[str, Meta(max_length=41, pattern="^spk_(sand|live)_[0-9a-f]{32}$")]
-SecretKey = Annotated[str, Meta(max_length=57, pattern="^ssk_(sand|live)_[0-9a-f]{48}$")]
+PublicKey = Annotated[str, Meta(max_length=41, pattern=PUBLIC_PATTERN)]
+SecretKey = Annotated[str, Meta(max_length=57, pattern=SECRET_PATTERN)]
 MaskedKey = Annotated[str, Meta(max_length=20, pattern=r"^ssk_(sand|live)_\.\.\.[0-9a-f]{4}$")]
-KeyName = Annotated[str, Meta(min_length=2, max_length=100, examples=["Production server"])]
+KeyName = Annotated[str, Meta(min_length=NAME_MIN, max_length=NAME_MAX, examples=["Production server"])]
 
 
 class GenerateApiKey(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):

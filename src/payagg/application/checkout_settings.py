@@ -8,7 +8,7 @@ from payagg.application.ports import Clock, Store, Transaction
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order
+from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ class CheckoutSettings:
     @retried
     async def reorder(self, business_id: str, command: ReorderGateways) -> list[GatewayWithBusinessSettings]:
         """All of it or nothing; raises VALIDATION_ERROR on `order` for an unknown, inactive or repeated gateway."""
-        ids = [item.gateway_id for item in command.order]
-        if len(set(ids)) != len(ids):
-            raise invalid("order", "Each gateway may appear once.")
+        ids = parse_order([item.gateway_id for item in command.order])
         async with self.store.begin() as tx:
             await _lock_business(tx, business_id)
             now = self.clock.now()

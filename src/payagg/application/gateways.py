@@ -4,11 +4,10 @@ Correctness never waits for a worker: every use case looks at a gateway `as_of(n
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from msgspec import UNSET
@@ -27,9 +26,9 @@ from payagg.application.schemas.gateways import (
     UploadedLogo,
 )
 from payagg.application.schemas.payments import Message
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.gateway import Gateway, GatewayStatus
-from payagg.domain.values import SLUG_PATTERN
+from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
 
 LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
@@ -64,12 +63,14 @@ class Gateways:
     @retried
     async def create(self, command: CreateGateway) -> AdminGatewaySummary:
         """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved."""
-        # A pattern's `$` lets a trailing newline through; a whole match does not.
-        if not re.fullmatch(SLUG_PATTERN, command.slug):
-            raise invalid("slug", "Must be lower-case letters and digits, in groups joined by single hyphens.")
         now = self.clock.now()
-        gateway = _new(
-            self.entropy.id("gw", now), command.slug, command.name, now, command.description, command.display_order or 0
+        gateway = Gateway.create(
+            id=self.entropy.id("gw", now),
+            slug=command.slug,
+            name=command.name,
+            description=command.description,
+            display_order=command.display_order or 0,
+            now=now,
         )
         async with self.store.begin() as tx:
             if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):
@@ -143,8 +144,8 @@ class Gateways:
             provider = self.providers.get(gateway.slug)
             if provider is not None:
                 provider.check_credentials(command.credentials)
-            sealed = self.vault.seal(json.dumps(command.credentials).encode(), gateway.id)
-            await tx.gateways.save(replace(gateway, credentials=sealed, updated_at=self.clock.now()))
+            sealed = self.vault.seal(json.dumps(parse_credentials(command.credentials)).encode(), gateway.id)
+            await tx.gateways.save(revised(gateway, credentials=sealed, updated_at=self.clock.now()))
 
     async def upload_logo(self, gateway_id: str, content: bytes) -> UploadedLogo:
         """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
@@ -195,25 +196,25 @@ class Gateways:
         now = self.clock.now()
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
-                built_in = _new(f"gw_{builtin_slug}", builtin_slug, "Built-in gateway", now)
+                built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
                 await tx.gateways.add(replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
             for order, slug in enumerate(provider_slugs, start=1):
                 name = slug.replace("_", " ").replace("-", " ").title()
-                await tx.gateways.add(_new(f"gw_{slug}", slug, name, now, display_order=order))
+                await tx.gateways.add(Gateway.seed(id=f"gw_{slug}", slug=slug, name=name, display_order=order, now=now))
 
     @retried
     async def _delete(self, gateway_id: str) -> str | None:
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
             deleted = gateway.delete(self.clock.now())
-            await tx.gateways.save(replace(deleted, credentials=None, logo_path=None))
+            await tx.gateways.save(revised(deleted, credentials=None, logo_path=None))
             return gateway.logo_path
 
     @retried
     async def _switch_logo(self, gateway_id: str, path: str) -> tuple[Gateway, str | None]:
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
-            switched = replace(gateway, logo_path=path, updated_at=self.clock.now())
+            switched = revised(gateway, logo_path=path, updated_at=self.clock.now())
             await tx.gateways.save(switched)
             return switched, gateway.logo_path
 
@@ -229,26 +230,6 @@ class Gateways:
         if gateway is not stored:
             await tx.gateways.save(gateway)
         return gateway
-
-
-def _new(
-    id: str, slug: str, name: str, now: datetime, description: str | None = None, display_order: int = 0
-) -> Gateway:
-    return Gateway(
-        id=id,
-        slug=slug,
-        name=name,
-        description=description,
-        logo_path=None,
-        display_order=display_order,
-        is_built_in=False,
-        status=GatewayStatus.DISABLED,
-        drain_started_at=None,
-        drain_ends_at=None,
-        credentials=None,
-        created_at=now,
-        updated_at=now,
-    )
 
 
 def _found(gateway: Gateway | None) -> Gateway:

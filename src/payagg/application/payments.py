@@ -1,7 +1,7 @@
 """Payments for a merchant's server and dashboard: initiate, read, simulate."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import msgspec
@@ -14,8 +14,8 @@ from payagg.application.settlement import Settlement
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG
-from payagg.domain.payment import OUTCOMES, SIMULATED, Payment, parse_metadata
-from payagg.domain.values import Environment, parse_email, parse_url
+from payagg.domain.payment import OUTCOMES, SIMULATED, Payment
+from payagg.domain.values import Environment
 
 REFERENCE_DRAWS = 8
 
@@ -51,8 +51,25 @@ class Payments:
         Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
         StaleKey when the key no longer stands as `remembered`.
         """
-        fingerprint = _checked(command)
+        fingerprint = hashlib.sha256(msgspec.json.encode(command, order="sorted")).digest()
         now = self.clock.now()
+        payment = Payment.initiate(
+            reference=self.entropy.reference(now),
+            business_id=business.id,
+            environment=environment,
+            amount=command.amount,
+            now=now,
+            ttl=self.checkout_ttl,
+            gateway=command.gateway,
+            customer_email=command.customer_email,
+            customer_name=command.customer_name,
+            customer_phone=command.customer_phone,
+            callback_url=command.callback_url,
+            webhook_url=command.webhook_url,
+            metadata=command.metadata,
+            idempotency_key=command.idempotency_key,
+            fingerprint=fingerprint,
+        )
         if command.gateway is not None or environment is Environment.LIVE:
             if command.idempotency_key is not None:
                 # A replay answers the same while gateways change, so the key is looked up before they are.
@@ -61,26 +78,10 @@ class Payments:
                     return self._initiation(original.replay(now), False, fingerprint)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
-            payment = Payment.initiate(
-                reference=self.entropy.reference(now),
-                business_id=business.id,
-                environment=environment,
-                amount=command.amount,
-                now=now,
-                ttl=self.checkout_ttl,
-                gateway=command.gateway,
-                customer_email=command.customer_email,
-                customer_name=command.customer_name,
-                customer_phone=command.customer_phone,
-                callback_url=command.callback_url,
-                webhook_url=command.webhook_url,
-                metadata=command.metadata,
-                idempotency_key=command.idempotency_key,
-                fingerprint=fingerprint,
-            )
             try:
                 stored, created = await self.store.add_payment(payment, remembered)
             except ReferenceTaken:
+                payment = replace(payment, reference=self.entropy.reference(now))
                 continue
             return self._initiation(stored if created else stored.replay(self.clock.now()), created, fingerprint)
         raise Unavailable("no free reference was drawn")
@@ -123,19 +124,6 @@ class Payments:
             expires_at=payment.expires_at,
         )
         return Initiation(view, created, not created and payment.fingerprint != fingerprint)
-
-
-def _checked(command: InitiatePayment) -> bytes:
-    """The digest of a command whose texts hold what they promise; raises VALIDATION_ERROR naming the field."""
-    if command.customer_email is not None:
-        parse_email(command.customer_email, "customerEmail")
-    if command.callback_url is not None:
-        parse_url(command.callback_url, "callbackUrl")
-    if command.webhook_url is not None:
-        parse_url(command.webhook_url, "webhookUrl", ("https",))
-    if command.metadata is not None:
-        parse_metadata(command.metadata)
-    return hashlib.sha256(msgspec.json.encode(command, order="sorted")).digest()
 
 
 def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:

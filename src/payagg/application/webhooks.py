@@ -20,6 +20,7 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.application.settlement import EventBody
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment
@@ -63,30 +64,20 @@ class Webhooks:
     @retried
     async def create(self, business_id: str, command: CreateWebhook) -> CreatedWebhook:
         """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED."""
-        url = parse_endpoint_url(command.url, command.environment)
-        events = parse_events(command.events or [])
         now = self.clock.now()
         endpoint_id = self.entropy.id("whe", now)
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
-        endpoint = WebhookEndpoint(
+        endpoint = WebhookEndpoint.create(
             id=endpoint_id,
             business_id=business_id,
             environment=command.environment,
-            url=url,
+            url=command.url,
             description=command.description,
-            events=events,
-            is_active=True,
+            events=command.events or [],
             secret=self.vault.seal(key, secret_context(endpoint_id)),
             secret_last4=shown[-4:],
-            previous_secret=None,
-            previous_secret_expires_at=None,
-            failing_since=None,
-            last_test_at=None,
-            successful=0,
-            failed=0,
-            created_at=now,
-            updated_at=now,
+            now=now,
         )
         async with self.store.begin() as tx:
             await _lock_business(tx, business_id)
@@ -105,7 +96,7 @@ class Webhooks:
             await _lock_business(tx, business_id)
             endpoint = await _locked(tx, business_id, endpoint_id)
             if command.url is not None:
-                endpoint = replace(endpoint, url=parse_endpoint_url(command.url, endpoint.environment))
+                endpoint = replace(endpoint, url=command.url)
             if events is not None:
                 endpoint = replace(endpoint, events=events)
             if not isinstance(command.description, msgspec.UnsetType):
@@ -113,8 +104,8 @@ class Webhooks:
             if command.is_active is not None:
                 if command.is_active and not endpoint.is_active:
                     await _ensure_room(tx, business_id)
-                endpoint = replace(endpoint, is_active=command.is_active)
-            endpoint = replace(endpoint, updated_at=self.clock.now())
+                endpoint = revised(endpoint, is_active=command.is_active)
+            endpoint = revised(endpoint, updated_at=self.clock.now())
             await tx.webhooks.save_endpoint(endpoint)
             return WebhookEndpointView.of(endpoint)
 
@@ -164,7 +155,7 @@ class Webhooks:
             if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
                 wait = endpoint.last_test_at + TEST_EVERY - now
                 raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-int(wait.total_seconds() * 1000) // 1000)))
-            endpoint = replace(endpoint, last_test_at=now)
+            endpoint = revised(endpoint, last_test_at=now)
             await tx.webhooks.save_endpoint(endpoint)
             return endpoint
 

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.checks import check_id, check_instant, check_member, check_text
+from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
 from payagg.domain.values import Environment
+
+BUSINESS_NAME_MAX = 200
+SUBJECT_MAX = 255  # of a token's `sub`
 
 
 class BusinessStatus(Enum):
@@ -63,11 +67,20 @@ MANAGERS = frozenset({Role.OWNER, Role.ADMIN})
 
 @dataclass(frozen=True)
 class Business:
+    """A merchant. Raises VALIDATION_ERROR for what no business can be, with the field's JSON name."""
+
     id: str
     name: str
     status: BusinessStatus
     kyc_status: KycStatus
     created_at: datetime
+
+    def __post_init__(self) -> None:
+        check_id(self.id, "id")
+        check_line(self.name, "name", BUSINESS_NAME_MAX)
+        check_member(self.status, "status", BusinessStatus)
+        check_member(self.kyc_status, "kycStatus", KycStatus)
+        check_instant(self.created_at, "createdAt")
 
     def ensure_active(self) -> None:
         """Raises BUSINESS_RESTRICTED unless the business is ACTIVE."""
@@ -79,6 +92,18 @@ class Business:
         self.ensure_active()
         if environment is Environment.LIVE and self.kyc_status is not KycStatus.APPROVED:
             raise Refusal(ErrorCode.KYC_REQUIRED)
+
+
+def check_line(text: str, field: str, most: int) -> None:
+    """Raises VALIDATION_ERROR unless `text` is one line of 1 to `most` printable characters, with no space around."""
+    check_text(text, field, most, 1)
+    if text != text.strip() or not text.isprintable():
+        raise invalid(field, f"Must be 1 to {most} printable characters.")
+
+
+def check_subject(subject: str, field: str) -> None:
+    """Raises VALIDATION_ERROR unless it can be the `sub` of a member's token."""
+    check_line(subject, field, SUBJECT_MAX)
 
 
 def move_kyc(current: KycStatus, wanted: KycStatus) -> KycStatus:

@@ -1,15 +1,33 @@
 """Gateways: their life cycle with its drain, what a business may change, and who is offered what."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
+from payagg.domain.checks import (
+    check_bytes,
+    check_flag,
+    check_id,
+    check_instant,
+    check_integer,
+    check_member,
+    check_text,
+    is_storable,
+    revised,
+)
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
-from payagg.domain.values import Environment
+from payagg.domain.values import Environment, is_option_slug, parse_slug
 
 SANDBOX_SLUG = "sandbox"
 DRAIN_WINDOW = timedelta(minutes=30)  # interface, Limits
+NAME_MIN, NAME_MAX = 2, 100  # interface, Limits, as the bounds that follow
+DESCRIPTION_MAX = 1000
+DISPLAY_NAME_MAX = 50
+ORDER_MAX = 2**31 - 1  # the column is a 32-bit integer
+REORDER_MAX = 100
+LOGO_PATH_MAX = 200
 CREDENTIALS_MAX = 50
 CREDENTIAL_VALUE_MAX = 4000
 LOGO_MAX_BYTES = 2 * 1024 * 1024
@@ -53,7 +71,10 @@ GATEWAY = Machine(
 
 @dataclass(frozen=True)
 class Gateway:
-    """A processor integration. `credentials` is the sealed blob as stored, never plain text."""
+    """A processor integration. `credentials` is the sealed blob as stored, never plain text.
+
+    Raises VALIDATION_ERROR for what no gateway can be, with the field's JSON name.
+    """
 
     id: str
     slug: str
@@ -69,6 +90,64 @@ class Gateway:
     created_at: datetime
     updated_at: datetime
 
+    def __post_init__(self) -> None:
+        check_id(self.id, "id")
+        if not is_option_slug(self.slug):
+            raise invalid("slug", "Must be 2 to 50 of a-z, 0-9 and single hyphens or underscores.")
+        check_text(self.name, "name", NAME_MAX, NAME_MIN)
+        if self.description is not None:
+            check_text(self.description, "description", DESCRIPTION_MAX)
+        if self.logo_path is not None:
+            check_text(self.logo_path, "logoPath", LOGO_PATH_MAX, 1)
+        check_integer(self.display_order, "displayOrder", 0, ORDER_MAX)
+        check_flag(self.is_built_in, "isBuiltIn")
+        check_member(self.status, "status", GatewayStatus)
+        if self.is_built_in and self.status is not GatewayStatus.ACTIVE:
+            raise invalid("status", "The built-in gateway is always ACTIVE.")
+        self._check_times()
+        if self.credentials is not None:
+            check_bytes(self.credentials, "credentials")
+
+    def _check_times(self) -> None:
+        drains = self.status is GatewayStatus.DRAINING
+        for instant, field in ((self.drain_started_at, "drainStartedAt"), (self.drain_ends_at, "drainEndsAt")):
+            if instant is not None:
+                check_instant(instant, field)
+            if drains is not (instant is not None):
+                raise invalid(field, "A gateway has it while it drains, and only then.")
+        check_instant(self.created_at, "createdAt")
+        check_instant(self.updated_at, "updatedAt")
+
+    @classmethod
+    def create(
+        cls, *, id: str, slug: str, name: str, now: datetime, description: str | None = None, display_order: int = 0
+    ) -> "Gateway":
+        """A DISABLED gateway of an administrator's. Raises as the class does."""
+        return cls.seed(
+            id=id, slug=parse_slug(slug), name=name, now=now, description=description, display_order=display_order
+        )
+
+    @classmethod
+    def seed(
+        cls, *, id: str, slug: str, name: str, now: datetime, description: str | None = None, display_order: int = 0
+    ) -> "Gateway":
+        """A DISABLED gateway of the deployment's own, whose slug may hold underscores too."""
+        return cls(
+            id=id,
+            slug=slug,
+            name=name,
+            description=description,
+            logo_path=None,
+            display_order=display_order,
+            is_built_in=False,
+            status=GATEWAY.initial,
+            drain_started_at=None,
+            drain_ends_at=None,
+            credentials=None,
+            created_at=now,
+            updated_at=now,
+        )
+
     def as_of(self, now: datetime) -> "Gateway":
         """The gateway as it stands at `now`: a drain ends at its instant, whether or not a worker has run."""
         if self.status is GatewayStatus.DRAINING and self.drain_ends_at is not None and now >= self.drain_ends_at:
@@ -83,7 +162,7 @@ class Gateway:
         """DRAINING until now + drain; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
         self._ensure_not_built_in()
         moved = self._moved(GatewayTrigger.DISABLE, now)
-        return replace(moved, drain_started_at=now, drain_ends_at=now + drain)
+        return revised(moved, drain_started_at=now, drain_ends_at=now + drain)
 
     def delete(self, now: datetime) -> "Gateway":
         """Raises GATEWAY_BUILT_IN, or GATEWAY_IN_USE while ACTIVE or DRAINING."""
@@ -92,7 +171,7 @@ class Gateway:
 
     def _moved(self, trigger: GatewayTrigger, now: datetime) -> "Gateway":
         status = GATEWAY.next(self.status, trigger)
-        return replace(self, status=status, drain_started_at=None, drain_ends_at=None, updated_at=now)
+        return revised(self, status=status, drain_started_at=None, drain_ends_at=None, updated_at=now)
 
     def _ensure_not_built_in(self) -> None:
         if self.is_built_in:
@@ -109,7 +188,10 @@ class Gateway:
 
 @dataclass(frozen=True)
 class BusinessGateway:
-    """What one business chose for one gateway. No row means the defaults: the model is opt-out."""
+    """What one business chose for one gateway. No row means the defaults: the model is opt-out.
+
+    Raises VALIDATION_ERROR for what no settings can be, with the field's JSON name.
+    """
 
     business_id: str
     gateway_id: str
@@ -119,6 +201,21 @@ class BusinessGateway:
     is_default: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_id(self.business_id, "businessId")
+        check_id(self.gateway_id, "gatewayId")
+        check_flag(self.is_enabled, "isEnabled")
+        check_flag(self.is_default, "isDefault")
+        if self.display_name is not None:
+            check_text(self.display_name, "displayName", DISPLAY_NAME_MAX)
+        if self.display_order is not None:
+            check_integer(self.display_order, "displayOrder", 0, ORDER_MAX)
+        if self.is_default and not self.is_enabled:
+            raise invalid("isDefault", "A disabled gateway cannot be the default.")
+        for instant, field in ((self.created_at, "createdAt"), (self.updated_at, "updatedAt")):
+            if instant is not None:
+                check_instant(instant, field)
 
     def changed(
         self,
@@ -152,6 +249,26 @@ class BusinessGateway:
             created_at=self.created_at or now,
             updated_at=now,
         )
+
+
+def parse_credentials(credentials: Mapping[str, str]) -> Mapping[str, str]:
+    """A processor's credentials themselves; raises VALIDATION_ERROR on `credentials`, or on the entry at fault."""
+    if not isinstance(credentials, Mapping) or not 1 <= len(credentials) <= CREDENTIALS_MAX:
+        raise invalid("credentials", f"Must be an object of 1 to {CREDENTIALS_MAX} properties.")
+    for name, value in credentials.items():
+        if not isinstance(name, str) or not is_storable(name):
+            raise invalid("credentials", "Names must be text without NUL and lone surrogates.")
+        check_text(value, f"credentials.{name}", CREDENTIAL_VALUE_MAX)
+    return credentials
+
+
+def parse_order(gateway_ids: Sequence[str]) -> Sequence[str]:
+    """The gateways of a reorder themselves; raises VALIDATION_ERROR on `order` for none, too many or a repeat."""
+    if not 1 <= len(gateway_ids) <= REORDER_MAX:
+        raise invalid("order", f"Must have 1 to {REORDER_MAX} items.")
+    if len(set(gateway_ids)) != len(gateway_ids):
+        raise invalid("order", "Each gateway may appear once.")
+    return gateway_ids
 
 
 class UnavailableReason(Enum):

@@ -5,21 +5,47 @@ Amounts are integer kobo. Time and identity are handed in; nothing here reads a 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from payagg.domain.checks import (
+    check_bytes,
+    check_id,
+    check_instant,
+    check_integer,
+    check_member,
+    check_text,
+    is_storable,
+    revised,
+)
 from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.machine import Machine
-from payagg.domain.values import CURRENCY, Environment
+from payagg.domain.values import (
+    CURRENCY,
+    MAX_AMOUNT,
+    MIN_AMOUNT,
+    Environment,
+    is_option_slug,
+    parse_email,
+    parse_reference,
+    parse_url,
+)
 
 CHECKOUT_TTL = timedelta(hours=1)  # interface, Limits
+CUSTOMER_NAME_MAX = 200
+CUSTOMER_PHONE_MAX = 32
 METADATA_KEYS_MAX = 50
 METADATA_KEY_MAX = 100
 METADATA_DEPTH_MAX = 5
 METADATA_BYTES_MAX = 16 * 1024
 IDEMPOTENCY_KEY_MAX = 255
+FINGERPRINT_BYTES = 32
+REASON_MAX = 4096  # characters; a provider's words
+ACTOR_MAX = 300
+SEQUENCE_MAX = 2**15 - 1  # the column is a 16-bit integer
 EXPIRED_REASON = "EXPIRED"
 DECLINED = "DECLINED"  # the reason of a failure whose provider gives none that we know
 SIMULATED = "SIMULATED"  # the reason of a transition that a simulate call made
@@ -76,7 +102,10 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def parse_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata itself; raises VALIDATION_ERROR on `metadata` past 50 keys, 100 characters a key, depth 5, 16 KB,
-    or for a number beyond 64 bits: not every reader keeps it, and the database would write out all its digits."""
+    for what JSON does not know, text that cannot be stored, or a number beyond 64 bits: not every reader keeps it, and
+    the database would write out all its digits."""
+    if not isinstance(metadata, dict):
+        raise invalid("metadata", "Must be an object.")
     if len(metadata) > METADATA_KEYS_MAX:
         raise invalid("metadata", f"At most {METADATA_KEYS_MAX} keys.")
     _walk(metadata, 1)
@@ -86,16 +115,33 @@ def parse_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _walk(value: Any, depth: int) -> None:
-    if isinstance(value, int | float) and not -(2**63) <= value < 2**63:
-        raise invalid("metadata", "Numbers must fit 64 bits.")
-    if not isinstance(value, Mapping | list):
-        return
-    if depth > METADATA_DEPTH_MAX:
-        raise invalid("metadata", f"At most {METADATA_DEPTH_MAX} levels deep.")
-    if isinstance(value, Mapping) and any(len(key) > METADATA_KEY_MAX for key in value):
-        raise invalid("metadata", f"Keys must be at most {METADATA_KEY_MAX} characters.")
-    for inner in value.values() if isinstance(value, Mapping) else value:
-        _walk(inner, depth + 1)
+    if isinstance(value, str):
+        if not is_storable(value):
+            raise invalid("metadata", "Must not hold NUL or lone surrogates.")
+    elif isinstance(value, int | float):
+        if not -(2**63) <= value < 2**63:
+            raise invalid("metadata", "Numbers must fit 64 bits.")
+    elif isinstance(value, dict | list):
+        if depth > METADATA_DEPTH_MAX:
+            raise invalid("metadata", f"At most {METADATA_DEPTH_MAX} levels deep.")
+        if isinstance(value, dict) and not all(map(_is_key, value)):
+            raise invalid("metadata", f"Keys must be text of at most {METADATA_KEY_MAX} characters.")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _walk(inner, depth + 1)
+    elif value is not None:
+        raise invalid("metadata", "Must hold nothing but JSON.")
+
+
+def _is_key(key: Any) -> bool:
+    return isinstance(key, str) and len(key) <= METADATA_KEY_MAX and is_storable(key)
+
+
+def check_gateway(gateway: Any, environment: Environment) -> None:
+    """Raises GATEWAY_NOT_FOUND for what is no slug, and so names no gateway, and for the simulator on a LIVE payment,
+    which it would complete without any money."""
+    is_invented = environment is Environment.LIVE and gateway == SANDBOX_SLUG
+    if is_invented or not is_option_slug(gateway):
+        raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
 
 
 @dataclass(frozen=True)
@@ -111,10 +157,28 @@ class Transition:
     reason: str | None
     at: datetime
 
+    def __post_init__(self) -> None:
+        """Raises VALIDATION_ERROR for what the machine's table does not know."""
+        parse_reference(self.reference)
+        check_integer(self.sequence, "sequence", 1, SEQUENCE_MAX)
+        check_member(self.from_status, "fromStatus", Status)
+        check_member(self.trigger, "trigger", Trigger)
+        is_move = PAYMENT.moves.get((self.from_status, self.trigger)) is self.to_status
+        if not is_move or self.from_status is self.to_status:
+            raise invalid("toStatus", "The machine has no such move.")
+        check_text(self.actor, "actor", ACTOR_MAX, 1)
+        if self.reason is not None:
+            check_text(self.reason, "reason", REASON_MAX)
+        check_instant(self.at, "at")
+
 
 @dataclass(frozen=True)
 class Payment:
-    """A payment as stored. `gateway` is the slug preferred at initiation, then the one the payer chose."""
+    """A payment as stored. `gateway` is the slug preferred at initiation, then the one the payer chose.
+
+    Made of values that no payment can have, it raises INVALID_REFERENCE, GATEWAY_NOT_FOUND or VALIDATION_ERROR, with
+    the field's JSON name; the bounds are the interface's and those of decisions, section 3.
+    """
 
     reference: str
     business_id: str
@@ -138,6 +202,53 @@ class Payment:
     expires_at: datetime
     settled_at: datetime | None
 
+    def __post_init__(self) -> None:
+        parse_reference(self.reference)
+        check_id(self.business_id, "businessId")
+        check_member(self.environment, "environment", Environment)
+        check_integer(self.amount, "amount", MIN_AMOUNT, MAX_AMOUNT)
+        if self.currency != CURRENCY:
+            raise invalid("currency", f"Must be {CURRENCY}.")
+        self._check_texts()
+        self._check_times()
+        if self.gateway is not None:
+            check_gateway(self.gateway, self.environment)
+
+    def _check_texts(self) -> None:
+        if self.customer_email is not None:
+            parse_email(self.customer_email, "customerEmail")
+        if self.customer_name is not None:
+            check_text(self.customer_name, "customerName", CUSTOMER_NAME_MAX)
+        if self.customer_phone is not None:
+            check_text(self.customer_phone, "customerPhone", CUSTOMER_PHONE_MAX)
+        if self.callback_url is not None:
+            parse_url(self.callback_url, "callbackUrl")
+        if self.webhook_url is not None:
+            parse_url(self.webhook_url, "webhookUrl", ("https",))
+        if self.metadata is not None:
+            parse_metadata(self.metadata)
+        if self.idempotency_key is not None:
+            check_text(self.idempotency_key, "idempotencyKey", IDEMPOTENCY_KEY_MAX, 1)
+        if self.fingerprint is not None:
+            check_bytes(self.fingerprint, "fingerprint", FINGERPRINT_BYTES)
+        if self.failure_reason is not None:
+            check_text(self.failure_reason, "failureReason", REASON_MAX)
+
+    def _check_times(self) -> None:
+        check_member(self.status, "status", Status)
+        check_integer(self.sequence, "sequence", 0, SEQUENCE_MAX)
+        check_instant(self.created_at, "createdAt")
+        check_instant(self.updated_at, "updatedAt")
+        check_instant(self.expires_at, "expiresAt")
+        if self.expires_at <= self.created_at:
+            raise invalid("expiresAt", "Must be later than createdAt.")
+        if self.settled_at is not None:
+            check_instant(self.settled_at, "settledAt")
+        if (self.settled_at is not None) is not (self.status in PAYMENT.final):
+            raise invalid("settledAt", "A payment is settled when its status is final, and only then.")
+        if self.failure_reason is not None and self.status is not Status.FAILED:
+            raise invalid("failureReason", "Only a failed payment has one.")
+
     @classmethod
     def initiate(
         cls,
@@ -158,7 +269,13 @@ class Payment:
         idempotency_key: str | None = None,
         fingerprint: bytes | None = None,
     ) -> "Payment":
-        """A new INITIATED payment that expires `ttl` after `now`; no processor is contacted."""
+        """A new INITIATED payment that expires `ttl` after `now`; no processor is contacted. Raises as the class does,
+        on `expiresAt` for a `ttl` that is not positive."""
+        check_instant(now, "createdAt")
+        try:
+            expires_at = now + ttl
+        except (TypeError, OverflowError):
+            raise invalid("expiresAt", "Must be a date and time with a zone.") from None
         return cls(
             reference=reference,
             business_id=business_id,
@@ -179,7 +296,7 @@ class Payment:
             sequence=0,
             created_at=now,
             updated_at=now,
-            expires_at=now + ttl,
+            expires_at=expires_at,
             settled_at=None,
         )
 
@@ -222,8 +339,9 @@ class Payment:
 
     def hand_over(self, gateway: str, now: datetime, actor: str) -> tuple["Payment", Transition | None]:
         """PENDING with the payer's gateway; on a PENDING payment nothing changes and there is no transition."""
+        check_gateway(gateway, self.environment)
         moved, transition = self.move(Trigger.PROCESS, now, actor=actor)
-        return (replace(moved, gateway=gateway), transition) if transition else (self, None)
+        return (revised(moved, gateway=gateway), transition) if transition else (self, None)
 
     def move(
         self, trigger: Trigger, now: datetime, *, actor: str, reason: str | None = None
@@ -243,7 +361,7 @@ class Payment:
             reason=reason,
             at=now,
         )
-        moved = replace(
+        moved = revised(
             self,
             status=status,
             sequence=transition.sequence,

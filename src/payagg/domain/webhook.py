@@ -1,16 +1,30 @@
 """Merchant webhooks: endpoints, event types, who receives what, and the schedule of tries."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
 from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.checks import (
+    check_bytes,
+    check_flag,
+    check_id,
+    check_instant,
+    check_integer,
+    check_member,
+    check_text,
+    revised,
+)
 from payagg.domain.errors import invalid
-from payagg.domain.payment import Payment, Status
-from payagg.domain.values import Environment, parse_url
+from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
+from payagg.domain.values import Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
-DESCRIPTION_MAX = 200
+DESCRIPTION_MAX = 200  # interface, Limits
+EVENT_NAME_MAX = 50
+COUNT_MAX = 2**63 - 1  # the column is a 64-bit integer
+EVENT_NAMES_MAX = 50  # in one subscription, repeats included
 SECRET_BYTES = 32
 OLD_SECRET_SIGNS_FOR = timedelta(hours=24)
 TEST_EVERY = timedelta(seconds=5)
@@ -90,7 +104,10 @@ def secret_context(endpoint_id: str) -> str:
 
 @dataclass(frozen=True)
 class WebhookEndpoint:
-    """A merchant's address for events. Secrets are sealed blobs; an empty `events` means all types."""
+    """A merchant's address for events. Secrets are sealed blobs; an empty `events` means all types.
+
+    Raises VALIDATION_ERROR for what no endpoint can be, with the field's JSON name.
+    """
 
     id: str
     business_id: str
@@ -110,6 +127,62 @@ class WebhookEndpoint:
     created_at: datetime
     updated_at: datetime
 
+    def __post_init__(self) -> None:
+        check_id(self.id, "id")
+        check_id(self.business_id, "businessId")
+        check_member(self.environment, "environment", Environment)
+        parse_endpoint_url(self.url, self.environment)
+        if self.description is not None:
+            check_text(self.description, "description", DESCRIPTION_MAX)
+        if not isinstance(self.events, tuple) or parse_events(self.events) != self.events:
+            raise invalid("events", "Must be a tuple of types without repeats, in the catalogue's order.")
+        check_flag(self.is_active, "isActive")
+        check_bytes(self.secret, "secret")
+        check_text(self.secret_last4, "secretLast4", 4, 4)
+        if self.previous_secret is not None:
+            check_bytes(self.previous_secret, "previousSecret")
+        if (self.previous_secret is None) is not (self.previous_secret_expires_at is None):
+            raise invalid("previousSecretExpiresAt", "A replaced secret signs until then.")
+        check_integer(self.successful, "successful", 0, COUNT_MAX)
+        check_integer(self.failed, "failed", 0, COUNT_MAX)
+        check_instant(self.created_at, "createdAt")
+        check_instant(self.updated_at, "updatedAt")
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        id: str,
+        business_id: str,
+        environment: Environment,
+        url: str,
+        description: str | None,
+        events: Sequence[str],
+        secret: bytes,
+        secret_last4: str,
+        now: datetime,
+    ) -> "WebhookEndpoint":
+        """An active endpoint; `secret` is sealed. Raises as the class does."""
+        return cls(
+            id=id,
+            business_id=business_id,
+            environment=environment,
+            url=url,
+            description=description,
+            events=parse_events(events),
+            is_active=True,
+            secret=secret,
+            secret_last4=secret_last4,
+            previous_secret=None,
+            previous_secret_expires_at=None,
+            failing_since=None,
+            last_test_at=None,
+            successful=0,
+            failed=0,
+            created_at=now,
+            updated_at=now,
+        )
+
     def receives(self, event_type: EventType, environment: Environment) -> bool:
         """Whether an event goes to this endpoint: same environment, active, and subscribed."""
         return (
@@ -118,7 +191,7 @@ class WebhookEndpoint:
 
     def rotated(self, secret: bytes, last4: str, now: datetime) -> "WebhookEndpoint":
         """A new secret signs from now on; the old one signs beside it for OLD_SECRET_SIGNS_FOR."""
-        return replace(
+        return revised(
             self,
             secret=secret,
             secret_last4=last4,
@@ -136,7 +209,10 @@ class WebhookEndpoint:
 
 @dataclass(frozen=True)
 class Event:
-    """Something a merchant is told, stored once as the bytes that every try sends. `id` is also `webhook-id`."""
+    """Something a merchant is told, stored once as the bytes that every try sends. `id` is also `webhook-id`.
+
+    Raises VALIDATION_ERROR for what no event can be, with the field's JSON name.
+    """
 
     id: str
     reference: str
@@ -147,10 +223,23 @@ class Event:
     body: bytes
     created_at: datetime
 
+    def __post_init__(self) -> None:
+        check_id(self.id, "id")
+        parse_reference(self.reference)
+        check_integer(self.sequence, "sequence", 1, SEQUENCE_MAX)
+        check_text(self.type, "type", EVENT_NAME_MAX, 1)
+        check_id(self.business_id, "businessId")
+        check_member(self.environment, "environment", Environment)
+        check_bytes(self.body, "data")
+        check_instant(self.created_at, "createdAt")
+
 
 @dataclass(frozen=True)
 class Delivery:
-    """One event on its way to one address: an endpoint, or the payment's own webhookUrl (`endpoint_id` None)."""
+    """One event on its way to one address: an endpoint, or the payment's own webhookUrl (`endpoint_id` None).
+
+    Raises VALIDATION_ERROR for what no delivery can be, with the field's JSON name.
+    """
 
     id: str
     event_id: str
@@ -173,10 +262,27 @@ class Delivery:
     duration_ms: int | None = None
     last_attempt_at: datetime | None = None
 
+    def __post_init__(self) -> None:
+        check_id(self.id, "id")
+        check_id(self.event_id, "eventId")
+        parse_reference(self.reference)
+        check_integer(self.sequence, "sequence", 1, SEQUENCE_MAX)
+        check_member(self.environment, "environment", Environment)
+        check_member(self.status, "status", DeliveryStatus)
+        if (self.endpoint_id is None) is (self.url is None):
+            raise invalid("url", "A delivery goes to an endpoint or to the payment's own address.")
+        if (self.status is DeliveryStatus.PENDING) is not (self.next_attempt_at is not None):
+            raise invalid("nextAttemptAt", "A delivery is scheduled while it is pending, and only then.")
+        check_integer(self.attempts, "attempts", 0, SEQUENCE_MAX)
+        check_instant(self.created_at, "createdAt")
+
     @classmethod
     def of(cls, event: Event, id: str, endpoint_id: str | None, url: str | None) -> "Delivery":
-        """A delivery due at once. The partition is the endpoint; all webhookUrls of a business and environment share
-        one, because a partition per host would let a business that names many dead hosts hold every worker's slots."""
+        """A delivery due at once; raises VALIDATION_ERROR unless it has exactly one address.
+
+        The partition is the endpoint; all webhookUrls of a business and environment share one, because a
+        partition per host would let a business that names many dead hosts hold every worker's slots.
+        """
         partition = endpoint_id or f"{event.business_id}:{event.environment.value}"
         return cls(
             id=id,
@@ -199,13 +305,14 @@ def parse_endpoint_url(text: str, environment: Environment) -> str:
     return parse_url(text, "url", ("https",) if environment is Environment.LIVE else ("http", "https"))
 
 
-def parse_events(names: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+def parse_events(names: Sequence[str]) -> tuple[str, ...]:
     """The subscribed types without repeats, in the catalogue's order; raises VALIDATION_ERROR on `events`."""
-    known = {e.value for e in EventType}
-    unknown = [name for name in names if name not in known]
-    if unknown:
+    known = [e.value for e in EventType]
+    if not isinstance(names, list | tuple) or len(names) > EVENT_NAMES_MAX:
+        raise invalid("events", f"Must be a list of at most {EVENT_NAMES_MAX} event types.")
+    if any(name not in known for name in names):
         raise invalid("events", f"Unknown event type; use any of {', '.join(sorted(known))}.")
-    return tuple(e.value for e in EventType if e.value in names)
+    return tuple(name for name in known if name in names)
 
 
 def delay_after(

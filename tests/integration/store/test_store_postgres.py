@@ -1,7 +1,6 @@
 """What only the Postgres store does: callers of one moment share a statement and keep their own answers."""
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlalchemy import text
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, a_business, a_key
@@ -47,9 +47,9 @@ async def test_absent_fields_stay_absent(store: PostgresStore) -> None:
 
 async def test_a_row_the_database_refuses_fails_alone(store: PostgresStore, database_url: str) -> None:
     payments = [numbered(n, idempotency_key=f"k{n}") for n in range(20)]
-    payments[7] = replace(payments[7], customer_name="zero \x00 byte")
-    payments[11] = replace(payments[11], amount=1)
-    payments[13] = replace(payments[13], customer_name="half \ud800 character")
+    payments[7] = revised(payments[7], customer_name="zero \x00 byte")
+    payments[11] = revised(payments[11], amount=1)
+    payments[13] = revised(payments[13], customer_name="half \ud800 character")
     answers = await together(store, *payments)
     for number, (payment, answer) in enumerate(zip(payments, answers, strict=True)):
         if number in (7, 13):

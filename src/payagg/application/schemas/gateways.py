@@ -8,16 +8,25 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from payagg.application.payment_options import logo_url
 from payagg.application.ports import GatewayMerchant
 from payagg.application.schemas.payments import Slug
-from payagg.domain.gateway import CREDENTIAL_VALUE_MAX, CREDENTIALS_MAX, BusinessGateway, Gateway
+from payagg.domain.gateway import (
+    CREDENTIAL_VALUE_MAX,
+    CREDENTIALS_MAX,
+    DESCRIPTION_MAX,
+    DISPLAY_NAME_MAX,
+    NAME_MAX,
+    NAME_MIN,
+    ORDER_MAX,
+    REORDER_MAX,
+    BusinessGateway,
+    Gateway,
+)
 
-ORDER_MAX = 2**31 - 1  # the column is a 32-bit integer
 SEARCH_MAX = 100
-REORDER_MAX = 100
 
-GatewayName = Annotated[str, Meta(min_length=2, max_length=100, examples=["Acme Pay"])]
-Description = Annotated[str, Meta(max_length=1000, examples=["Cards and bank transfer"])]
+GatewayName = Annotated[str, Meta(min_length=NAME_MIN, max_length=NAME_MAX, examples=["Acme Pay"])]
+Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX, examples=["Cards and bank transfer"])]
 DisplayOrder = Annotated[int, Meta(ge=0, le=ORDER_MAX, examples=[10])]
-DisplayName = Annotated[str, Meta(max_length=50, examples=["Pay by card"])]
+DisplayName = Annotated[str, Meta(max_length=DISPLAY_NAME_MAX, examples=["Pay by card"])]
 # The business's id, or both ids where the business has settings of its own.
 MerchantId = Annotated[
     str, Meta(min_length=1, max_length=129, pattern="^[A-Za-z0-9_:-]+$", examples=["gw_0194bb1c2f00:biz_0194bb1c2f00"])

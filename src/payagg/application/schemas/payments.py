@@ -8,27 +8,52 @@ from msgspec import Meta, Struct
 
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.gateway import UnavailableReason
-from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, OUTCOMES, Payment, Status
-from payagg.domain.values import EMAIL_MAX, MAX_AMOUNT, MIN_AMOUNT, SLUG_PATTERN, URL_MAX, Environment
+from payagg.domain.payment import (
+    CUSTOMER_NAME_MAX,
+    CUSTOMER_PHONE_MAX,
+    IDEMPOTENCY_KEY_MAX,
+    OUTCOMES,
+    Payment,
+    Status,
+)
+from payagg.domain.values import (
+    EMAIL_MAX,
+    MAX_AMOUNT,
+    MIN_AMOUNT,
+    OPTION_SLUG_PATTERN,
+    REFERENCE_LENGTH,
+    REFERENCE_PATTERN,
+    SLUG_MAX,
+    SLUG_MIN,
+    SLUG_PATTERN,
+    URL_MAX,
+    Environment,
+)
 
 Kobo = Annotated[int, Meta(ge=MIN_AMOUNT, le=MAX_AMOUNT, description="Integer kobo.", examples=[150000])]
 Reference = Annotated[
-    str, Meta(min_length=19, max_length=19, pattern="^[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}$", examples=["PAY-20250131-7K2M9X"])
+    str,
+    Meta(
+        min_length=REFERENCE_LENGTH,
+        max_length=REFERENCE_LENGTH,
+        pattern=REFERENCE_PATTERN,
+        examples=["PAY-20250131-7K2M9X"],
+    ),
 ]
 Email = Annotated[str, Meta(max_length=EMAIL_MAX, description="Email address.", examples=["ada@example.com"])]
-Name = Annotated[str, Meta(max_length=200, examples=["Ada Obi"])]
-Phone = Annotated[str, Meta(max_length=32, examples=["+2348012345678"])]
+Name = Annotated[str, Meta(max_length=CUSTOMER_NAME_MAX, examples=["Ada Obi"])]
+Phone = Annotated[str, Meta(max_length=CUSTOMER_PHONE_MAX, examples=["+2348012345678"])]
 CallbackUrl = Annotated[
     str, Meta(max_length=URL_MAX, description="http or https URL.", examples=["https://shop.example/thanks"])
 ]
 HttpsUrl = Annotated[str, Meta(max_length=URL_MAX, description="https URL.", examples=["https://shop.example/hooks"])]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=IDEMPOTENCY_KEY_MAX, examples=["order-1001"])]
-Slug = Annotated[str, Meta(min_length=2, max_length=50, pattern=SLUG_PATTERN)]
+Slug = Annotated[str, Meta(min_length=SLUG_MIN, max_length=SLUG_MAX, pattern=SLUG_PATTERN)]
 # Any letter case, spelt out: readers of OpenAPI know no inline flag.
 OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
 # Of any payment option: a provider's slug may hold underscores, an administrator's gateway only hyphens.
 GatewaySlug = Annotated[
-    str, Meta(min_length=2, max_length=50, pattern="^[a-z0-9]+(?:[-_][a-z0-9]+)*$", examples=["sandbox"])
+    str, Meta(min_length=SLUG_MIN, max_length=SLUG_MAX, pattern=OPTION_SLUG_PATTERN, examples=["sandbox"])
 ]
 
 
@@ -40,7 +65,7 @@ class InitiatePayment(Struct, rename="camel", kw_only=True, frozen=True):
     customer_email: Email | None = None
     customer_name: Name | None = None
     customer_phone: Phone | None = None
-    gateway: Annotated[str, Meta(max_length=50)] | None = None
+    gateway: Annotated[str, Meta(max_length=SLUG_MAX)] | None = None
     callback_url: CallbackUrl | None = None
     webhook_url: HttpsUrl | None = None
     metadata: dict[str, Any] | None = None

@@ -7,7 +7,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.settlement import EventBody
 from payagg.domain.values import URL_MAX, Environment
-from payagg.domain.webhook import DESCRIPTION_MAX, Delivery, DeliveryStatus, EventType, WebhookEndpoint
+from payagg.domain.webhook import (
+    DESCRIPTION_MAX,
+    EVENT_NAME_MAX,
+    EVENT_NAMES_MAX,
+    Delivery,
+    DeliveryStatus,
+    EventType,
+    WebhookEndpoint,
+)
 
 EndpointUrl = Annotated[
     str, Meta(max_length=URL_MAX, description="URI; HTTPS for LIVE.", examples=["https://shop.example/hooks"])
@@ -18,13 +26,13 @@ EventNames = Annotated[
         Annotated[
             str,
             Meta(
-                max_length=50,
+                max_length=EVENT_NAME_MAX,
                 examples=["payment.success"],
                 extra_json_schema={"enum": [kind.value for kind in EventType]},
             ),
         ]
     ],
-    Meta(max_length=50, description="Event types to receive; empty means all."),
+    Meta(max_length=EVENT_NAMES_MAX, description="Event types to receive; empty means all."),
 ]
 EventId = Annotated[str, Meta(pattern="^evt_[0-9a-f]{32}$", min_length=36, max_length=36)]
 

@@ -8,6 +8,7 @@ import pytest
 
 from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken, Store
 from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt
@@ -40,7 +41,7 @@ class PaymentContract:
             webhook_url="https://shop.example/own",
             metadata={"order": 7, "tags": ["a", None, True], "deep": {"é": 1.5}, "big": 2**63 - 1},
             idempotency_key="order-7",
-            fingerprint=b"\x00\xff",
+            fingerprint=bytes(range(31)) + b"\xff",
             amount=2**53 - 1,
         )
         assert await store.add_payment(payment) == (payment, True)
@@ -110,8 +111,8 @@ class PaymentContract:
         async with store.begin() as tx:
             await tx.payments.save(moved, transition)
         # What a careless caller might write: the right sequence, and a move that the machine does not have.
-        overwritten = replace(moved, status=Status.FAILED, sequence=2)
-        forbidden = replace(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
+        overwritten = revised(moved, status=Status.FAILED, sequence=2)
+        forbidden = revised(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
             async with store.begin() as tx:
                 await tx.payments.save(overwritten, forbidden)

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from payagg.adapters.postgres.schema.tables import business_gateways, businesses, gateways
 from payagg.application.ports import GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus, KycStatus
+from payagg.domain.checks import restored
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
 OVERRIDES_MAX = 10_000
@@ -110,7 +111,8 @@ class PostgresGateways:
 
     async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
         query = select(business_gateways).where(business_gateways.c.business_id == business_id)
-        return {row.gateway_id: BusinessGateway(**row._mapping) for row in await self._connection.execute(query)}
+        rows = await self._connection.execute(query)
+        return {row.gateway_id: restored(BusinessGateway, {**row._mapping}) for row in rows}
 
     async def save_settings(self, settings: BusinessGateway) -> None:
         if settings.is_default:
@@ -142,18 +144,19 @@ def _columns(gateway: Gateway) -> dict[str, Any]:
 
 
 def _gateway(row: Row[Any]) -> Gateway:
-    return Gateway(**{**row._mapping, "status": GatewayStatus(row.status)})
+    return restored(Gateway, {**row._mapping, "status": GatewayStatus(row.status)})
 
 
 def _merchant(row: Row[Any]) -> GatewayMerchant:
-    business = Business(
-        id=row.of_id,
-        name=row.name,
-        status=BusinessStatus(row.status),
-        kyc_status=KycStatus(row.kyc_status),
-        created_at=row.of_created_at,
-    )
+    fields = {
+        "id": row.of_id,
+        "name": row.name,
+        "status": BusinessStatus(row.status),
+        "kyc_status": KycStatus(row.kyc_status),
+        "created_at": row.of_created_at,
+    }
+    business = restored(Business, fields)
     if row.business_id is None:
         return GatewayMerchant(business, None)
     own = {column.name: row._mapping[column] for column in business_gateways.c}
-    return GatewayMerchant(business, BusinessGateway(**own))
+    return GatewayMerchant(business, restored(BusinessGateway, own))

@@ -1,4 +1,4 @@
-"""Rows and dataclasses share their names, so storing is taking fields and loading is calling the class."""
+"""Rows and dataclasses share their names, so storing is taking fields and loading is giving them back."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -6,6 +6,8 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Column, Table
+
+from payagg.domain.checks import restored
 
 T = TypeVar("T")
 
@@ -27,11 +29,11 @@ class RowMap(Generic[T]):
         )
 
     def load(self, row: Any) -> T:
-        """The object of a row whose values stand in the order of `names`."""
+        """The object of a row whose values stand in the order of `names`. They were checked when they came in."""
         values = list(row)
         for position, words in self._words:
             values[position] = words[values[position]]
-        return self._cls(*values)
+        return restored(self._cls, dict(zip(self._fields, values, strict=True)))
 
     def values(self, item: T) -> dict[str, Any]:
         """Column values; an enumeration becomes its word."""

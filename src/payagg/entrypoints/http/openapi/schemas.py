@@ -3,6 +3,11 @@
 import re
 from typing import Any
 
+from payagg.domain.business import BUSINESS_NAME_MAX
+from payagg.domain.checks import ID_MAX, ID_PATTERN
+from payagg.domain.payment import CUSTOMER_NAME_MAX, CUSTOMER_PHONE_MAX
+from payagg.domain.values import CURRENCY, EMAIL_MAX, SLUG_MAX, URL_MAX
+
 _OWN_ID = re.compile(r"\^([a-z]+_)\[0-9a-f\]\{([0-9]+)\}\$")
 TEXT_MAX = 4096
 ITEMS_MAX = 1000
@@ -11,28 +16,28 @@ INT64_MAX = 2**53 - 1
 ID = {
     "type": "string",
     "minLength": 1,
-    "maxLength": 64,
-    "pattern": "^[A-Za-z0-9_-]+$",
+    "maxLength": ID_MAX,
+    "pattern": ID_PATTERN,
     "examples": ["key_0194bb1c2f00"],
 }
 DATE_TIME = {"format": "date-time", "maxLength": 40, "examples": ["2025-01-31T12:00:00Z"]}
 # What a plain `str` or `datetime` field is, by its name; a type's own bounds come first.
 FIELDS: dict[str, dict[str, Any]] = {
-    "currency": {"enum": ["NGN"]},
+    "currency": {"enum": [CURRENCY]},
     "checkoutUrl": {
         "format": "uri",
         "maxLength": 8192,
         "examples": ["http://127.0.0.1:8000/checkout/PAY-20250131-7K2M9X"],
     },
     "redirectUrl": {"format": "uri", "maxLength": 4096, "examples": ["https://shop.example/thanks?status=SUCCESS"]},
-    "callbackUrl": {"format": "uri", "maxLength": 2048, "examples": ["https://shop.example/thanks"]},
-    "webhookUrl": {"format": "uri", "maxLength": 2048},
-    "url": {"format": "uri", "maxLength": 2048, "examples": ["https://shop.example/hooks"]},
-    "customerEmail": {"format": "email", "maxLength": 254, "examples": ["ada@example.com"]},
-    "customerName": {"maxLength": 200, "examples": ["Ada Obi"]},
-    "customerPhone": {"maxLength": 32, "examples": ["+2348012345678"]},
-    "businessName": {"maxLength": 200, "examples": ["Ada's Shop"]},
-    "gateway": {"maxLength": 50, "examples": ["sandbox"]},
+    "callbackUrl": {"format": "uri", "maxLength": URL_MAX, "examples": ["https://shop.example/thanks"]},
+    "webhookUrl": {"format": "uri", "maxLength": URL_MAX},
+    "url": {"format": "uri", "maxLength": URL_MAX, "examples": ["https://shop.example/hooks"]},
+    "customerEmail": {"format": "email", "maxLength": EMAIL_MAX, "examples": ["ada@example.com"]},
+    "customerName": {"maxLength": CUSTOMER_NAME_MAX, "examples": ["Ada Obi"]},
+    "customerPhone": {"maxLength": CUSTOMER_PHONE_MAX, "examples": ["+2348012345678"]},
+    "businessName": {"maxLength": BUSINESS_NAME_MAX, "examples": ["Ada's Shop"]},
+    "gateway": {"maxLength": SLUG_MAX, "examples": ["sandbox"]},
     "message": {"maxLength": 500, "examples": ["Done."]},
 }
 
