@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import unquote
 
 import structlog
 
@@ -22,7 +23,8 @@ Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
-PATH_MAX = 2048
+SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as long
+SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 OPTIONS_PROBE = "X-OPTIONS"
 API_PREFIX = "/api/"
 REQUEST_ID_BYTES = 12
@@ -116,7 +118,7 @@ class Edge:
         elif method == "OPTIONS":
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}
-        scope["path"] = _routable(scope["path"])
+        scope["path"] = _routable(scope)
         added = [*self._always, (b"x-request-id", request_id.encode())]
         defaults = _API_HEADERS if scope["path"].startswith(API_PREFIX) else ()
         body = Body(scope, receive, self._body_seconds)
@@ -162,13 +164,20 @@ class Edge:
         _log.info("request", **fields)
 
 
-def _routable(path: str) -> str:
+def _routable(scope: Scope) -> str:
     """The path with what no stored name contains made harmless: it then matches nothing, in the usual envelope.
 
-    NUL would be refused by the database with an error; trailing and doubled slashes the router would forgive.
+    NUL would be refused by the database with an error; trailing and doubled slashes the router would forgive. What is
+    no name because of its length, or of a slash within it, stays one part of the path, so that its route can say so.
     """
-    if len(path) > PATH_MAX or "//" in path or (path.endswith("/") and path != "/"):
+    path: str = scope["path"]
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%" in raw and SLASH in raw.upper():
+        path = unquote(re.sub(rb"%2[Ff]", NO_NAME, raw).decode("latin-1"))
+    if "//" in path or (path.endswith("/") and path != "/"):
         return "/\ufffd"
+    if len(path) > SEGMENT_MAX:
+        path = "/".join(part if len(part) <= SEGMENT_MAX else "\ufffd" for part in path.split("/"))
     return path.replace("\x00", "\ufffd") if "\x00" in path else path
 
 
