@@ -56,6 +56,8 @@ REFUSED: list[tuple[type, Any, str]] = [
     (CreateGateway, a_create(slug="a" * 51), "slug"),
     *((CreateGateway, a_create(slug=slug), "slug") for slug in ("Acme", "a--b", "-ab", "ab-", "a_b", "a b", "áb", 7)),
     (CreateGateway, a_create(name="n"), "name"),
+    (CreateGateway, a_create(name=None), "name"),
+    (UpdateGateway, {"name": None}, "name"),
     (CreateGateway, a_create(name="n" * 101), "name"),
     (CreateGateway, a_create(description="d" * 1001), "description"),
     *((CreateGateway, a_create(displayOrder=order), "displayOrder") for order in (-1, BIG, 1.5, "1", True)),

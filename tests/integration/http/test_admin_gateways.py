@@ -147,8 +147,9 @@ async def test_a_patch_tells_null_from_absent(api: GatewayApi):
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme", "description": "Cards", "displayOrder": 3})
     one = f"/{created.json()['data']['id']}"
     assert (await api.admin("PATCH", one, json={})).json() == {"success": True, "data": created.json()["data"]}
-    cleared = (await api.admin("PATCH", one, json={"description": None, "name": None})).json()["data"]
+    cleared = (await api.admin("PATCH", one, json={"description": None, "displayOrder": None})).json()["data"]
     assert (cleared["description"], cleared["name"], cleared["displayOrder"]) == (None, "Acme", 3)
+    assert refusal(await api.admin("PATCH", one, json={"name": None})) == (400, "VALIDATION_ERROR", "name")
 
 
 async def test_merchants_come_in_pages(api: GatewayApi):

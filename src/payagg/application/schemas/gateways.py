@@ -44,9 +44,10 @@ class CreateGateway(Struct, rename="camel", kw_only=True, frozen=True):
 
 
 class UpdateGateway(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An absent field keeps its value; `description: null` clears, null elsewhere is the same as absent."""
+    """An absent field keeps its value; `description: null` clears, `displayOrder: null` is the same as absent, and a
+    gateway always has a name."""
 
-    name: GatewayName | None = None
+    name: GatewayName | UnsetType = UNSET
     description: Description | UnsetType | None = UNSET
     display_order: DisplayOrder | None = None
 
