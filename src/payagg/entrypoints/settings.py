@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from payagg.domain.errors import Refusal
-from payagg.domain.values import SLUG_PATTERN, parse_url
+from payagg.domain.values import SLUG_PATTERN, ascii_url, parse_url
 
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
 HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
@@ -118,12 +118,12 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         raise wrong("WITHOUT", f"must be a comma list of {', '.join(sorted(OPTIMISATIONS))}.")
     return Settings(
         database_url=environ.get("PAYAGG_DATABASE_URL") or None,
-        base_url=base_url,
+        base_url=ascii_url(base_url),
         reference_prefix=prefix,
         builtin_slug=slugs["BUILTIN_SLUG"],
         provider_a_slug=slugs["PROVIDER_A_SLUG"],
         provider_b_slug=slugs["PROVIDER_B_SLUG"],
-        provider_b_sdk_url=sdk_url,
+        provider_b_sdk_url=ascii_url(sdk_url),
         checkout_ttl=seconds("CHECKOUT_TTL", 3600),
         drain_window=seconds("DRAIN_WINDOW", 1800),
         jwt_key=jwt_key,

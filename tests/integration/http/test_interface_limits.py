@@ -37,12 +37,20 @@ def bytes_of(size: int) -> dict[str, str]:
 PAYMENT: dict[str, tuple[list[Any], list[Any], str]] = {
     "amount": ([{"amount": 100}, {"amount": 2**53 - 1}], [{"amount": 99}, {"amount": 2**53}], "amount"),
     "currency": ([a_payment(currency="NGN")], [a_payment(currency="USD"), a_payment(currency="ngn")], "currency"),
-    "email": ([a_payment(customerEmail=address_of(254))], [a_payment(customerEmail=address_of(255))], "customerEmail"),
+    "email": (
+        [a_payment(customerEmail=address_of(254)), a_payment(customerEmail="ọjà@bücher.example")],
+        [a_payment(customerEmail=address_of(255)), a_payment(customerEmail="ọjà @bücher.example")],
+        "customerEmail",
+    ),
     "name": ([a_payment(customerName="n" * 200)], [a_payment(customerName="n" * 201)], "customerName"),
     "phone": ([a_payment(customerPhone="1" * 32)], [a_payment(customerPhone="1" * 33)], "customerPhone"),
-    "callback": ([a_payment(callbackUrl=url_of(2048))], [a_payment(callbackUrl=url_of(2049))], "callbackUrl"),
+    "callback": (
+        [a_payment(callbackUrl=url_of(2048)), a_payment(callbackUrl="http://bücher.example/ọjà?x=a|b")],
+        [a_payment(callbackUrl=url_of(2049)), a_payment(callbackUrl="https://ada@bücher.example/")],
+        "callbackUrl",
+    ),
     "webhook": (
-        [a_payment(webhookUrl=url_of(2048))],
+        [a_payment(webhookUrl=url_of(2048)), a_payment(webhookUrl="https://ọjà.example/")],
         [a_payment(webhookUrl=url_of(2049)), a_payment(webhookUrl="http://shop.example/")],
         "webhookUrl",
     ),

@@ -123,6 +123,18 @@ async def test_a_failed_lookup_refuses() -> None:
         assert sent.error == "the host name could not be resolved"
 
 
+async def test_an_international_address_is_called_as_browsers_call_it() -> None:
+    async with a_receiver() as receiver:
+        port = receiver.origin.rpartition(":")[2]
+        stub = resolving(LOOPBACK)
+        sender = HttpSender(allow_loopback=True, resolve=stub)
+        assert (await sender.send(f"http://b\u00fccher.example:{port}/\u1ecdj\u00e0?x=a|b", {}, BODY)).is_accepted
+        await sender.close()
+    assert stub.asked == ["xn--bcher-kva.example"]
+    assert receiver.received[0].headers["host"] == f"xn--bcher-kva.example:{port}"
+    assert receiver.received[0].path == "/%E1%BB%8Dj%C3%A0?x=a%7Cb"
+
+
 async def test_a_name_that_changes_its_address_is_dialled_where_it_was_checked() -> None:
     """Rebinding: each connection asks once, and what it asked is what it dials."""
     async with a_receiver() as inside:
@@ -317,8 +329,8 @@ async def test_an_answer_of_any_shape_is_one_try_and_decides_what_becomes_of_the
 
 @pytest.mark.parametrize(
     ("path", "headers"),
-    [("/a b", {}), ("/\u00e4", {}), ("/", {"webhook-id": "evt_1\r\nx-admin: yes"}), ("/", {"webhook-id": "\u00e4"})],
-    ids=["a space", "not ASCII", "a second line", "a value that is not ASCII"],
+    [("/a b", {}), ("/", {"webhook-id": "evt_1\r\nx-admin: yes"}), ("/", {"webhook-id": "\u00e4"})],
+    ids=["a space", "a second line", "a value that is not ASCII"],
 )
 async def test_nothing_is_sent_that_would_not_be_one_request(
     sender: HttpSender, path: str, headers: dict[str, str]

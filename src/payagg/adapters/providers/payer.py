@@ -2,6 +2,8 @@
 
 import re
 
+from payagg.domain.values import ascii_email
+
 # Reserved by RFC 2606: no mailbox is ever there, and every provider's pattern takes it.
 ALIAS_DOMAIN = "example.com"
 ALIAS_PHONE = "+2348000000000"  # the toll-free range: nobody's own number
@@ -14,7 +16,9 @@ def alias(reference: str) -> str:
 
 
 def email_of(email: str | None, reference: str) -> str:
-    return email or alias(reference)
+    """The address as a provider takes it. Its pattern knows ASCII alone, and an address that it refuses would cost the
+    payer the payment."""
+    return (ascii_email(email) if email else None) or alias(reference)
 
 
 def names_of(name: str | None) -> tuple[str, str]:

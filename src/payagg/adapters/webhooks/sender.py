@@ -25,6 +25,7 @@ from payagg.adapters.webhooks.dialer import (
 )
 from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
 from payagg.application.ports import TryResult
+from payagg.domain.values import ascii_url
 
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer
 KEEP_SECONDS = 20.0  # an idle connection is used again for so long
@@ -166,9 +167,9 @@ class HttpSender:
 @lru_cache(maxsize=1024)
 def _parsed(url: str) -> tuple[Place, str]:
     """Where to connect, and what every request to it begins with; raises UnsupportedScheme or ValueError."""
-    parts = urlsplit(url)
-    if parts.scheme not in PORTS:
+    if urlsplit(url).scheme not in PORTS:
         raise UnsupportedScheme
+    parts = urlsplit(ascii_url(url))
     place = Place(parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme])
     host = f"[{place.host}]" if ":" in place.host else place.host
     if parts.port is not None:

@@ -6,7 +6,7 @@ from typing import Any
 from payagg.domain.business import BUSINESS_NAME_MAX
 from payagg.domain.checks import ID_MAX, ID_PATTERN
 from payagg.domain.payment import CUSTOMER_NAME_MAX, CUSTOMER_PHONE_MAX
-from payagg.domain.values import CURRENCY, EMAIL_MAX, SLUG_MAX, URL_MAX
+from payagg.domain.values import CURRENCY, EMAIL_MAX, REFERENCE_PATTERN, SLUG_MAX, URL_MAX
 
 _OWN_ID = re.compile(r"\^([a-z]+_)\[0-9a-f\]\{([0-9]+)\}\$")
 TEXT_MAX = 4096
@@ -30,10 +30,10 @@ FIELDS: dict[str, dict[str, Any]] = {
         "examples": ["http://127.0.0.1:8000/checkout/PAY-20250131-7K2M9X"],
     },
     "redirectUrl": {"format": "uri", "maxLength": 4096, "examples": ["https://shop.example/thanks?status=SUCCESS"]},
-    "callbackUrl": {"format": "uri", "maxLength": URL_MAX, "examples": ["https://shop.example/thanks"]},
-    "webhookUrl": {"format": "uri", "maxLength": URL_MAX},
-    "url": {"format": "uri", "maxLength": URL_MAX, "examples": ["https://shop.example/hooks"]},
-    "customerEmail": {"format": "email", "maxLength": EMAIL_MAX, "examples": ["ada@example.com"]},
+    "callbackUrl": {"format": "iri", "maxLength": URL_MAX, "examples": ["https://shop.example/thanks"]},
+    "webhookUrl": {"format": "iri", "maxLength": URL_MAX},
+    "url": {"format": "iri", "maxLength": URL_MAX, "examples": ["https://shop.example/hooks"]},
+    "customerEmail": {"format": "idn-email", "maxLength": EMAIL_MAX, "examples": ["ada@example.com"]},
     "customerName": {"maxLength": CUSTOMER_NAME_MAX, "examples": ["Ada Obi"]},
     "customerPhone": {"maxLength": CUSTOMER_PHONE_MAX, "examples": ["+2348012345678"]},
     "businessName": {"maxLength": BUSINESS_NAME_MAX, "examples": ["Ada's Shop"]},
@@ -71,9 +71,9 @@ def bounded(node: Any) -> None:
 
 
 def prefixed(node: Any, prefix: str) -> None:
-    """Narrows, in place, every reference to the deployment's own three letters."""
-    if isinstance(node, dict) and str(node.get("pattern", "")).startswith("^[A-Z]{3}-"):
-        node["pattern"] = node["pattern"].replace("[A-Z]{3}", prefix, 1)
+    """Shows, in place, the deployment's own three letters in every example of a reference. Its pattern takes any: what
+    was made under another prefix keeps working."""
+    if isinstance(node, dict) and node.get("pattern") == REFERENCE_PATTERN:
         node["examples"] = [prefix + example[3:] for example in node["examples"]]
     for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         prefixed(inner, prefix)
