@@ -255,6 +255,9 @@ class PaymentRepository(Protocol):
 
     async def calls(self, reference: str) -> list["ProviderCall"]: ...
 
+    async def last_answer(self, reference: str) -> "ProviderCall | None":
+        """The last look-up of the payment that the provider answered, with its word."""
+
 
 @dataclass(frozen=True)
 class ProviderCall:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Store
+from payagg.application.ports import Clock, Store, Transaction
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.schemas.payments import PayerReason, VerifiedPayment
 from payagg.application.settlement import Settlement
@@ -17,6 +17,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, Payment, Status
 from payagg.domain.report import ProviderFault, ReportEffect
+from payagg.domain.values import ascii_url
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,7 @@ class Verification:
             every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
             if not await tx.payments.begin_ask(reference, attempt.number, now, every):
                 # Asked a moment ago, perhaps by another process: its finding stands until the next call.
-                # What an event claimed is no finding of anybody who asked.
-                known = await tx.anomalies.of_payment(reference)
-                if any(a.kind is AnomalyKind.MISMATCH and a.is_from_asking for a in known):
+                if await _is_mismatch(tx, reference):
                     raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
                 return _verified(payment, attempt.last_decline)
         try:
@@ -84,10 +83,22 @@ class Verification:
         return payment.as_of(self.clock.now())
 
 
+async def _is_mismatch(tx: Transaction, reference: str) -> bool:
+    """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells: another
+    word takes it back. What an event claimed is no finding of anybody who asked."""
+    answer = await tx.payments.last_answer(reference)
+    if answer is None:
+        return False
+    known = await tx.anomalies.of_payment(reference)
+    return any(
+        a.kind is AnomalyKind.MISMATCH and a.is_from_asking and a.details.get("word") == answer.word for a in known
+    )
+
+
 def _verified(payment: Payment, last_decline: str | None) -> VerifiedPayment:
     redirect = None
     if payment.callback_url is not None:
-        parts = urlsplit(payment.callback_url)
+        parts = urlsplit(ascii_url(payment.callback_url))
         own = urlencode({"reference": payment.reference, "status": payment.status.value})
         redirect = urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
     return VerifiedPayment(

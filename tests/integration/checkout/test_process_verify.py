@@ -61,6 +61,54 @@ async def test_a_difference_is_a_502_that_moves_nothing_and_is_kept(world: World
     assert [a.kind for a in await world.anomalies(payment)] == [AnomalyKind.MISMATCH]
 
 
+async def test_a_difference_that_was_taken_back_is_no_502(world: World) -> None:
+    payment = await world.handed_over()
+    verification = world.services.verification
+    charge = world.fakes.paystack.book.charges[payment.reference]
+    world.fakes.paystack.book.webhook_urls.clear()
+    world.fakes.paystack.book.alter = {"amount": 149_999}
+    world.fakes.paystack.pay(payment.reference)
+    for wait in (timedelta(0), VERIFY_EVERY, timedelta(0)):  # the same answer again is kept once, and stands
+        world.clock.move(wait)
+        with pytest.raises(Refusal):
+            await verification.verify(payment.reference)
+    world.fakes.paystack.book.alter = {}
+    charge.status = "ongoing"
+    world.clock.move(VERIFY_EVERY)
+    for _ in range(2):  # the second is answered without asking the provider
+        assert (await verification.verify(payment.reference)).status is Status.PENDING
+    charge.status = "success"
+    world.fakes.paystack.book.alter = {"amount": 149_999}
+    world.clock.move(VERIFY_EVERY)
+    for _ in range(2):
+        with pytest.raises(Refusal):
+            await verification.verify(payment.reference)
+
+
+async def test_an_unanswered_look_up_takes_nothing_back(world: World) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.book.webhook_urls.clear()
+    world.fakes.paystack.book.alter = {"amount": 149_999}
+    world.fakes.paystack.pay(payment.reference)
+    with pytest.raises(Refusal):
+        await world.services.verification.verify(payment.reference)
+    world.fakes.paystack.book.faults.append(Fault.RESET)
+    world.clock.move(VERIFY_EVERY)
+    assert (await world.services.verification.verify(payment.reference)).status is Status.PENDING
+    with pytest.raises(Refusal):
+        await world.services.verification.verify(payment.reference)
+
+
+async def test_the_way_home_is_normalised_and_shown_as_given(world: World) -> None:
+    given = "https://bücher.example/ọjà?x=a|b#ọ"
+    payment = await world.handed_over(callback_url=given)
+    answer = await world.services.verification.verify(payment.reference)
+    assert answer.callback_url == given
+    assert answer.redirect_url == (
+        f"https://xn--bcher-kva.example/%E1%BB%8Dj%C3%A0?x=a%7Cb&reference={payment.reference}&status=PENDING#%E1%BB%8D"
+    )
+
+
 async def test_an_answer_about_another_payment_moves_neither(world: World) -> None:
     asked, other = await world.handed_over(), await world.handed_over()
     world.fakes.paystack.pay(asked.reference)

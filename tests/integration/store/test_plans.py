@@ -105,6 +105,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "ask begun": (lambda tx: tx.payments.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
     "calls about a payment": (lambda tx: tx.payments.calls(nth(1)), {"provider_calls_pkey"}),
+    "last answer about a payment": (lambda tx: tx.payments.last_answer(nth(1)), {"provider_calls_pkey"}),
     "anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(), 50), {"anomalies_pkey"}),
     "open anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(AnomalyStatus.OPEN), 50), {"anomalies_unclosed"}),
     "anomalies by kind": (lambda tx: tx.anomalies.unclosed(), {"anomalies_unclosed"}),

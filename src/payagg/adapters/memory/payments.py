@@ -96,6 +96,10 @@ class MemoryPayments:
         found = [call for call in self.state.calls.values() if call.reference == reference]
         return sorted(found, key=lambda call: (call.at, call.id))
 
+    async def last_answer(self, reference: str) -> ProviderCall | None:
+        answers = [call for call in self.state.calls.values() if call.reference == reference and call.word is not None]
+        return max(answers, key=lambda call: call.id, default=None)
+
     def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
         """Attempts that should have been asked about by `now`, the earliest first."""
         due = [(a.next_ask_at, a) for a in self.state.attempts.values() if a.next_ask_at and a.next_ask_at <= now]

@@ -11,7 +11,7 @@ from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.values import Environment
-from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt
+from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt, an_id
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -249,3 +249,16 @@ class PaymentContract:
                 await tx.payments.add_call(call)
             await tx.payments.add_call(replace(calls[0], id="pcl_3", reference=OTHER, word=None))
             assert await tx.payments.calls(REFERENCE) == calls
+
+    async def test_the_last_answer_is_the_last_look_up_that_had_one(self, store: Store) -> None:
+        call = ProviderCall(
+            an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", "PENDING", "ongoing", 9, "verify", NOW
+        )
+        later = replace(call, id=an_id("pcl", 2), result="SUCCEEDED", word="success")
+        async with store.begin() as tx:
+            assert await tx.payments.last_answer(REFERENCE) is None
+            await tx.payments.add_call(later)
+            await tx.payments.add_call(call)
+            await tx.payments.add_call(replace(call, id=an_id("pcl", 3), result="TIMEOUT", word=None))
+            await tx.payments.add_call(replace(call, id=an_id("pcl", 4), reference=OTHER))
+            assert await tx.payments.last_answer(REFERENCE) == later

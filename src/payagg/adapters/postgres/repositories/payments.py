@@ -141,6 +141,11 @@ class PostgresPayments:
         rows = await self._connection.execute(query.order_by(provider_calls.c.id).limit(CALLS_MAX))
         return [CALL.load(row) for row in rows]
 
+    async def last_answer(self, reference: str) -> ProviderCall | None:
+        query = select(*CALL.columns).where(provider_calls.c.reference == reference, provider_calls.c.word.is_not(None))
+        row = (await self._connection.execute(query.order_by(provider_calls.c.id.desc()).limit(1))).first()
+        return CALL.load(row) if row else None
+
     async def _one(self, query: "Select[Any]") -> Payment | None:
         row = (await self._connection.execute(query)).first()
         return PAYMENT.load(row) if row else None
