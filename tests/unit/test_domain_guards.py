@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
+from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.business import BusinessStatus, check_subject
 from payagg.domain.checks import restored, revised
 from payagg.domain.errors import ErrorCode, Refusal
@@ -26,7 +28,9 @@ from tests.support.builders import (
     a_gateway,
     a_key,
     a_payment,
+    a_report,
     a_transition,
+    an_attempt,
     an_endpoint,
     an_event,
     the_built_in,
@@ -134,6 +138,7 @@ hostile = st.one_of(
     strategies.bad_emails,
     strategies.bad_references(),
 )
+AN_ANOMALY = Anomaly("anm_1", REFERENCE, AnomalyKind.MISMATCH, "verify", {}, NOW)
 WHOLE = {
     "payment": a_payment(),
     "transition": a_transition(a_payment())[1],
@@ -144,6 +149,11 @@ WHOLE = {
     "endpoint": an_endpoint(),
     "event": an_event(),
     "delivery": a_delivery(),
+    "attempt": an_attempt(state=AttemptState.HANDED_OFF),
+    "hand-off": HandOff(HandOffKind.REDIRECT, "https://pay.example/1"),
+    "charge": (a_charge := Charge(REFERENCE, 150_000, "NGN", Environment.LIVE, {}, "https://pay.example/1")),
+    "report": a_report(),
+    "anomaly": AN_ANOMALY,
 }
 
 
@@ -200,6 +210,25 @@ def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(
         (a_transition(a_payment())[1], "to_status", Status.INITIATED, "toStatus"),
         (a_transition(a_payment())[1], "from_status", Status.FAILED, "toStatus"),
         (a_transition(a_payment())[1], "actor", "", "actor"),
+        (an_attempt(), "reference", "nonsense", "reference"),
+        (an_attempt(), "number", 0, "number"),
+        (an_attempt(), "number", 2, "providerReference"),
+        (an_attempt(), "gateway", "", "gateway"),
+        (an_attempt(), "token", "", "token"),
+        (an_attempt(), "state", AttemptState.HANDED_OFF, "handOff"),
+        (an_attempt(state=AttemptState.HANDED_OFF), "hand_off", None, "handOff"),
+        (an_attempt(), "lease_until", NAIVE, "leaseUntil"),
+        (HandOff(HandOffKind.SDK, "x"), "checkout_url", "", "checkoutUrl"),
+        (HandOff(HandOffKind.SDK, "x"), "checkout_url", "x" * 8193, "checkoutUrl"),
+        (a_charge, "amount", 1.5, "amount"),
+        (a_charge, "amount", -5, "amount"),
+        (a_charge, "currency", "USD", "currency"),
+        (a_charge, "reference", "nonsense", "reference"),
+        (a_report(), "amounts", frozenset({1.5}), "amounts"),
+        (a_report(), "amounts", {150_000}, "amounts"),
+        (a_report(), "outcome", "SUCCEEDED", "outcome"),
+        (AN_ANOMALY, "status", AnomalyStatus.CLOSED, "closedAt"),
+        (AN_ANOMALY, "reference", "nonsense", "reference"),
     ],
 )
 def test_what_cannot_be_is_refused_by_field(whole, name, value, field):

@@ -59,7 +59,7 @@ def test_the_preferred_gateway_serves_where_the_payer_names_none() -> None:
 @pytest.mark.parametrize(
     ("payment", "code"),
     [
-        (replace(PAYMENT, expires_at=NOW), ErrorCode.PAYMENT_EXPIRED),
+        (replace(PAYMENT, created_at=NOW - timedelta(hours=1), expires_at=NOW), ErrorCode.PAYMENT_EXPIRED),
         (PAYMENT.move(Trigger.SUCCEED, NOW, actor="test")[0], ErrorCode.PAYMENT_ALREADY_PROCESSED),
     ],
 )

@@ -6,8 +6,11 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from payagg.domain.checks import check_id, check_instant, check_member, check_text
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.machine import Machine
+from payagg.domain.payment import ACTOR_MAX
+from payagg.domain.values import parse_reference
 
 CLOSE_REASON_MAX = 500  # characters
 
@@ -58,7 +61,10 @@ ANOMALY = Machine(
 
 @dataclass(frozen=True)
 class Anomaly:
-    """Kept for people: listed by `payagg anomalies`, shown by `explain`. `details` are the facts as they came."""
+    """Kept for people: listed by `payagg anomalies`, shown by `explain`. `details` are the facts as they came.
+
+    Raises INVALID_REFERENCE or VALIDATION_ERROR for what no anomaly can be, with the field's JSON name.
+    """
 
     id: str
     reference: str | None
@@ -73,6 +79,17 @@ class Anomaly:
     closed_by: str | None = None
     closed_at: datetime | None = None
     close_reason: str | None = None
+
+    def __post_init__(self) -> None:
+        check_id(self.id, "id")
+        if self.reference is not None:
+            parse_reference(self.reference)
+        check_member(self.kind, "kind", AnomalyKind)
+        check_text(self.source, "source", ACTOR_MAX, 1)
+        check_instant(self.at, "at")
+        check_member(self.status, "status", AnomalyStatus)
+        if (self.status is AnomalyStatus.CLOSED) is not (self.closed_at is not None):
+            raise invalid("closedAt", "An anomaly has it when it is closed, and only then.")
 
     @property
     def is_from_asking(self) -> bool:

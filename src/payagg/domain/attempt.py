@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
+from payagg.domain.checks import check_id, check_instant, check_integer, check_member, check_text
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.payment import Payment, Status
-from payagg.domain.values import Environment
+from payagg.domain.payment import SEQUENCE_MAX, Payment, Status, check_gateway
+from payagg.domain.values import CURRENCY, MAX_AMOUNT, MIN_AMOUNT, Environment, parse_reference
 
 ATTEMPTS_MAX = 20  # per payment: each may be a call to a provider that anybody who holds the checkout link can cause
+CHECKOUT_URL_MAX = 8192  # characters; a hand-off may carry launch parameters
+TOKEN_MAX = 64
 LEASE = timedelta(seconds=20)  # longer than a provider call may take, so a live claimant is never overtaken
 VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
 
@@ -49,10 +52,17 @@ class HandOffKind(Enum):
 
 @dataclass(frozen=True)
 class HandOff:
-    """Where the payer goes next. Returned unchanged to every repeat of `process`."""
+    """Where the payer goes next. Returned unchanged to every repeat of `process`.
+
+    Raises VALIDATION_ERROR for what no hand-off can be, with the field's JSON name.
+    """
 
     kind: HandOffKind
     checkout_url: str
+
+    def __post_init__(self) -> None:
+        check_member(self.kind, "handoff", HandOffKind)
+        check_text(self.checkout_url, "checkoutUrl", CHECKOUT_URL_MAX, 1)
 
 
 class AttemptState(Enum):
@@ -67,7 +77,10 @@ class AttemptState(Enum):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try to start a charge. At most one attempt per payment can ever hold a hand-off."""
+    """One try to start a charge. At most one attempt per payment can ever hold a hand-off.
+
+    Raises INVALID_REFERENCE, GATEWAY_NOT_FOUND or VALIDATION_ERROR for what no attempt can be, with the field's name.
+    """
 
     reference: str
     number: int
@@ -85,6 +98,22 @@ class Attempt:
     next_ask_at: datetime | None = None
     last_ask_at: datetime | None = None
     last_decline: str | None = None  # our word for the decline that the provider named when last asked, if it did
+
+    def __post_init__(self) -> None:
+        parse_reference(self.reference)
+        check_integer(self.number, "number", 1, SEQUENCE_MAX)
+        if self.gateway_id is not None:
+            check_id(self.gateway_id, "gatewayId")
+        check_gateway(self.gateway)
+        if self.provider_reference != provider_reference(self.reference, self.number):
+            raise invalid("providerReference", "Must be made of the payment's reference and the attempt's number.")
+        check_text(self.token, "token", TOKEN_MAX, 1)
+        check_member(self.state, "state", AttemptState)
+        if (self.state is AttemptState.HANDED_OFF) is not isinstance(self.hand_off, HandOff):
+            raise invalid("handOff", "An attempt has one when it is HANDED_OFF, and only then.")
+        check_integer(self.asks, "asks", 0, SEQUENCE_MAX)
+        check_instant(self.lease_until, "leaseUntil")
+        check_instant(self.created_at, "createdAt")
 
     @classmethod
     def claim(
@@ -165,7 +194,10 @@ def payment_reference(provider_reference: str) -> str:
 
 @dataclass(frozen=True)
 class Charge:
-    """Everything a provider adapter needs to start or look up one charge. `amount` is kobo."""
+    """Everything a provider adapter needs to start or look up one charge. `amount` is kobo.
+
+    Raises INVALID_REFERENCE or VALIDATION_ERROR for what no charge can be, with the field's JSON name.
+    """
 
     reference: str  # the attempt's provider reference
     amount: int
@@ -180,6 +212,15 @@ class Charge:
     scenario: str | None = None
     handed_off_at: datetime | None = None
     now: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reference, str):
+            raise invalid("reference", "Must be a string.")
+        parse_reference(payment_reference(self.reference))
+        check_integer(self.amount, "amount", MIN_AMOUNT, MAX_AMOUNT)
+        if self.currency != CURRENCY:
+            raise invalid("currency", f"Must be {CURRENCY}.")
+        check_member(self.environment, "environment", Environment)
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def _is_key(key: Any) -> bool:
     return isinstance(key, str) and len(key) <= METADATA_KEY_MAX and is_storable(key)
 
 
-def check_gateway(gateway: Any, environment: Environment) -> None:
+def check_gateway(gateway: Any, environment: Environment | None = None) -> None:
     """Raises GATEWAY_NOT_FOUND for what is no slug, and so names no gateway, and for the simulator on a LIVE payment,
     which it would complete without any money."""
     is_invented = environment is Environment.LIVE and gateway == SANDBOX_SLUG
@@ -337,11 +337,15 @@ class Payment:
         if seen.is_final or now >= self.expires_at:
             raise Refusal(ErrorCode.PAYMENT_EXPIRED)
 
+    def served_by(self, gateway: str) -> "Payment":
+        """The payment with the gateway whose report is about to settle it; raises GATEWAY_NOT_FOUND."""
+        check_gateway(gateway, self.environment)
+        return revised(self, gateway=gateway)
+
     def hand_over(self, gateway: str, now: datetime, actor: str) -> tuple["Payment", Transition | None]:
         """PENDING with the payer's gateway; on a PENDING payment nothing changes and there is no transition."""
-        check_gateway(gateway, self.environment)
-        moved, transition = self.move(Trigger.PROCESS, now, actor=actor)
-        return (revised(moved, gateway=gateway), transition) if transition else (self, None)
+        moved, transition = self.served_by(gateway).move(Trigger.PROCESS, now, actor=actor)
+        return (moved, transition) if transition else (self, None)
 
     def move(
         self, trigger: Trigger, now: datetime, *, actor: str, reason: str | None = None

@@ -12,7 +12,19 @@ from typing import Any
 
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
-from payagg.domain.payment import DECLINED, EXPIRED_REASON, PAYMENT, SIMULATED, Payment, Status, Transition, Trigger
+from payagg.domain.checks import check_member, check_text
+from payagg.domain.errors import invalid
+from payagg.domain.payment import (
+    DECLINED,
+    EXPIRED_REASON,
+    PAYMENT,
+    REASON_MAX,
+    SIMULATED,
+    Payment,
+    Status,
+    Transition,
+    Trigger,
+)
 from payagg.domain.values import CURRENCY, Environment
 
 
@@ -39,7 +51,8 @@ class ProviderReport:
     """A provider's statement about one charge, from an event or an answer, in our words.
 
     `amounts` holds every kobo figure that proves payment in full (a fee on top makes more than one honest figure);
-    `environment` is None where the provider's body does not carry it and the path or secret decided.
+    `environment` is None where the provider's body does not carry it and the path or secret decided. Any figure and any
+    reference may be reported; what is of another kind raises VALIDATION_ERROR.
     """
 
     provider_reference: str
@@ -50,6 +63,18 @@ class ProviderReport:
     environment: Environment | None = None
     reason: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_text(self.provider_reference, "providerReference", REASON_MAX)
+        check_text(self.word, "word", REASON_MAX)
+        check_member(self.outcome, "outcome", Outcome)
+        if not isinstance(self.amounts, frozenset) or not all(type(amount) is int for amount in self.amounts):
+            raise invalid("amounts", "Must be a set of integers.")
+        check_text(self.currency, "currency", REASON_MAX)
+        if self.environment is not None:
+            check_member(self.environment, "environment", Environment)
+        if self.reason is not None:
+            check_text(self.reason, "reason", REASON_MAX)
 
     def mismatch(self, payment: Payment) -> str | None:
         """Which fact differs from the payment ('reference', 'environment', 'currency', 'amount'), or None.
@@ -230,7 +255,7 @@ def _settle(
         return Verdict(ReportEffect.ANOMALY, expired, anomaly=kind, details=report.evidence())
     # A success names the charge that was paid, so that a second paid one can be told from a repeat.
     reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
-    moved = replace(payment, gateway=gateway).move(trigger, now, actor=actor, reason=reason)
+    moved = payment.served_by(gateway).move(trigger, now, actor=actor, reason=reason)
     return Verdict(ReportEffect.MOVED, (moved,))
 
 

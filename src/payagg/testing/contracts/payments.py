@@ -176,7 +176,7 @@ class PaymentContract:
     async def test_only_the_holder_of_the_token_writes_an_attempt(self, store: Store) -> None:
         payment = await stored(store)
         claim = an_attempt(payment)
-        taken = replace(an_attempt(payment, 2), number=1, lease_until=claim.lease_until + MINUTE)
+        taken = replace(claim, token=f"{claim.token} again", lease_until=claim.lease_until + MINUTE)
         late = an_attempt(payment, 1, AttemptState.HANDED_OFF)
         await handed(store, claim)
         async with store.begin() as tx:

@@ -88,7 +88,7 @@ class DomainSystem:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
         ensure_attempts_left(attempts)
         claim = Attempt.claim(
-            payment, len(attempts) + 1, gateway=gateway, gateway_id=None, scenario=scenario, token="", now=now
+            payment, len(attempts) + 1, gateway=gateway, gateway_id=None, scenario=scenario, token=reference, now=now
         )
         if refused:
             attempts.append(claim.refuse())

@@ -16,6 +16,7 @@ from payagg.adapters.postgres.schema.tables import (
 )
 from payagg.application.ports import Conflict, ProviderCall
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.checks import restored
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.values import Environment
 
@@ -161,7 +162,8 @@ def _attempt(row: Any) -> Attempt:
     del values["held_until"]
     kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
     values["state"] = AttemptState(values["state"])
-    return Attempt(**values, hand_off=HandOff(HandOffKind(kind), url) if url is not None else None)
+    fields = {"kind": HandOffKind(kind), "checkout_url": url} if url is not None else None
+    return restored(Attempt, {**values, "hand_off": restored(HandOff, fields) if fields else None})
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
