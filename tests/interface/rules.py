@@ -30,6 +30,9 @@ WEBHOOK = "u/test_domain_webhook.py::test_"
 DELIVERIES = "u/test_webhook_deliveries.py::test_"
 SETTLEMENT = "u/test_settlement.py::test_"
 MACHINES = "u/test_domain_machines.py::test_"
+GUARDS = "u/test_domain_guards.py::test_"
+BOUNDS = "u/test_domain_bounds.py::test_"
+VALUES = "u/test_domain_values.py::test_"
 JSON = "u/test_strict_json.py::test_"
 QUEUE = "i/webhooks/test_webhook_queue.py::test_"
 SCHEMA = "i/store/test_store_schema.py::test_"
@@ -117,6 +120,7 @@ RULES = (
         SCHEMA + "a_business_has_one_default_gateway_and_it_is_enabled",
     ),
     row("not active: reads and no changes", MERCHANT + "a_business_that_is_not_active_reads_and_changes_nothing"),
+    row("a gateway always has a name", ADMIN + "a_patch_tells_null_from_absent"),
     # API keys
     row(
         "a secret is shown once and kept as a hash",
@@ -169,6 +173,35 @@ RULES = (
         "a late report is kept and moves nothing",
         SETTLEMENT + "a_different_final_report_is_kept_once_and_moves_nothing",
     ),
+    row(
+        "an impossible object is refused where it is made",
+        GUARDS + "a_payment_that_cannot_be_is_refused_by_field",
+        GUARDS + "a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident",
+    ),
+    row(
+        "a stricter rule stops no old payment", GUARDS + "a_stored_payment_is_read_and_settled_whatever_rule_came_later"
+    ),
+    row(
+        "one set of bounds for callers, tables and the domain",
+        BOUNDS + "what_a_caller_sends_is_bounded_as_the_domain_bounds_it",
+        BOUNDS + "the_tables_check_money_as_the_domain_does",
+    ),
+    row(
+        "a URL is what browsers take",
+        VALUES + "unusual_but_honest_urls_are_accepted",
+        VALUES + "a_hostile_url_is_refused_by_name",
+    ),
+    row(
+        "international hosts are looked up as browsers do",
+        VALUES + "a_url_is_normalised_on_use_as_browsers_do",
+        SENDER + "an_international_address_is_called_as_browsers_call_it",
+    ),
+    row("e-mail addresses may be international", VALUES + "international_addresses_are_accepted_as_they_are"),
+    row("a reference outlives its prefix", EDGES + "a_reference_made_under_another_prefix_keeps_working"),
+    row(
+        "any text in a reference's place is INVALID_REFERENCE",
+        EDGES + "odd_path_parameters_are_refused_in_the_envelope",
+    ),
     row("test payments are sandbox payments", TESTS + "fields_that_a_caller_may_not_choose_are_ignored"),
     # Hosted checkout
     row("a payer changes nothing of the payment", PUBLIC + "a_payer_cannot_change_what_the_merchant_fixed"),
@@ -193,6 +226,12 @@ RULES = (
     row("verify asks once for all", VERIFY + "64_verifies_at_once_share_one_provider_call_and_one_event"),
     row("verify: a provider out of reach changes nothing", VERIFY + "an_unreachable_provider_leaves_the_stored_status"),
     row("verify: a difference moves nothing", VERIFY + "a_difference_is_a_502_that_moves_nothing_and_is_kept"),
+    row(
+        "verify: a difference stands until another answer takes it back",
+        VERIFY + "a_difference_that_was_taken_back_is_no_502",
+        VERIFY + "an_unanswered_look_up_takes_nothing_back",
+    ),
+    row("the way home is normalised on use", VERIFY + "the_way_home_is_normalised_and_shown_as_given"),
     row(
         "an open payment is asked about on schedule",
         RECONCILE + "an_open_payment_is_asked_about_on_the_whole_schedule_and_then_expires_on_evidence",
