@@ -38,7 +38,7 @@ CODE: Final[dict[str, str]] = {
     "credentials: 1-50 properties of 4000 characters": VIEWS + "gateways.py::UpdateCredentials",
     "gateway slug 2-50, name 2-100, description 1000": VIEWS + "gateways.py::CreateGateway",
     "business display name 50": VIEWS + "gateways.py::UpdateBusinessGateway",
-    "reorder 1-100 items": VIEWS + "gateways.py::REORDER_MAX",
+    "reorder 1-100 items": "domain/gateway.py::REORDER_MAX",
     "perPage 1-100 default 20, page from 1": "entrypoints/http/wire.py::page_query",
     "search 100 characters": VIEWS + "gateways.py::SEARCH_MAX",
     "API key name 2-100": "application/api_keys.py::GenerateApiKey",
