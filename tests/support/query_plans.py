@@ -86,7 +86,7 @@ FROM given;
 INSERT INTO inbox
 SELECT 'inb_' || id, 'provider_a', 'SANDBOX', sha256(n::text::bytea), '{{}}', '{NOW}', 0,
        CASE WHEN n % 10 = 0 THEN '{NOW}'::timestamptz - n * interval '1 millisecond' END, NULL, NULL FROM given;
-INSERT INTO rate_counters SELECT 'inbound:' || n, '{NOW}', 1 FROM generate_series(1, 5000) n;
+INSERT INTO rate_hits SELECT 'inbound:' || n, '{{"1": 1}}', '{NOW}' FROM generate_series(1, 5000) n;
 INSERT INTO tallies SELECT '["requests","GET","/' || n || '","200"]', n FROM generate_series(1, 500) n;
 DROP TABLE given;
 """

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from payagg.adapters.postgres.schema.tables import PAYER_COLUMNS
 from payagg.adapters.postgres.schema.triggers import Moves
 from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
@@ -17,6 +18,7 @@ from payagg.domain.payment import PAYMENT
 FOLDER = "payagg.adapters.postgres.migrations.versions"
 third = importlib.import_module(f"{FOLDER}.0003_declines_and_anomalies")
 first = importlib.import_module(f"{FOLDER}.0001_first_schema")
+ends = importlib.import_module(f"{FOLDER}.0007_end_of_personal_data")
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,8 @@ first = importlib.import_module(f"{FOLDER}.0001_first_schema")
 )
 def test_a_changed_machine_needs_a_migration(machine: Machine[Any, Any], written: Moves) -> None:
     assert Moves.of(machine) == written
+
+
+def test_the_trigger_that_lets_payer_fields_be_cleared_knows_the_same_final_states() -> None:
+    assert Moves.of(PAYMENT) == ends.PAYMENT
+    assert set(ends.CLEARABLE) == {*PAYER_COLUMNS, "fingerprint"}

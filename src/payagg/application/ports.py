@@ -13,6 +13,7 @@ from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
@@ -521,5 +522,6 @@ class Store(Protocol):
 
     async def counts(self) -> dict[tuple[str, ...], int]: ...
 
-    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
-        """Counts one more in the fixed window that holds `now`, over all processes; the count so far."""
+    async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
+        """Counts one more in `bucket`, over all processes. Where there is no room in the window that ends `now`, it
+        counts nothing and says when there will be."""

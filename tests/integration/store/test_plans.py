@@ -18,6 +18,7 @@ from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports import AnomalyFilter, DeliveryResult, ProviderCall, ProviderEvent, TryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment import Trigger
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id
@@ -218,7 +219,10 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
     "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
     "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
-    "hit counted, old ones swept": (lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, MINUTE), set()),
+    "hit counted, old ones swept": (
+        lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
+        set(),
+    ),
     "deliveries claimed and finished": (
         lambda on: deliver(on.store.queue),
         {"deliveries_due", "deliveries_pkey", "events_pkey"},

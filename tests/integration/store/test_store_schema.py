@@ -172,8 +172,8 @@ def definitions(url: str) -> set[tuple[str, str, str]]:
         return {row for row in rows.fetchall() if row[0] != "alembic_version"}
 
 
-def test_rate_counters_are_not_logged(rows: Rows) -> None:
-    assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = 'rate_counters'").fetchone() == ("u",)
+def test_hits_of_rate_limits_are_not_logged(rows: Rows) -> None:
+    assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = 'rate_hits'").fetchone() == ("u",)
 
 
 def test_several_processes_may_migrate_at_once(postgres: str) -> None:

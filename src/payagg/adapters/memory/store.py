@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
@@ -16,9 +16,8 @@ from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.payment import Payment
+from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.domain.values import Environment
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -126,11 +125,6 @@ class MemoryStore:
     async def counts(self) -> dict[tuple[str, ...], int]:
         return dict(self.state.counts)
 
-    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
-        start = now - (now - EPOCH) % window
+    async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         async with self.begin():
-            counters = self.state.counters
-            for old in [key for key in counters if key[0] == bucket and key[1] != start]:
-                del counters[old]
-            counters[bucket, start] = counters.get((bucket, start), 0) + 1
-            return counters[bucket, start]
+            return self.state.hits.setdefault(bucket, HitWindow()).hit(limit, now)

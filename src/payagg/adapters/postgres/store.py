@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 from psycopg.pq import TransactionStatus
-from sqlalchemy import delete, func, select, text, tuple_
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
@@ -18,19 +17,16 @@ from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
-from payagg.adapters.postgres.repositories.counters import add_counts, all_counts
+from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
-from payagg.adapters.postgres.schema.tables import rate_counters
 from payagg.application.ports import Conflict, KeyHolder
 from payagg.application.retry import retried
 from payagg.domain.payment import Payment
+from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import Environment
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SWEEP_MAX = 5_000  # dead counters removed at once
 
 
 class PostgresTransaction:
@@ -157,30 +153,12 @@ class PostgresStore:
             return await all_counts(connection)
 
     @retried
-    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
-        start = EPOCH + (now - EPOCH) // window * window
+    async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         async with self.connection() as connection:
-            if now - self._swept >= window:
+            if now - self._swept >= limit.window:
                 self._swept = now
-                await _sweep(connection, start - window)
-            first = insert(rate_counters).values(bucket=bucket, window_start=start, count=1)
-            counted = first.on_conflict_do_update(
-                index_elements=["bucket", "window_start"], set_={"count": rate_counters.c.count + 1}
-            ).returning(rate_counters.c.count)
-            count: int = (await connection.execute(counted)).scalar_one()
-            return count
-
-
-async def _sweep(connection: AsyncConnection, before: datetime) -> None:
-    """Removes counters whose window is long over, skipping what another process is removing."""
-    key = tuple_(rate_counters.c.bucket, rate_counters.c.window_start)
-    dead = (
-        select(rate_counters.c.bucket, rate_counters.c.window_start)
-        .where(rate_counters.c.window_start < before)
-        .limit(SWEEP_MAX)
-        .with_for_update(skip_locked=True)
-    )
-    await connection.execute(delete(rate_counters).where(key.in_(dead)))
+                await sweep_hits(connection, now)
+            return await count_hit(connection, bucket, now, limit)
 
 
 async def _ensure_unbroken(connection: AsyncConnection) -> None:

@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.rate_limit import RateLimit
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import checkout_page, metrics
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
@@ -67,8 +68,8 @@ def create_app(
     limit = partial(Limit, services.store, services.clock)
     state = {
         "services": services,
-        "unknown_references": limit("unknown-reference", settings.unknown_reference_limit),
-        "inbound": limit("inbound", settings.webhook_rate_limit),
+        "unknown_references": limit("unknown-reference", RateLimit(settings.unknown_reference_limit)),
+        "inbound": limit("inbound", RateLimit(settings.webhook_rate_limit)),
     }
     app = Litestar(
         route_handlers=[

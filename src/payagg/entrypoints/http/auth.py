@@ -59,25 +59,22 @@ async def _sandbox_key(request: AnyRequest, held: Services, proceed: Callable[[K
 
 
 async def _public_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # The reference stands for a credential here: its form first, then whether this address has been guessing.
+    # The reference stands for a credential here: its form first. Only unknown ones count as guesses and are refused, as
+    # payers may share an address with somebody who guesses.
     parse_reference(request.path_params["reference"])
-    guesses: Limit = request.app.state.unknown_references
-    address = client_address(request)
-    guesses.ensure_open(address)
     try:
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await guesses.hit(address)
+            guesses: Limit = request.app.state.unknown_references
+            await guesses.hit(client_address(request))
         raise
 
 
 async def _provider_signature(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     limit: Limit = request.app.state.inbound
-    address = client_address(request)
     # Before the body is read and hashed: a flood must cost us less than it costs its sender.
-    limit.ensure_open(address)
-    await limit.hit(address)
+    await limit.hit(client_address(request))
     return await proceed(None)
 
 

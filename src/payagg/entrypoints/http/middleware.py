@@ -12,6 +12,7 @@ import structlog
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.routing import Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
 from payagg.entrypoints.http.wire import JSON_BODY_MAX
@@ -130,6 +131,8 @@ class Edge:
                 status = message["status"]
                 headers = [*message["headers"], *added]
                 present = {name.lower() for name, _ in headers}
+                if RATES in scope and b"ratelimit" not in present:
+                    headers += rate_headers(scope[RATES])
                 headers += [header for header in defaults if header[0] not in present]
                 if body.is_begun and not body.is_done:
                     headers.append((b"connection", b"close"))

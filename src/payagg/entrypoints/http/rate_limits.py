@@ -1,6 +1,8 @@
-"""Limits per client address, shared by all processes; and who the client is when proxies stand between."""
+"""Limits on requests: shared by all processes where guessing is concerned, in the process's own memory where load is, as no
+statement may be spent on it; and who the client is when proxies stand between."""
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,13 +11,17 @@ from litestar import Request
 
 from payagg.application.ports import Clock, Store
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.entrypoints.http.routing import services
 
-WINDOW = timedelta(minutes=1)
+AnyRequest = Request[Any, Any, Any]
+Rate = tuple[str, int, int, int]  # a limit's name, its size, what is left of it, seconds until it is whole
+RATES = "rates"  # where the scope carries them to the edge
+WINDOW_SECONDS = 60
 REMEMBERED_MAX = 10_000
 
 
-def client_address(request: Request[Any, Any, Any]) -> str:
+def client_address(request: AnyRequest) -> str:
     """Whom limits are counted against: the IPv4 address, or the IPv6 /64, since one client owns all of it.
 
     X-Forwarded-For counts only when the peer is a trusted proxy, and then its rightmost address that is not one:
@@ -52,13 +58,13 @@ def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` hits per WINDOW and client address. A process that met the limit remembers it until the window
-    ends, so that a flood does not reach the database."""
+    """At most so many hits per client address in any minute, over all processes. A process that met the limit remembers
+    until when, so that a flood is not counted."""
 
     store: Store
     clock: Clock
     name: str
-    most: int
+    limit: RateLimit
     over: dict[str, datetime] = field(default_factory=dict)
 
     def ensure_open(self, address: str) -> None:
@@ -72,17 +78,60 @@ class Limit:
         del self.over[address]
 
     async def hit(self, address: str) -> None:
-        """Counts one; raises RATE_LIMITED from hit `most` + 1 on."""
+        """Counts one; raises RATE_LIMITED where there is no room."""
+        self.ensure_open(address)
         now = self.clock.now()
-        if await self.store.count_hit(f"{self.name}:{address}", now, WINDOW) <= self.most:
+        until = await self.store.count_hit(f"{self.name}:{address}", now, self.limit)
+        if until is None:
             return
-        seconds = WINDOW.total_seconds()
-        until = now + timedelta(seconds=seconds - now.timestamp() % seconds)
         if len(self.over) >= REMEMBERED_MAX:
             self.over.clear()
         self.over[address] = until
         raise _limited(until, now)
 
 
+@dataclass(frozen=True)
+class LocalLimit:
+    """At most so many hits per bucket in any minute, counted by this process alone: N processes let N times as many
+    through. Of the buckets used last, REMEMBERED_MAX are kept."""
+
+    clock: Clock
+    name: str
+    limit: RateLimit
+    windows: dict[str, HitWindow] = field(default_factory=dict)
+
+    def hit(self, request: AnyRequest, bucket: str) -> None:
+        """Counts one and has the answer's headers say what is left; raises RATE_LIMITED where there is no room."""
+        now = self.clock.now()
+        window = self.windows.pop(bucket, None) or HitWindow()
+        self.windows[bucket] = window  # at the end: the one used last
+        if len(self.windows) > REMEMBERED_MAX:
+            del self.windows[next(iter(self.windows))]
+        until = window.hit(self.limit, now)
+        reset = _seconds(self.limit.window if until is None else until - now)
+        scope: Any = request.scope
+        scope.setdefault(RATES, []).append((self.name, self.limit.most, self.limit.most - window.total, reset))
+        if until is not None:
+            raise _limited(until, now)
+
+    def take_back(self, bucket: str) -> None:
+        """Uncounts one hit."""
+        window = self.windows.get(bucket)
+        if window is not None:
+            window.take_back()
+
+
+def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
+    """What a caller may still send, as the IETF's draft of RateLimit header fields has it (window in seconds)."""
+    policy = ", ".join(f'"{name}";q={most};w={WINDOW_SECONDS}' for name, most, _, _ in rates)
+    left = ", ".join(f'"{name}";r={room};t={reset}' for name, _, room, reset in rates)
+    return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", left.encode())]
+
+
 def _limited(until: datetime, now: datetime) -> Refusal:
-    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, round((until - now).total_seconds())))
+    return Refusal(ErrorCode.RATE_LIMITED, retry_after=_seconds(until - now))
+
+
+def _seconds(wait: timedelta) -> int:
+    """Whole seconds after which the wait is over."""
+    return max(1, -(-wait // timedelta(seconds=1)))

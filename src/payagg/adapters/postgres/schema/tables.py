@@ -30,6 +30,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 metadata = MetaData()
+# What retention looks for, as its indexes say it: a planner compares the words.
+PAYER_COLUMNS = ("customer_email", "customer_name", "customer_phone", "metadata")
+HAS_PAYER = f"settled_at IS NOT NULL AND ({' OR '.join(f'{name} IS NOT NULL' for name in PAYER_COLUMNS)})"
+HAS_BODY = "handled_at IS NOT NULL AND body <> ''"
 
 
 def _at(name: str, *, nullable: bool = False) -> Column[Any]:
@@ -173,6 +177,8 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
+    # Retention finds what it has to clear, and nothing it has cleared; a payment enters when it becomes final.
+    Index("payments_with_payer", "settled_at", "reference", postgresql_where=text(HAS_PAYER)),
 )
 
 idempotency_keys = Table(
@@ -296,6 +302,7 @@ inbox = Table(
     Column("result", Text),
     UniqueConstraint("provider", "environment", "digest", name="inbox_once"),
     Index("inbox_due", "next_attempt_at", postgresql_where=text("next_attempt_at IS NOT NULL")),
+    Index("inbox_to_empty", "handled_at", "id", postgresql_where=text(HAS_BODY)),
 )
 
 events = Table(
@@ -344,7 +351,18 @@ deliveries = Table(
     postgresql_with={"fillfactor": "80"},
 )
 
-# Lost on a crash and not replicated, which suits a counter that lives for a minute.
+# Lost on a crash and not replicated, which suits what lives for a minute. One row a bucket, so that its lock is the
+# limit's: `hits` has the number of hits by mark (domain/rate_limit.py).
+rate_hits = Table(
+    "rate_hits",
+    metadata,
+    Column("bucket", Text, primary_key=True),
+    Column("hits", JSONB, nullable=False),
+    _at("ends_at"),
+    prefixes=["UNLOGGED"],
+)
+
+# Where servers of the release before count; a later migration drops it.
 rate_counters = Table(
     "rate_counters",
     metadata,
