@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from payagg.adapters.postgres.schema.tables import PAYER_COLUMNS
 from payagg.adapters.postgres.schema.triggers import Moves
 from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
 from payagg.domain.gateway import GATEWAY
 from payagg.domain.machine import Machine
-from payagg.domain.payment import PAYMENT
+from payagg.domain.payment import PAYER_FIELDS, PAYMENT
 
 # The migration that last wrote each machine's triggers.
 FOLDER = "payagg.adapters.postgres.migrations.versions"
@@ -38,4 +37,4 @@ def test_a_changed_machine_needs_a_migration(machine: Machine[Any, Any], written
 
 def test_the_trigger_that_lets_payer_fields_be_cleared_knows_the_same_final_states() -> None:
     assert Moves.of(PAYMENT) == ends.PAYMENT
-    assert set(ends.CLEARABLE) == {*PAYER_COLUMNS, "fingerprint"}
+    assert set(ends.CLEARABLE) == {*PAYER_FIELDS, "fingerprint"}

@@ -123,7 +123,7 @@ class Payments:
             status=payment.status,
             expires_at=payment.expires_at,
         )
-        return Initiation(view, created, not created and payment.fingerprint != fingerprint)
+        return Initiation(view, created, not created and payment.fingerprint not in (None, fingerprint))
 
 
 def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:

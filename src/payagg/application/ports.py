@@ -101,6 +101,10 @@ class Provider(Protocol):
     def read_event(self, body: bytes) -> ProviderReport | None:
         """The report in an authentic body, None for events that are not ours; raises ProviderFault(MALFORMED)."""
 
+    def reduced_event(self, body: bytes) -> bytes:
+        """What of a body may be kept: all that `read_event` reads, which comes to the same of both, and nothing of the
+        payer, the card or an authorisation to charge it again."""
+
 
 class Images(Protocol):
     async def kind(self, content: bytes) -> str:
@@ -259,6 +263,17 @@ class PaymentRepository(Protocol):
     async def last_answer(self, reference: str) -> "ProviderCall | None":
         """The last look-up of the payment that the provider answered, with its word."""
 
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        """References of final payments that ended before then and still have a payer field, oldest first, locked,
+        skipping what others hold."""
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        """Of the next `limit` references in order: those whose payer has this address, in any letter case, and the last
+        one looked at, None past the end."""
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        """Clears the payer's fields, the digest of the request that gave them, and the hand-offs that carry them."""
+
 
 @dataclass(frozen=True)
 class ProviderCall:
@@ -315,7 +330,8 @@ class HealthRepository(Protocol):
 
 @dataclass(frozen=True)
 class ProviderEvent:
-    """A provider's event exactly as it came. `next_attempt_at` None = handled."""
+    """A provider's event. `digest` is of the body as it came, `body` what was kept of that: empty in the end.
+    `next_attempt_at` None = handled."""
 
     id: str
     provider: str
@@ -339,6 +355,9 @@ class ProviderEventRepository(Protocol):
     async def due(self, now: datetime, limit: int) -> list[str]: ...
 
     async def save(self, event: ProviderEvent) -> None: ...
+
+    async def empty(self, before: datetime, limit: int) -> int:
+        """Empties the bodies of events handled before then, oldest first; how many."""
 
 
 class WebhookRepository(Protocol):
@@ -378,6 +397,11 @@ class WebhookRepository(Protocol):
         may still commit an earlier one is open, so a cursor never passes an event by."""
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]: ...
+
+    async def events_of(self, references: Sequence[str]) -> list[Event]:
+        """The events of these payments, locked."""
+
+    async def save_bodies(self, events: Sequence[Event]) -> None: ...
 
 
 class Transaction(Protocol):

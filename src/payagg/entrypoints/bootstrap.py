@@ -26,6 +26,7 @@ from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
+from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
@@ -55,6 +56,7 @@ class Services:
     provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
+    retention: Retention
 
 
 def assemble(
@@ -103,6 +105,7 @@ def assemble(
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
+        retention=Retention(store, clock),
     )
 
 

@@ -45,6 +45,7 @@ class Settings:
     pgbouncer: bool = False  # transaction pooling: no prepared statements kept
     unknown_reference_limit: int = 60  # per client address and minute, on the public endpoints
     webhook_rate_limit: int = 100  # per client address and minute, on the inbound routes; interface, Limits
+    payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
     metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = open
     without: frozenset[str] = frozenset()  # OPTIMISATIONS that are off; for benchmarks
     otel: bool = False  # traces through OpenTelemetry
@@ -137,6 +138,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
         without=without,
         otel=value("OTEL", "0") == "1",
+        payer_retention=timedelta(days=count("PAYER_RETENTION_DAYS", 365)),
         metrics_token=environ.get("PAYAGG_METRICS_TOKEN") or None,
         state_dir=Path(value("STATE_DIR", ".payagg")).absolute(),
         dev=dev,

@@ -77,6 +77,14 @@ async def receive(tx: PostgresTransaction) -> None:
     await tx.inbox.save(replace(event, attempts=1))
 
 
+async def clear_payers(tx: PostgresTransaction) -> None:
+    references = [nth(4 * n + 2) for n in range(100)]
+    await tx.payments.clear_payer(references)
+    found = await tx.webhooks.events_of(references)
+    assert len(found) == 100
+    await tx.webhooks.save_bodies(found[:3])
+
+
 async def endpoints(tx: PostgresTransaction) -> None:
     await tx.webhooks.endpoints(BIG)
     await tx.webhooks.subscribers(BIG, SANDBOX)
@@ -133,6 +141,13 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.webhooks.of_payment(nth(1)),
         {"events_pkey", "deliveries_pkey"},
     ),
+    "old payers": (lambda tx: tx.payments.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
+    "payments of one payer": (
+        lambda tx: tx.payments.of_payer("ada@example.com", nth(500), 1000),
+        {"payments_pkey"},
+    ),
+    "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey"}),
+    "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.due(NOW, 100), {"inbox_due"}),
     "merchants of a gateway": (merchants, set()),

@@ -268,6 +268,33 @@ def test_a_live_payment_is_never_moved_to_the_simulator(rows: Rows) -> None:
         rows.run("UPDATE payments SET gateway = 'sandbox'")
 
 
+@pytest.mark.parametrize("state", ["SUCCESS", "FAILED", "REVERSED"])
+def test_of_a_final_payment_the_payer_may_be_cleared_and_nothing_else(rows: Rows, state: str) -> None:
+    payer = {"customer_email": "a@b.example", "customer_name": "Ada", "customer_phone": "1", "metadata": '{"a": 1}'}
+    final = {"status": state, "settled_at": NOW, "gateway": "provider_a", "idempotency_key": "k", "fingerprint": b"f"}
+    rows.load("payments", PAYMENT_ROW, **payer, **final)
+    columns = [
+        name
+        for (name,) in rows.run(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'payments'::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+    ]
+    clearable = {*payer, "fingerprint"}
+    for name in columns:
+        nothing = f"UPDATE payments SET {name} = NULL"
+        if name not in clearable and rows.run(f"SELECT {name} FROM payments").fetchone() != (None,):
+            with pytest.raises(psycopg.errors.IntegrityError):
+                rows.run(nothing)
+    for name in payer:
+        with refused("payments in a final state"):
+            rows.run(f"UPDATE payments SET {name} = %s", "{}" if name == "metadata" else "other")
+    with refused("payments in a final state"):
+        rows.run("UPDATE payments SET customer_email = NULL, gateway = 'provider_b'")
+    rows.run("UPDATE payments SET " + ", ".join(f"{name} = NULL" for name in sorted(clearable)))
+    with refused("payments in a final state"):
+        rows.run("UPDATE payments SET customer_email = 'a@b.example'")
+
+
 def test_a_reference_names_one_payment(rows: Rows) -> None:
     rows.add("payments", PAYMENT_ROW)
     with refused("payments_pkey"):

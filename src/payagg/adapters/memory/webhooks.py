@@ -77,3 +77,9 @@ class MemoryWebhooks:
         events = [event for event in self.state.events.values() if event.reference == reference]
         deliveries = [delivery for delivery in self.state.deliveries.values() if delivery.reference == reference]
         return sorted(events, key=lambda event: event.sequence), sorted(deliveries, key=lambda delivery: delivery.id)
+
+    async def events_of(self, references: Sequence[str]) -> list[Event]:
+        return [event for event in self.state.events.values() if event.reference in references]
+
+    async def save_bodies(self, events: Sequence[Event]) -> None:
+        self.state.events.update({(event.reference, event.sequence): event for event in events})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
+DAYS_MAX = 36_500
 Command = Callable[[argparse.Namespace, Settings], int]
 
 
@@ -87,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
 
     explain = commands.add_parser("explain", help="the timeline of one payment")
     explain.add_argument("reference")
+    retention = commands.add_parser("retention", help="clear who paid from payments that ended long ago")
+    retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
+    erase = commands.add_parser("erase", help="clear one payer from every payment that can no longer be paid")
+    erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
     commands.add_parser("doctor", help="check the money rules on the live database")
     anomalies = commands.add_parser("anomalies", help="list, acknowledge and close what moved no payment")
     steps = anomalies.add_subparsers(dest="action", required=True)
@@ -117,6 +122,8 @@ def _commands() -> dict[str, Command]:
         "token": operators.token,
         "business": operators.business,
         "explain": operators.explain,
+        "retention": operators.retention,
+        "erase": operators.erase,
         "doctor": operators.doctor,
         "anomalies": operators.anomalies,
         "openapi": operators.openapi,
@@ -164,6 +171,12 @@ def _worker(_: argparse.Namespace, settings: Settings) -> int:
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 <= int(text) <= DAYS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of days from 0 to {DAYS_MAX}")
     return int(text)
 
 

@@ -80,6 +80,46 @@ def explain(given: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def retention(given: argparse.Namespace, settings: Settings) -> int:
+    from datetime import timedelta
+
+    from payagg.adapters.system import DatabaseClock
+    from payagg.application.retention import Retention
+    from payagg.domain.webhook import RETENTION
+
+    age = settings.payer_retention if given.older_than is None else timedelta(days=given.older_than)
+
+    async def act(store: Any) -> tuple[int, int]:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        ends = Retention(store, clock)
+        cleared, emptied = await ends.clear_payers(age), 0
+        while done := await ends.empty_inbox():
+            emptied += done
+        return cleared, emptied
+
+    cleared, emptied = _with_store(settings, act)
+    _say(f"{cleared} payments that ended more than {age.days} days ago: who paid is cleared.")
+    _say(f"{emptied} provider events older than {RETENTION.days} days: their bodies are emptied.")
+    return 0
+
+
+def erase(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.system import DatabaseClock
+    from payagg.application.retention import Erasure, Retention
+
+    async def act(store: Any) -> Erasure:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        return await Retention(store, clock).erase(given.email)
+
+    done = _with_store(settings, act)
+    _say(f"{done.cleared} payments: who paid is cleared.")
+    if done.waiting:
+        _say(f"{done.waiting} payments can still be paid: erase again when their hour is over.")
+    return 0
+
+
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
 

@@ -1,5 +1,5 @@
-"""Limits on requests: shared by all processes where guessing is concerned, in the process's own memory where load is, as no
-statement may be spent on it; and who the client is when proxies stand between."""
+"""Limits on requests: shared by all processes where guessing is concerned; in the process's own memory where load is,
+on which no statement may be spent. And who the client is when proxies stand between."""
 
 import ipaddress
 from collections.abc import Sequence

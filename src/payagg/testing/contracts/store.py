@@ -11,6 +11,7 @@ import pytest
 from payagg.testing.contracts.anomalies import AnomalyContract
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
 from payagg.testing.contracts.payments import PaymentContract
+from payagg.testing.contracts.personal_data import PersonalDataContract
 from payagg.testing.contracts.remembered_keys import RememberedKeyContract
 from payagg.testing.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
@@ -25,5 +26,6 @@ class StoreContract(
     WebhookContract,
     QueueContract,
     InboxContract,
+    PersonalDataContract,
 ):
     """Every promise of application/ports.py that a test can see."""

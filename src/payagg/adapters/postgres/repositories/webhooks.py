@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, case, insert, literal, not_, null, or_, select, text, update
+from sqlalchemy import ARRAY, Text, and_, any_, case, insert, literal, not_, null, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.repositories.rows import RowMap
@@ -154,6 +154,16 @@ class PostgresWebhooks:
         sent = select(*DELIVERY.columns).where(deliveries.c.reference == reference).order_by(deliveries.c.id)
         found = [EVENT.load(row) for row in await self._connection.execute(told.limit(OF_PAYMENT_MAX))]
         return found, [DELIVERY.load(row) for row in await self._connection.execute(sent.limit(OF_PAYMENT_MAX))]
+
+    async def events_of(self, references: Sequence[str]) -> list[Event]:
+        theirs = events.c.reference == any_(literal(list(references), ARRAY(Text)))
+        query = select(*EVENT.columns).where(theirs).with_for_update()
+        return [EVENT.load(row) for row in await self._connection.execute(query)]
+
+    async def save_bodies(self, events_: Sequence[Event]) -> None:
+        for event in events_:
+            own = and_(events.c.reference == event.reference, events.c.sequence == event.sequence)
+            await self._connection.execute(update(events).where(own).values(body=event.body))
 
 
 def id_at(prefix: str, at: datetime) -> str:

@@ -29,10 +29,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from payagg.domain.payment import PAYER_FIELDS
+
 metadata = MetaData()
 # What retention looks for, as its indexes say it: a planner compares the words.
-PAYER_COLUMNS = ("customer_email", "customer_name", "customer_phone", "metadata")
-HAS_PAYER = f"settled_at IS NOT NULL AND ({' OR '.join(f'{name} IS NOT NULL' for name in PAYER_COLUMNS)})"
+HAS_PAYER = f"settled_at IS NOT NULL AND ({' OR '.join(f'{name} IS NOT NULL' for name in PAYER_FIELDS)})"
 HAS_BODY = "handled_at IS NOT NULL AND body <> ''"
 
 
