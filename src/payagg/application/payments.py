@@ -22,11 +22,13 @@ REFERENCE_DRAWS = 8
 
 @dataclass(frozen=True)
 class Initiation:
-    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time."""
+    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time;
+    `unsigned` = nothing can be sent to the webhookUrl now, as no active endpoint has a secret to sign it with."""
 
     payment: InitiatedPayment
     created: bool
     mismatch: bool
+    unsigned: bool
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,13 @@ class Payments:
             idempotency_key=command.idempotency_key,
             fingerprint=fingerprint,
         )
+        unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)
         if command.gateway is not None or environment is Environment.LIVE:
             if command.idempotency_key is not None:
                 # A replay answers the same while gateways change, so the key is looked up before they are.
                 original = await self.store.find_original(business.id, environment, command.idempotency_key, remembered)
                 if original is not None:
-                    return self._initiation(original.replay(now), False, fingerprint)
+                    return self._initiation(original.replay(now), False, fingerprint, unsigned)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
             try:
@@ -83,7 +86,8 @@ class Payments:
             except ReferenceTaken:
                 payment = replace(payment, reference=self.entropy.reference(now))
                 continue
-            return self._initiation(stored if created else stored.replay(self.clock.now()), created, fingerprint)
+            seen = stored if created else stored.replay(self.clock.now())
+            return self._initiation(seen, created, fingerprint, unsigned)
         raise Unavailable("no free reference was drawn")
 
     async def initiate_test(self, command: TestPayment, business: Business) -> Initiation:
@@ -113,7 +117,11 @@ class Payments:
             payment.as_of(self.clock.now()).ensure_open()
             return PaymentDetail.of(await self.settlement.move(tx, payment, trigger, actor=actor, reason=SIMULATED))
 
-    def _initiation(self, payment: Payment, created: bool, fingerprint: bytes) -> Initiation:
+    async def _has_endpoint(self, business_id: str, environment: Environment) -> bool:
+        async with self.store.begin() as tx:
+            return bool(await tx.webhooks.subscribers(business_id, environment))
+
+    def _initiation(self, payment: Payment, created: bool, fingerprint: bytes, unsigned: bool) -> Initiation:
         view = InitiatedPayment(
             reference=payment.reference,
             checkout_url=f"{self.base_url}/checkout/{payment.reference}",
@@ -123,7 +131,8 @@ class Payments:
             status=payment.status,
             expires_at=payment.expires_at,
         )
-        return Initiation(view, created, not created and payment.fingerprint not in (None, fingerprint))
+        mismatch = not created and payment.fingerprint not in (None, fingerprint)
+        return Initiation(view, created, mismatch, unsigned)
 
 
 def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:

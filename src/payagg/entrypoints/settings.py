@@ -40,6 +40,7 @@ class Settings:
     jwt_algorithm: str = "EdDSA"
     encryption_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    cors_origins: tuple[str, ...] = ()  # whose scripts may read answers
     logo_store: str | None = None  # None = a folder under state_dir
     pool_size: int = 10  # connections per process
     pgbouncer: bool = False  # transaction pooling: no prepared statements kept
@@ -131,6 +132,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         jwt_algorithm=algorithm,
         encryption_keys=_encryption_keys(environ.get("PAYAGG_ENCRYPTION_KEYS", "")),
         trusted_proxies=proxies,
+        cors_origins=_origins(value("CORS_ORIGINS", "")),
         logo_store=environ.get("PAYAGG_LOGO_STORE") or None,
         pool_size=count("POOL_SIZE", 10),
         pgbouncer=value("PGBOUNCER", "false").lower() == "true",
@@ -151,6 +153,24 @@ def require_secrets(settings: Settings) -> None:
         raise SettingsError("PAYAGG_JWT_KEY is required: the key that verifies admin and merchant tokens.")
     if not settings.encryption_keys:
         raise SettingsError("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """Origins as browsers send them, so that comparing them whole is right: no path, no wildcard, no default port."""
+    origins = tuple(filter(None, (part.strip() for part in text.split(","))))
+    for origin in origins:
+        scheme, _, host = origin.partition("://")
+        port = {"http": ":80", "https": ":443"}.get(scheme)
+        if (
+            port is None
+            or host.endswith(port)
+            or not re.fullmatch(r"(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", host)
+        ):
+            raise SettingsError(
+                "PAYAGG_CORS_ORIGINS must be a comma list of origins as browsers send them,"
+                " for example https://shop.example,http://localhost:3000."
+            )
+    return origins
 
 
 def _encryption_keys(text: str) -> tuple[tuple[str, bytes], ...]:

@@ -68,6 +68,47 @@ async def test_no_origin_is_reflected_and_no_host_is_believed(api: Api) -> None:
     assert "evil" not in answer.text + str(answer.headers)
 
 
+async def test_named_origins_alone_may_read_answers(store: PostgresStore) -> None:
+    named = ("https://shop.example", "http://localhost:3000")
+    async with an_api(services_over(store, replace(SETTINGS, cors_origins=named))) as api:
+        path, own = "/payments/context", SETTINGS.base_url
+
+        async def seen(method: str, origin: str | None, **headers: str) -> httpx.Response:
+            told = headers | ({"Origin": origin} if origin is not None else {})
+            answer = await api.client.request(method, path, headers=told)
+            assert "access-control-allow-credentials" not in answer.headers
+            assert answer.headers["vary"] == "Origin"
+            return answer
+
+        for origin in named:
+            answer = await seen("GET", origin)
+            assert_refused(answer, 401, "UNAUTHORIZED")
+            assert answer.headers["access-control-allow-origin"] == origin
+            assert "retry-after" in answer.headers["access-control-expose-headers"]
+            asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+            preflight = await seen("OPTIONS", origin, **asks)
+            assert (preflight.status_code, preflight.text) == (204, "")
+            assert preflight.headers["access-control-allow-origin"] == origin
+            assert "authorization" in preflight.headers["access-control-allow-headers"]
+            assert preflight.headers["x-content-type-options"] == "nosniff"
+        for origin in (
+            None,
+            "",
+            "null",
+            "*",
+            "https://SHOP.example",
+            "https://shop.example.evil.example",
+            "https://evil.example?https://shop.example",
+            "http://shop.example",
+            "https://shop.example:8443",
+            "https://shop.example, https://evil.example",
+        ):
+            for method in ("GET", "OPTIONS"):
+                answer = await seen(method, origin, **{"Access-Control-Request-Method": "POST"})
+                assert answer.headers["access-control-allow-origin"] == own
+                assert "access-control-allow-headers" not in answer.headers
+
+
 async def test_security_headers_stand_on_every_answer(api: Api) -> None:
     for path in ("/payments/context", "/nothing", "/public/payments/PAY-20250131-AAAAAA"):
         answer = await api.client.get(path)

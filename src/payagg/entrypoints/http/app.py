@@ -94,6 +94,7 @@ def create_app(
         services.payments.entropy.hex,
         base_url=settings.base_url,
         body_seconds=body_seconds,
+        cors_origins=settings.cors_origins,
     )
     # Litestar's own middleware runs after routing and would miss its 404s and 405s.
     app.asgi_handler = edge

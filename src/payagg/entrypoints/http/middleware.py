@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,6 +12,7 @@ import structlog
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.cors import Origins
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.routing import Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
@@ -94,13 +95,20 @@ class Body:
 class Edge:
     """Wraps the application: what it adds holds for every answer, the framework's own refusals included."""
 
-    def __init__(self, app: ASGIApp, new_id: Callable[[int], str], *, base_url: str, body_seconds: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        new_id: Callable[[int], str],
+        *,
+        base_url: str,
+        body_seconds: float,
+        cors_origins: Iterable[str] = (),
+    ) -> None:
         self._app = app
         self._new_id = new_id
         self._body_seconds = body_seconds
-        # Our own origin and never the asker's: what browsers may read does not depend on what a request says.
-        origin = "/".join(base_url.split("/", 3)[:3])
-        self._always = [*_SECURITY_HEADERS, (b"access-control-allow-origin", origin.encode())]
+        self._origins = Origins("/".join(base_url.split("/", 3)[:3]), cors_origins)
+        self._always = [*_SECURITY_HEADERS]
         if base_url.startswith("https://"):
             self._always.append(_HSTS)
 
@@ -120,7 +128,7 @@ class Edge:
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}
         scope["path"] = _routable(scope)
-        added = [*self._always, (b"x-request-id", request_id.encode())]
+        added = [*self._always, *self._origins.headers(scope), (b"x-request-id", request_id.encode())]
         defaults = _API_HEADERS if scope["path"].startswith(API_PREFIX) else ()
         body = Body(scope, receive, self._body_seconds)
         status = 0
@@ -142,7 +150,12 @@ class Edge:
             await send(message)
 
         try:
-            await self._app(scope, body, answer)
+            preflight = self._origins.preflight(scope) if method == "OPTIONS" else None
+            if preflight is not None:
+                await answer({"type": "http.response.start", "status": 204, "headers": preflight})
+                await answer({"type": "http.response.body", "body": b""})
+            else:
+                await self._app(scope, body, answer)
         finally:
             self._log(scope, method, status, time.monotonic() - started)
 

@@ -89,11 +89,13 @@ async def simulate(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
 
 
 def initiated(request: AnyRequest, done: Initiation) -> Response[bytes]:
-    """201 for a new payment, 200 for a replay, which two headers make visible."""
+    """201 for a new payment, 200 for a replay, which two headers make visible; a third warns of a webhookUrl to which
+    nothing can be sent."""
     note_reference(request, done.payment.reference)
+    headers = {"Webhook-Url-Warning": "no-active-endpoint"} if done.unsigned else {}
     if done.created:
-        return envelope(done.payment, 201)
-    headers = {"Idempotency-Replayed": "true"}
+        return envelope(done.payment, 201, headers)
+    headers["Idempotency-Replayed"] = "true"
     if done.mismatch:
         headers["Idempotency-Mismatch"] = "true"
         count("idempotency_mismatches")
