@@ -5,7 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
+from cryptography.exceptions import UnsupportedAlgorithm
+
 from payagg.adapters.images import PillowImages
+from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
@@ -30,7 +34,9 @@ from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
-from payagg.entrypoints.settings import REMEMBERED_KEYS, Settings
+from payagg.entrypoints.settings import REMEMBERED_KEYS, Settings, SettingsError
+
+_log = structlog.get_logger("payagg.bootstrap")
 
 
 @dataclass(frozen=True)
@@ -109,23 +115,52 @@ def assemble(
     )
 
 
+def tokens_of(settings: Settings, keys: KeySet | None = None) -> Tokens:
+    """Raises SettingsError for a key that is none."""
+    try:
+        return Tokens(
+            settings.jwt_key,
+            settings.jwt_algorithm,
+            keys=keys,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+        )
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise SettingsError(f"PAYAGG_JWT_KEY must be a PEM key for {settings.jwt_algorithm}.") from None
+
+
+async def _load(keys: KeySet) -> None:
+    """The first load. A file that is no key set is a wrong setting; an issuer that is away will come back."""
+    try:
+        await keys.load()
+    except ValueError as error:
+        if not keys.is_remote:
+            raise SettingsError(f"PAYAGG_JWT_JWKS {error}.") from None
+        _log.warning("the key set could not be loaded; tokens that need it are refused until it is", reason=str(error))
+
+
 @asynccontextmanager
 async def running(settings: Settings, database_url: str) -> AsyncIterator[Services]:
     """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
     store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
     clock = DatabaseClock(store.now)
     sender = HttpSender(allow_loopback=settings.dev)
+    keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
+    tokens = tokens_of(settings, keys)
     keeping: list[asyncio.Task[None]] = []
     try:
+        if keys is not None:
+            await _load(keys)
+            keeping.append(asyncio.create_task(keys.keep()))
         await clock.synchronise()
-        keeping = [asyncio.create_task(clock.keep()), asyncio.create_task(keep_flushing(store))]
+        keeping += [asyncio.create_task(clock.keep()), asyncio.create_task(keep_flushing(store))]
         services = assemble(
             settings,
             store=store,
             clock=clock,
             entropy=SystemEntropy(settings.reference_prefix),
             vault=AesVault(settings.encryption_keys),
-            tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
+            tokens=tokens,
             providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),

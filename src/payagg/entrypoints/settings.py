@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from payagg.domain.errors import Refusal
 from payagg.domain.values import SLUG_PATTERN, ascii_url, parse_url
 
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
 # What a benchmark may leave out, to show what it is worth: each changes speed alone.
 REMEMBERED_KEYS = "remembered-keys"
@@ -38,6 +40,9 @@ class Settings:
     drain_window: timedelta = timedelta(minutes=30)
     jwt_key: str | None = field(default=None, repr=False)
     jwt_algorithm: str = "EdDSA"
+    jwt_jwks: str | None = None  # path or URL of a JSON Web Key Set, whose keys are chosen by a token's kid
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
     encryption_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
     cors_origins: tuple[str, ...] = ()  # whose scripts may read answers
@@ -110,6 +115,9 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     jwt_key = environ.get("PAYAGG_JWT_KEY") or None
     if jwt_key is not None and algorithm == "HS256" and len(jwt_key.encode()) < HMAC_KEY_MIN:
         raise wrong("JWT_KEY", f"must be at least {HMAC_KEY_MIN} bytes for HS256.")
+    jwks = value("JWT_JWKS", "") or None
+    if jwks is not None and "://" in jwks and not _is_fetched_safely(jwks):
+        raise wrong("JWT_JWKS", "must be a path, an https URL, or an http one of this machine.")
     try:
         networks = [text.strip() for text in value("TRUSTED_PROXIES", "").split(",")]
         proxies = tuple(ipaddress.ip_network(text) for text in networks if text)
@@ -130,6 +138,9 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         drain_window=seconds("DRAIN_WINDOW", 1800),
         jwt_key=jwt_key,
         jwt_algorithm=algorithm,
+        jwt_jwks=jwks,
+        jwt_issuer=value("JWT_ISSUER", "") or None,
+        jwt_audience=value("JWT_AUDIENCE", "") or None,
         encryption_keys=_encryption_keys(environ.get("PAYAGG_ENCRYPTION_KEYS", "")),
         trusted_proxies=proxies,
         cors_origins=_origins(value("CORS_ORIGINS", "")),
@@ -149,10 +160,19 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
 
 def require_secrets(settings: Settings) -> None:
     """Raises SettingsError unless the secrets a server needs are set: there is no default secret."""
-    if settings.jwt_key is None:
-        raise SettingsError("PAYAGG_JWT_KEY is required: the key that verifies admin and merchant tokens.")
+    if settings.jwt_key is None and settings.jwt_jwks is None:
+        raise SettingsError("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required: what verifies admin and merchant tokens.")
     if not settings.encryption_keys:
         raise SettingsError("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
+
+
+def _is_fetched_safely(url: str) -> bool:
+    try:
+        parse_url(url, "url")
+    except Refusal:
+        return False
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.hostname or "") in LOOPBACK
 
 
 def _origins(text: str) -> tuple[str, ...]:

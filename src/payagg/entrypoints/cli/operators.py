@@ -36,7 +36,8 @@ def token(given: argparse.Namespace, settings: Settings) -> int:
     else:
         claims["emailVerified"] = not given.no_email_verified
     try:
-        _say(Tokens(key, algorithm).issue(claims, given.ttl, int(SystemClock().now().timestamp())))
+        tokens = Tokens(key, algorithm, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+        _say(tokens.issue(claims, given.ttl, int(SystemClock().now().timestamp())))
     except ValueError as error:
         raise SettingsError(f"PAYAGG_JWT_KEY cannot be used: {error}.") from None
     return 0
