@@ -10,7 +10,7 @@ import structlog
 from jwt import PyJWK, PyJWTError
 
 from payagg.adapters.providers.transport import Transport
-from payagg.domain.charge import ProviderFault
+from payagg.domain.report import ProviderFault
 
 ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may read holds no shared secret
 RSA_BITS_MIN = 2048

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from payagg.application.ports import ProviderEvent, Store
-from payagg.domain.charge import AttemptState
+from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, a_payment, an_attempt, an_event, an_id
