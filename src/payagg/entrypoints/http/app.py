@@ -1,7 +1,6 @@
 """The HTTP application: routes, envelopes for every error, health, description. No rule of the business."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Response, Router, get
@@ -10,14 +9,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.rate_limit import RateLimit
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import checkout_page, metrics
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi import page
 from payagg.entrypoints.http.openapi.document import API_PATH, document
-from payagg.entrypoints.http.rate_limits import Limit
+from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.http.routes import (
     anomalies,
     api_keys,
@@ -65,12 +63,7 @@ def create_app(
 ) -> Litestar:
     """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`."""
     settings = services.settings
-    limit = partial(Limit, services.store, services.clock)
-    state = {
-        "services": services,
-        "unknown_references": limit("unknown-reference", RateLimit(settings.unknown_reference_limit)),
-        "inbound": limit("inbound", RateLimit(settings.webhook_rate_limit)),
-    }
+    state = {"services": services, "limits": Limits.of(settings, services.store, services.clock)}
     app = Litestar(
         route_handlers=[
             Router(API_PATH, route_handlers=api_routes(settings)),

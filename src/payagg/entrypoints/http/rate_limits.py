@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from litestar import Request
-
 from payagg.application.ports import Clock, Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import HitWindow, RateLimit
-from payagg.entrypoints.http.routing import services
+from payagg.entrypoints.http.routing import AnyRequest, services
+from payagg.entrypoints.settings import Settings
 
-AnyRequest = Request[Any, Any, Any]
 Rate = tuple[str, int, int, int]  # a limit's name, its size, what is left of it, seconds until it is whole
 RATES = "rates"  # where the scope carries them to the edge
 WINDOW_SECONDS = 60
@@ -57,7 +55,7 @@ def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 @dataclass(frozen=True)
-class Limit:
+class SharedLimit:
     """At most so many hits per client address in any minute, over all processes. A process that met the limit remembers
     until when, so that a flood is not counted."""
 
@@ -98,9 +96,9 @@ class LocalLimit:
     clock: Clock
     name: str
     limit: RateLimit
-    windows: dict[str, HitWindow] = field(default_factory=dict)
+    windows: dict[str | bytes, HitWindow] = field(default_factory=dict)
 
-    def hit(self, request: AnyRequest, bucket: str) -> None:
+    def hit(self, request: AnyRequest, bucket: str | bytes) -> None:
         """Counts one and has the answer's headers say what is left; raises RATE_LIMITED where there is no room."""
         now = self.clock.now()
         window = self.windows.pop(bucket, None) or HitWindow()
@@ -114,11 +112,39 @@ class LocalLimit:
         if until is not None:
             raise _limited(until, now)
 
-    def take_back(self, bucket: str) -> None:
+    def take_back(self, bucket: str | bytes) -> None:
         """Uncounts one hit."""
         window = self.windows.get(bucket)
         if window is not None:
             window.take_back()
+            if not window.total:
+                del self.windows[bucket]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Every limit of one process."""
+
+    inbound: SharedLimit  # provider events, by address
+    guesses: SharedLimit  # unknown references, by address
+    keys: LocalLimit  # requests with a secret key, by key
+    references: LocalLimit  # process and verify, by reference
+    addresses: LocalLimit  # and by address
+
+    @classmethod
+    def of(cls, settings: Settings, store: Store, clock: Clock) -> "Limits":
+        return cls(
+            inbound=SharedLimit(store, clock, "inbound", RateLimit(settings.webhook_rate_limit)),
+            guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
+            keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
+            references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
+            addresses=LocalLimit(clock, "address", RateLimit(settings.address_rate_limit)),
+        )
+
+
+def limits(request: AnyRequest) -> Limits:
+    found: Limits = request.app.state.limits
+    return found
 
 
 def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
