@@ -16,6 +16,7 @@ from payagg.entrypoints.settings import Settings
 Rate = tuple[str, int, int, int]  # a limit's name, its size, what is left of it, seconds until it is whole
 RATES = "rates"  # where the scope carries them to the edge
 WINDOW_SECONDS = 60
+SHOWN_FROM = 10  # from a tenth of a limit on
 REMEMBERED_MAX = 10_000
 
 
@@ -99,16 +100,19 @@ class LocalLimit:
     windows: dict[str | bytes, HitWindow] = field(default_factory=dict)
 
     def hit(self, request: AnyRequest, bucket: str | bytes) -> None:
-        """Counts one and has the answer's headers say what is left; raises RATE_LIMITED where there is no room."""
+        """Counts one; raises RATE_LIMITED where there is no room. Once no more than a tenth is left, the answer's
+        headers say so; until then answers are the same whatever was asked before."""
         now = self.clock.now()
         window = self.windows.pop(bucket, None) or HitWindow()
         self.windows[bucket] = window  # at the end: the one used last
         if len(self.windows) > REMEMBERED_MAX:
             del self.windows[next(iter(self.windows))]
         until = window.hit(self.limit, now)
-        reset = _seconds(self.limit.window if until is None else until - now)
-        scope: Any = request.scope
-        scope.setdefault(RATES, []).append((self.name, self.limit.most, self.limit.most - window.total, reset))
+        room = self.limit.most - window.total
+        if room * SHOWN_FROM <= self.limit.most:
+            scope: Any = request.scope
+            reset = _seconds(self.limit.window if until is None else until - now)
+            scope.setdefault(RATES, []).append((self.name, self.limit.most, room, reset))
         if until is not None:
             raise _limited(until, now)
 

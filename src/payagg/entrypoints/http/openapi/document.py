@@ -54,8 +54,8 @@ HEADERS = {
         "schema": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 86400},
     },
     "RateLimit": {
-        "description": "By limit, what is left of it (`r`) and the seconds until it is whole, or on a 429 until the "
-        "next request may come (`t`).",
+        "description": "Sent when little is left: by limit, how much (`r`), and the seconds until it is whole or, on a "
+        "429, until the next request may come (`t`).",
         "schema": {
             "type": "string",
             "maxLength": 256,
