@@ -47,6 +47,14 @@ RULES = (
     row("every route asks for its own realm", MATRIX),
     row("401, 403, 400 for the path, 400 for the body, then the rest", ORDER),
     row("support administrators only read", ADMIN + "support_reads_and_changes_nothing"),
+    row("token keys are chosen by kid", "u/test_jwks.py::test_each_key_reads_its_own_tokens"),
+    row("issuer and audience", "u/test_jwks.py::test_issuer_and_audience_are_checked_when_set"),
+    row("dev uses the keys it is given", "u/test_settings.py::test_dev_uses_the_keys_it_is_given_and_makes_the_rest"),
+    row("named origins alone read answers", EDGES + "named_origins_alone_may_read_answers"),
+    row(
+        "metrics ask for their token where one is set",
+        "i/http/test_metrics.py::test_a_token_guards_the_metrics_where_one_is_set",
+    ),
     row("forged tokens are unauthorized", "u/test_security_tokens.py::test_a_forged_token_is_unauthorized"),
     row("business routes want a verified manager", MERCHANT + "only_a_verified_manager_of_the_business_comes_in"),
     row("public keys are never accepted", EDGES + "an_odd_key_is_invalid_and_an_odd_token_unauthorized"),
@@ -246,7 +254,27 @@ RULES = (
         "a differing event moves nothing",
         INBOUND + "a_signed_event_that_differs_is_acknowledged_kept_and_moves_nothing",
     ),
+    row(
+        "of an event nothing is kept of payer, card or authorisation",
+        "i/store/test_personal_data.py::test_no_authorisation_code_is_ever_stored",
+    ),
     row("a disabled gateway still hears", INBOUND + "a_disabled_gateway_still_hears_about_its_own_payments"),
+    # Personal data
+    row(
+        "inbox bodies end after 30 days",
+        "u/test_retention.py::test_the_inbox_keeps_bodies_for_thirty_days_after_they_were_handled",
+    ),
+    row(
+        "payer fields end after a stated time",
+        "u/test_retention.py::test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else",
+        "i/store/test_personal_data.py::test_after_its_time_a_dump_says_nothing_of_the_payer",
+        SCHEMA + "of_a_final_payment_the_payer_may_be_cleared_and_nothing_else",
+    ),
+    row(
+        "one payer is erased",
+        "u/test_retention.py::test_one_payer_is_erased_from_all_that_can_no_longer_be_paid",
+        "i/store/test_personal_data.py::test_a_payer_who_asks_is_forgotten_and_others_are_not",
+    ),
     # Merchant webhooks
     row(
         "events reach the endpoints of their environment that asked",
@@ -296,6 +324,7 @@ RULES = (
         "a payment's own webhookUrl",
         DELIVERIES + "the_address_of_one_payment_hears_the_same_event_signed_by_the_endpoints_secret",
     ),
+    row("a webhookUrl without an endpoint is told", PAY + "a_webhook_url_that_nothing_can_be_sent_to_is_told"),
     row(
         "without a secret it is silent", DELIVERIES + "the_address_of_one_payment_is_silent_where_no_endpoint_can_sign"
     ),
