@@ -1,7 +1,6 @@
 """Personal data ends: when it is old, and when a payer asks; and only what can still be paid keeps its payer."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports import ProviderEvent
 from payagg.application.retention import BATCH, WALK, Erasure, Retention
+from payagg.domain.checks import revised
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
@@ -36,7 +36,7 @@ class World:
 
 
 def numbered(number: int, **fields: Any) -> Payment:
-    return replace(a_payment(reference=f"PAY-20250131-{number:06d}", customer_email=EMAIL), **fields)
+    return revised(a_payment(reference=f"PAY-20250131-{number:06d}", customer_email=EMAIL), **fields)
 
 
 def ended(number: int, days_ago: int = 400, **fields: Any) -> Payment:

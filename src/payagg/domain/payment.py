@@ -259,7 +259,7 @@ class Payment:
 
     def without_payer(self) -> "Payment":
         """The payment with nothing of who paid, and without the digest of a request that said so."""
-        return replace(
+        return revised(
             self, customer_email=None, customer_name=None, customer_phone=None, metadata=None, fingerprint=None
         )
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports import Conflict, ProviderCall
 from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
 from payagg.domain.values import Environment
@@ -118,7 +119,7 @@ class MemoryPayments:
             self.state.payments[reference] = self.state.payments[reference].without_payer()
             for attempt in _numbered(self.state.attempts, reference):
                 if attempt.hand_off is not None:
-                    self._write(replace(attempt, hand_off=replace(attempt.hand_off, checkout_url="")))
+                    self._write(revised(attempt, hand_off=revised(attempt.hand_off, checkout_url="")))
 
     def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
         """Attempts that should have been asked about by `now`, the earliest first."""

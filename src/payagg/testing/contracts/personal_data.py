@@ -6,7 +6,8 @@ from typing import Any
 
 from payagg.application.ports import ProviderEvent, Store
 from payagg.domain.attempt import AttemptState
-from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.checks import revised
+from payagg.domain.payment import Payment, Trigger
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, a_payment, an_attempt, an_event, an_id
 
@@ -16,7 +17,7 @@ PAYER: dict[str, Any] = {
     "customer_name": "Ada",
     "customer_phone": "+234",
     "metadata": {"a": 1},
-    "fingerprint": b"f",
+    "fingerprint": b"f" * 32,
 }
 
 
@@ -27,7 +28,7 @@ def named(number: int) -> str:
 async def with_payments(store: Store, *payments: Payment) -> None:
     """Payments as they are; those that ended are moved there."""
     for payment in payments:
-        opened = replace(payment, status=Status.INITIATED, sequence=0, settled_at=None)
+        opened = revised(payment, settled_at=None)
         await store.add_payment(opened)
         if payment.settled_at is not None:
             async with store.begin() as tx:
@@ -37,7 +38,7 @@ async def with_payments(store: Store, *payments: Payment) -> None:
 
 
 def ended(at: datetime, **fields: Any) -> Payment:
-    return replace(a_payment(**fields), settled_at=at)
+    return revised(a_payment(**fields), settled_at=at)
 
 
 class PersonalDataContract:
@@ -77,7 +78,7 @@ class PersonalDataContract:
             assert await tx.payments.get(named(1)) == before.without_payer()
             assert await tx.payments.get(named(2)) == other
             assert attempt.hand_off is not None
-            left = replace(attempt, hand_off=replace(attempt.hand_off, checkout_url=""))
+            left = revised(attempt, hand_off=revised(attempt.hand_off, checkout_url=""))
             assert await tx.payments.attempts(named(1)) == [left]
             assert await tx.payments.settled_with_payer(NOW + DAY, 9) == []
 
