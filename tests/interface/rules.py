@@ -2,6 +2,8 @@
 
 from tests.interface.table import (
     ADMIN,
+    AUDIT,
+    BUSINESSES,
     CODES,
     DESCRIPTION,
     EDGES,
@@ -21,6 +23,8 @@ from tests.interface.table import (
     row,
 )
 
+TRAIL = "u/test_audit.py::test_"
+COMMANDS = "i/process/test_cli.py::test_"
 GATEWAYS = "u/test_gateways.py::test_"
 SETTINGS = "u/test_checkout_settings.py::test_"
 GATEWAY = "u/test_domain_gateway.py::test_"
@@ -136,7 +140,38 @@ RULES = (
         KEY + "live_needs_an_approved_kyc_and_everything_an_active_business",
     ),
     row("a restricted business can still revoke", KEYS + "a_restricted_business_can_revoke_and_nothing_else"),
-    row("KYC moves by its machine", MACHINES + "an_operator_moves_kyc_only_along_the_machine"),
+    row(
+        "KYC moves by its machine",
+        MACHINES + "an_operator_moves_kyc_only_along_the_machine",
+        BUSINESSES + "a_kyc_move_that_the_machine_lacks_is_refused_on_its_field_and_changes_nothing",
+    ),
+    row("a business keeps an owner", "u/test_businesses.py::test_a_business_keeps_an_owner"),
+    row("support reads businesses and changes none", BUSINESSES + "support_reads_businesses_and_changes_nothing"),
+    # Audit
+    row(
+        "every changing route leaves its entry",
+        AUDIT + "every_changing_route_leaves_an_entry_that_says_who_from_where_what_and_which_request",
+        AUDIT + "a_refused_request_leaves_no_entry",
+    ),
+    row(
+        "what the clock changes is in the trail",
+        TRAIL + "a_drain_that_the_sweep_ends_is_the_clocks_change",
+        "i/http/test_http_audit.py::test_an_endpoint_that_its_failures_switch_off_is_the_clocks_change",
+    ),
+    row(
+        "what a command changes is in the trail",
+        COMMANDS + "what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host",
+    ),
+    row("an entry is never changed or deleted", SCHEMA + "an_audit_entry_is_never_changed_or_deleted"),
+    row(
+        "no entry shows a secret",
+        TRAIL + "an_endpoint_is_told_without_its_secrets",
+        "u/test_domain_audit.py::test_a_sealed_blob_is_refused_even_when_named",
+    ),
+    row(
+        "the log line names who called and which object",
+        AUDIT + "the_log_line_names_who_called_and_which_object",
+    ),
     # Payments
     row("every state and trigger", MACHINES + "each_pair_leads_where_the_table_says_or_is_refused_with_its_code"),
     row("final is final", SCHEMA + "a_final_payment_never_changes"),

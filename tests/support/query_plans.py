@@ -26,7 +26,7 @@ from tests.support.builders import NOW
 MODES = ("force_custom_plan", "force_generic_plan")
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
-    | {"inbox", "api_keys"}
+    | {"inbox", "api_keys", "audit"}
 )
 ROWS = 100_000
 BUSINESSES = 1_000
@@ -86,6 +86,11 @@ FROM given;
 INSERT INTO inbox
 SELECT 'inb_' || id, 'provider_a', 'SANDBOX', sha256(n::text::bytea), '{{}}', '{NOW}', 0,
        CASE WHEN n % 10 = 0 THEN '{NOW}'::timestamptz - n * interval '1 millisecond' END, NULL, NULL FROM given;
+INSERT INTO audit
+SELECT 'aud_' || id, '{NOW}'::timestamptz + n * interval '1 millisecond', 'merchant', 'user ' || owner, '192.0.2.1',
+       'request', 'webhook.' || (ARRAY['create', 'update', 'test'])[n % 3 + 1], 'webhook', 'whe_' || n % 5000,
+       'biz_' || owner, '{{}}'
+FROM given;
 INSERT INTO rate_counters SELECT 'inbound:' || n, '{NOW}', 1 FROM generate_series(1, 5000) n;
 INSERT INTO tallies SELECT '["requests","GET","/' || n || '","200"]', n FROM generate_series(1, 500) n;
 DROP TABLE given;

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, Charge, HandOff
+from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
@@ -155,7 +156,16 @@ class BusinessRepository(Protocol):
 
     async def save(self, business: Business) -> None: ...
 
+    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+        """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
+        literal, case-insensitive substring of the name."""
+
+    async def members(self, business_id: str) -> dict[str, Role]:
+        """The role of each subject, by subject in code point order."""
+
     async def set_member(self, business_id: str, subject: str, role: Role) -> None: ...
+
+    async def remove_member(self, business_id: str, subject: str) -> None: ...
 
 
 class ApiKeyRepository(Protocol):
@@ -224,6 +234,10 @@ class PaymentRepository(Protocol):
     async def get(self, reference: str) -> Payment | None: ...
 
     async def lock(self, reference: str) -> Payment | None: ...
+
+    async def add(self, payment: Payment) -> bool:
+        """A new payment beside other writes; `Store.add_payment` is the quick way. False when its idempotency key is
+        taken. Raises ReferenceTaken."""
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
@@ -379,6 +393,15 @@ class WebhookRepository(Protocol):
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]: ...
 
 
+class AuditRepository(Protocol):
+    """Entries are added and read; the store refuses to change or delete one."""
+
+    async def add(self, entry: AuditEntry) -> None: ...
+
+    async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+        """By id, newest first, strictly older than the id `after`."""
+
+
 class Transaction(Protocol):
     """One database transaction, seen as the tables' repositories."""
 
@@ -406,6 +429,9 @@ class Transaction(Protocol):
     @property
     def health(self) -> HealthRepository: ...
 
+    @property
+    def audit(self) -> AuditRepository: ...
+
 
 @dataclass(frozen=True)
 class KeyHolder:
@@ -415,10 +441,11 @@ class KeyHolder:
     key: ApiKey
     business: Business
     is_remembered: bool = False
+    realm: ClassVar[ActorRealm] = ActorRealm.KEY
 
     @property
-    def actor(self) -> str:
-        return f"key:{self.key.id}"
+    def subject(self) -> str:
+        return self.key.id
 
     @property
     def proof(self) -> "KeyHolder | None":
@@ -442,7 +469,7 @@ class DeliveryQueue(Protocol):
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
-        address was changed meanwhile, `failing_since` and deactivation."""
+        address was changed meanwhile, `failing_since` and deactivation, which goes into the audit trail."""
 
     async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""

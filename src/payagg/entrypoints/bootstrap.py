@@ -15,6 +15,8 @@ from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
 from payagg.application.api_keys import ApiKeys
+from payagg.application.audit import AuditTrail
+from payagg.application.businesses import Businesses
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
@@ -52,6 +54,8 @@ class Services:
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
+    businesses: Businesses
+    audit: AuditTrail
     provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
@@ -81,7 +85,7 @@ def assemble(
         access=Access(store, clock, tokens, REMEMBERED_KEYS not in settings.without),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
-        anomalies=Anomalies(store, clock),
+        anomalies=Anomalies(store, clock, entropy),
         checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
@@ -97,9 +101,11 @@ def assemble(
             settings.reserved_slugs,
             settings.drain_window,
         ),
-        checkout_settings=CheckoutSettings(store, clock),
+        checkout_settings=CheckoutSettings(store, clock, entropy),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
+        businesses=Businesses(store, clock, entropy),
+        audit=AuditTrail(store),
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),

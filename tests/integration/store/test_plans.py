@@ -17,10 +17,11 @@ from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports import AnomalyFilter, DeliveryResult, ProviderCall, ProviderEvent, TryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
-from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id
+from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.http_world import services_over
 from tests.support.query_plans import BIG, Plan, Recorder, Watched, fill, nth, watched
 
@@ -89,6 +90,23 @@ async def merchants(tx: PostgresTransaction) -> None:
     await tx.gateways.opt_outs()
 
 
+async def audit(tx: PostgresTransaction) -> None:
+    await tx.audit.add(an_entry())
+    minute = {"since": NOW + MINUTE / 2, "until": NOW + MINUTE}
+    for wanted in (
+        AuditFilter(),
+        AuditFilter(**minute),
+        AuditFilter(business_id="biz_7"),
+        AuditFilter(business_id=BIG, action="webhook.test"),
+        AuditFilter(subject="user 7", **minute),
+        AuditFilter(object_id="whe_77"),
+        AuditFilter(action="webhook.create", until=NOW + MINUTE),
+        AuditFilter(action="gateway.enable"),
+    ):
+        await tx.audit.listed(wanted, None, 101)
+        await tx.audit.listed(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
+
+
 # What is done in one transaction, and the indexes of large tables that it goes by.
 IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
@@ -134,6 +152,11 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     ),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.due(NOW, 100), {"inbox_due"}),
+    "audit": (
+        audit,
+        {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"},
+    ),
+    "businesses": (lambda tx: tx.businesses.listed("shop 7", "biz_5", 101), set()),
     "merchants of a gateway": (merchants, set()),
     "choices of a business": (lambda tx: tx.gateways.settings(BIG), set()),
 }

@@ -17,6 +17,7 @@ from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
+from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
@@ -70,6 +71,10 @@ class PostgresTransaction:
     @cached_property
     def health(self) -> PostgresHealth:
         return PostgresHealth(self._connection)
+
+    @cached_property
+    def audit(self) -> PostgresAudit:
+        return PostgresAudit(self._connection)
 
 
 class PostgresStore:

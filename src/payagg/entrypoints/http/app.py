@@ -20,6 +20,8 @@ from payagg.entrypoints.http.rate_limits import Limit
 from payagg.entrypoints.http.routes import (
     anomalies,
     api_keys,
+    audit,
+    businesses,
     checkout,
     checkout_settings,
     gateways,
@@ -52,7 +54,8 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, gateways, anomalies)
+    administration = (gateways, businesses, anomalies, audit)
+    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 

@@ -9,6 +9,7 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 import pytest
 
 from payagg.testing.contracts.anomalies import AnomalyContract
+from payagg.testing.contracts.audit import AuditContract
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
 from payagg.testing.contracts.payments import PaymentContract
 from payagg.testing.contracts.remembered_keys import RememberedKeyContract
@@ -22,6 +23,7 @@ class StoreContract(
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,
+    AuditContract,
     WebhookContract,
     QueueContract,
     InboxContract,

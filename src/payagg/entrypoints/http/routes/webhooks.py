@@ -13,7 +13,7 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
 from payagg.entrypoints.http.routing import Call, route
 from payagg.entrypoints.http.wire import integer_query, page_envelope, page_query, text_query
 
@@ -53,7 +53,7 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     description="The signing secret is shown once. LIVE needs an https address.",
 )
 async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
-    return await call.services.webhooks.create(call.caller.business.id, call.body)
+    return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
 
 
 @route(
@@ -68,7 +68,9 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
 )
 async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
-    return await call.services.webhooks.change(call.caller.business.id, call.path["endpoint_id"], call.body)
+    return await call.services.webhooks.change(
+        call.caller.business.id, call.path["endpoint_id"], call.body, by=by(call)
+    )
 
 
 @route(
@@ -82,7 +84,7 @@ async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     errors=(ErrorCode.NOT_FOUND,),
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
-    return await call.services.webhooks.deactivate(call.caller.business.id, call.path["endpoint_id"])
+    return await call.services.webhooks.deactivate(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @route(
@@ -97,7 +99,7 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint.",
 )
 async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
-    return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"])
+    return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @route(
@@ -112,7 +114,7 @@ async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     description="The new secret is shown once. The old one also signs for 24 hours.",
 )
 async def rotate_secret(call: Call[Manager, None]) -> CreatedWebhook:
-    return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"])
+    return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @route(
@@ -147,7 +149,7 @@ async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
 )
 async def redeliver(call: Call[Manager, None]) -> DeliveryView:
     endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
-    return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id)
+    return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
 
 
 @route(
