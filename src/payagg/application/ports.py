@@ -1,6 +1,6 @@
 """What the use cases need from the world. Every Protocol is here; adapters fit them without inheriting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
@@ -150,6 +151,9 @@ class BusinessRepository(Protocol):
     async def lock(self, business_id: str) -> Business | None:
         """The business, its row locked: limits of five are counted under it."""
 
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        """The name of each business that there is, by its id."""
+
     async def role(self, business_id: str, subject: str) -> Role | None: ...
 
     async def add(self, business: Business) -> None: ...
@@ -273,6 +277,21 @@ class PaymentRepository(Protocol):
         """The last look-up of the payment that the provider answered, with its word."""
 
 
+class PaymentSearchRepository(Protocol):
+    """Payments by what they have in common. A filter by idempotency key needs the business too."""
+
+    async def page(
+        self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
+    ) -> list[Payment]:
+        """Newest first, strictly after the cursor, as stored; `now` decides what has expired. None is shown while a
+        transaction that may still commit an earlier one is open, so a cursor never passes a payment by; what is looked
+        up by reference or idempotency key is shown at once."""
+
+    async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
+        """By day, then status in the machine's order, for a filter by business, environment, status and time alone;
+        reads the entry of every payment that is counted."""
+
+
 @dataclass(frozen=True)
 class ProviderCall:
     """One call to a provider, for `explain`: `result` is an Outcome, a HandOffKind or a FaultKind."""
@@ -377,8 +396,11 @@ class WebhookRepository(Protocol):
 
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
 
-    async def deliveries(self, endpoint_id: str, offset: int, limit: int) -> tuple[list[Delivery], int]:
-        """A page, newest first, and the total from counters."""
+    async def deliveries(
+        self, endpoint_id: str, offset: int, limit: int, after: str | None = None
+    ) -> tuple[list[Delivery], int]:
+        """A page, newest first, and the total from counters. Strictly older than the id `after` where it is given;
+        what stands before the offset costs time, what stands before `after` does not."""
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         """Locked for update. Lock its endpoint first, as the queue does."""
@@ -419,6 +441,9 @@ class Transaction(Protocol):
 
     @property
     def anomalies(self) -> AnomalyRepository: ...
+
+    @property
+    def payment_search(self) -> PaymentSearchRepository: ...
 
     @property
     def webhooks(self) -> WebhookRepository: ...

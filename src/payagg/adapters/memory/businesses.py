@@ -1,5 +1,6 @@
 """Businesses, their members and their API keys in memory."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from payagg.adapters.memory.state import BrokenRule, State
@@ -17,6 +18,10 @@ class MemoryBusinesses:
 
     async def lock(self, business_id: str) -> Business | None:
         return self.state.businesses.get(business_id)
+
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        found = self.state.businesses
+        return {business_id: found[business_id].name for business_id in business_ids if business_id in found}
 
     async def role(self, business_id: str, subject: str) -> Role | None:
         return self.state.members.get((business_id, subject))

@@ -11,6 +11,7 @@ from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.gateways import MemoryGateways
+from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
 from payagg.adapters.memory.state import State
@@ -29,6 +30,7 @@ class MemoryTransaction:
     gateways: MemoryGateways
     payments: MemoryPayments
     anomalies: MemoryAnomalies
+    payment_search: MemoryPaymentSearch
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
     health: MemoryHealth
@@ -49,6 +51,7 @@ class MemoryStore:
             gateways=MemoryGateways(self.state),
             payments=MemoryPayments(self.state),
             anomalies=MemoryAnomalies(self.state),
+            payment_search=MemoryPaymentSearch(self.state),
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),

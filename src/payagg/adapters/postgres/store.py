@@ -21,6 +21,7 @@ from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
+from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
@@ -59,6 +60,10 @@ class PostgresTransaction:
     @cached_property
     def anomalies(self) -> PostgresAnomalies:
         return PostgresAnomalies(self._connection)
+
+    @cached_property
+    def payment_search(self) -> PostgresPaymentSearch:
+        return PostgresPaymentSearch(self._connection)
 
     @cached_property
     def webhooks(self) -> PostgresWebhooks:

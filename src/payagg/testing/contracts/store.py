@@ -11,6 +11,7 @@ import pytest
 from payagg.testing.contracts.anomalies import AnomalyContract
 from payagg.testing.contracts.audit import AuditContract
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
+from payagg.testing.contracts.payment_search import PaymentSearchContract
 from payagg.testing.contracts.payments import PaymentContract
 from payagg.testing.contracts.remembered_keys import RememberedKeyContract
 from payagg.testing.contracts.webhooks import InboxContract, QueueContract, WebhookContract
@@ -20,6 +21,7 @@ from payagg.testing.contracts.webhooks import InboxContract, QueueContract, Webh
 class StoreContract(
     PaymentContract,
     AnomalyContract,
+    PaymentSearchContract,
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,

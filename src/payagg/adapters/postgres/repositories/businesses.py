@@ -1,5 +1,6 @@
 """Businesses, their members and their API keys, as rows."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Select, delete, func, select, update
@@ -30,6 +31,10 @@ class PostgresBusinesses:
         query = select(*BUSINESS.columns).where(businesses.c.id == business_id).with_for_update(key_share=True)
         row = (await self._connection.execute(query)).first()
         return BUSINESS.load(row) if row else None
+
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        query = select(businesses.c.id, businesses.c.name).where(businesses.c.id.in_(business_ids))
+        return {row.id: row.name for row in await self._connection.execute(query)}
 
     async def role(self, business_id: str, subject: str) -> Role | None:
         query = select(members.c.role).where(members.c.business_id == business_id, members.c.subject == subject)

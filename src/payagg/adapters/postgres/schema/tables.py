@@ -173,6 +173,22 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
+    # Lists and summaries of one business, of all, and by a payer's address; see migration 0006.
+    Index(
+        "payments_of_business",
+        *("business_id", "environment", "status", "created_at", "reference"),
+        postgresql_include=["amount", "expires_at"],
+    ),
+    Index(
+        "payments_by_time",
+        *("environment", "status", "created_at", "reference"),
+        postgresql_include=["amount", "expires_at"],
+    ),
+    Index(
+        "payments_of_email",
+        *("customer_email", "business_id", "environment", "status", "created_at", "reference"),
+        postgresql_where=text("customer_email IS NOT NULL"),
+    ),
 )
 
 idempotency_keys = Table(
