@@ -173,16 +173,19 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
-    # Lists and summaries of one business, of all, and by a payer's address; see migration 0006.
+    # Lists and summaries of one business, of all, and by a payer's address; see migration 0006. The first two are
+    # partial by what is true of every row, and serve only the queries that say so.
     Index(
         "payments_of_business",
         *("business_id", "environment", "status", "created_at", "reference"),
         postgresql_include=["amount", "expires_at"],
+        postgresql_where=text("amount > 0"),
     ),
     Index(
         "payments_by_time",
         *("environment", "status", "created_at", "reference"),
         postgresql_include=["amount", "expires_at"],
+        postgresql_where=text("currency = 'NGN'"),
     ),
     Index(
         "payments_of_email",
