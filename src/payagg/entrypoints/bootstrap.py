@@ -23,6 +23,7 @@ from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import PaymentOptions
+from payagg.application.payment_search import PaymentSearch
 from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
 from payagg.application.provider_calls import ProviderCalls
@@ -56,6 +57,7 @@ class Services:
     webhooks: Webhooks
     businesses: Businesses
     audit: AuditTrail
+    payment_search: PaymentSearch
     provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
@@ -106,6 +108,7 @@ def assemble(
         webhooks=Webhooks(store, clock, entropy, vault, sender),
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),
+        payment_search=PaymentSearch(store, clock),
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
@@ -115,7 +118,7 @@ def assemble(
 @asynccontextmanager
 async def running(settings: Settings, database_url: str) -> AsyncIterator[Services]:
     """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
-    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
+    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer, dates_payments=True)
     clock = DatabaseClock(store.now)
     sender = HttpSender(allow_loopback=settings.dev)
     keeping: list[asyncio.Task[None]] = []

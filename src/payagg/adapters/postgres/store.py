@@ -85,13 +85,16 @@ class PostgresTransaction:
 class PostgresStore:
     """At most `pool_size` connections, and never fewer than two.
 
+    `dates_payments`: the callers' clock is the database's, which dates a payment anew at the moment that it is stored,
+    so that lists see payments in the order of their dates. Without, a payment keeps the date that it came with.
     Every call raises Unavailable when the database is down or too busy.
     """
 
-    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool) -> None:
+    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
         lines = max(1, pool_size // 3)  # they are used for a moment each, transactions for several round trips
         self._engine = async_engine(connector(database_url, pgbouncer=pgbouncer), max(1, pool_size - lines))
-        self._hot = FastPath(StatementPool(connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX), lines))
+        by_index = connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX)
+        self._hot = FastPath(StatementPool(by_index, lines), dates_payments=dates_payments)
         self._queue = PostgresDeliveryQueue(self)
         self._swept = EPOCH
 

@@ -30,7 +30,7 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTo
 from payagg.domain.values import Environment
 
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
-# that has a number (see decision 70). The transaction that asks began before it looks.
+# that has a number (decision 0605). The transaction that asks began before it looks.
 _HORIZON = text("""
     SELECT least(now(), min(xact_start)) FROM pg_stat_activity
     WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
