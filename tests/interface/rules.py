@@ -18,6 +18,7 @@ from tests.interface.table import (
     PAY,
     PUBLIC,
     RACES,
+    SEARCH,
     TESTS,
     VERIFY,
     row,
@@ -238,6 +239,22 @@ RULES = (
         EDGES + "odd_path_parameters_are_refused_in_the_envelope",
     ),
     row("test payments are sandbox payments", TESTS + "fields_that_a_caller_may_not_choose_are_ignored"),
+    # Lists, summaries, exports
+    row(
+        "no cursor passes a payment by",
+        "i/store/test_payment_search.py::test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed",
+        "i/store/test_payment_search.py::test_a_payment_that_waited_to_be_stored_is_dated_when_it_is",
+    ),
+    row(
+        "lists and summaries stay in their business and environment",
+        SEARCH + "businesses_and_environments_do_not_see_each_other",
+    ),
+    row("expiry counts in lists and summaries", SEARCH + "each_filter_chooses_wherever_it_is_read"),
+    row("a summary is of 31 days at most", SEARCH + "a_summary_is_of_31_days_at_most"),
+    row("no cell of an export is a formula", SEARCH + "no_cell_of_an_export_is_a_formula"),
+    row("an export that breaks is no whole file", SEARCH + "an_export_that_breaks_is_no_whole_file"),
+    row("only an administrator sees whose a payment is", SEARCH + "an_administrator_sees_whose_each_payment_is"),
+    row("the delivery log has cursors too", HOOKS + "the_log_is_walked_by_cursor_as_by_number"),
     # Hosted checkout
     row("a payer changes nothing of the payment", PUBLIC + "a_payer_cannot_change_what_the_merchant_fixed"),
     row("card numbers are never kept or echoed", PUBLIC + "no_card_number_is_repeated_or_kept"),

@@ -38,6 +38,7 @@ LIMITS = "i/http/test_interface_limits.py::test_"
 CODES = "i/http/test_interface_codes.py::test_"
 RACES = "i/checkout/test_process_races.py::test_"
 VERIFY = "i/checkout/test_process_verify.py::test_"
+SEARCH = "i/http/test_http_payment_search.py::test_"
 DESCRIPTION = "i/http/test_http_openapi.py::test_"
 AUDIT = "i/http/test_http_audit.py::test_"
 BUSINESSES = "i/http/test_http_businesses.py::test_"
@@ -100,6 +101,28 @@ ROUTES = (
         HOOKS + "redelivery_to_an_endpoint_that_is_off_is_refused",
     ),
     row(f"GET {BUSINESS}/events", HOOKS + "past_events_are_paged_by_cursor_exactly_as_sent"),
+    row("GET /events", SEARCH + "events_are_read_with_the_secret_key_as_on_the_dashboard"),
+    row(
+        "GET /payments",
+        SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
+        SEARCH + "each_bad_parameter_is_named",
+    ),
+    row("GET /payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
+    row("GET /payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),
+    row(
+        f"GET {BUSINESS}/payments",
+        SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
+        SEARCH + "each_bad_parameter_is_named",
+    ),
+    row(f"GET {BUSINESS}/payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
+    row(f"GET {BUSINESS}/payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),
+    row(
+        "GET /admin/payments",
+        SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
+        SEARCH + "each_bad_parameter_is_named",
+    ),
+    row("GET /admin/payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
+    row("GET /admin/payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),
     row("GET /payments/context", PAY + "the_context_shows_what_a_key_stands_for"),
     row("POST /payments/initiate", PAY + "a_payment_from_initiate_to_success"),
     row("GET /payments/{reference}", PAY + "a_payment_from_initiate_to_success"),

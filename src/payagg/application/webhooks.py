@@ -174,13 +174,16 @@ class Webhooks:
             return endpoint
 
     async def deliveries(
-        self, business_id: str, endpoint_id: str, page: int, per_page: int
+        self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
     ) -> tuple[list[DeliveryView], int]:
-        """A page of the log, newest first, and the total."""
+        """A page of the log, newest first, and the total; with `after` the page that follows that delivery. Raises
+        VALIDATION_ERROR on `after`, NOT_FOUND."""
+        if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
+            raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
         async with self.store.begin() as tx:
             if await tx.webhooks.find_endpoint(business_id, endpoint_id) is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
-            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page)
+            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
         return [DeliveryView.of(row) for row in rows], total
 
     @retried

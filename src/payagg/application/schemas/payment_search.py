@@ -9,7 +9,16 @@ from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_MAX
 
-Cursor = Annotated[str, Meta(min_length=CURSOR_LENGTH, max_length=CURSOR_LENGTH, pattern="^[A-Za-z0-9_-]+$")]
+Cursor = Annotated[
+    str,
+    Meta(
+        min_length=CURSOR_LENGTH,
+        max_length=CURSOR_LENGTH,
+        pattern="^[A-Za-z0-9_-]+$",
+        examples=["MDYyY2ZmNDgzNTUwMDBQQVktMjAyNTAxMzEtN0syTTlY"],
+    ),
+]
+Day = Annotated[date, Meta(examples=["2025-01-31"])]
 Count = Annotated[int, Meta(ge=0)]
 KoboSum = Annotated[int, Meta(ge=0, le=2**63 - 1, description="Integer kobo.", examples=[450000])]
 
@@ -49,7 +58,7 @@ class StatusTotal(Struct, rename="camel", frozen=True):
 class PaymentDay(Struct, rename="camel", frozen=True):
     """The payments created on one UTC day, by the status that they have now; a status without any is left out."""
 
-    date: date
+    date: Day
     totals: list[StatusTotal]
 
 

@@ -25,6 +25,7 @@ from payagg.entrypoints.http.routes import (
     checkout,
     checkout_settings,
     gateways,
+    payment_search,
     payments,
     provider_events,
     test_payments,
@@ -55,7 +56,8 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
     administration = (gateways, businesses, anomalies, audit)
-    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, *administration)
+    merchants = (test_payments, api_keys, webhooks, checkout_settings)
+    modules = (payments, payment_search, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 

@@ -14,7 +14,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.routing import CALLER, OBJECT, REQUEST_ID, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.wire import JSON_BODY_MAX
+from payagg.entrypoints.http.wire import IS_HEAD, JSON_BODY_MAX
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -116,7 +116,7 @@ class Edge:
         is_head = method == "HEAD"
         if is_head:
             # Answered as GET without its body, which is what HEAD means.
-            scope = {**scope, "method": "GET"}
+            scope = {**scope, "method": "GET", IS_HEAD: True}
         elif method == "OPTIONS":
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}

@@ -42,7 +42,8 @@ _DATED = ", ".join(_STORED.get(name, name) for name in PAYMENT.names)
 # remembered of its key is compared and never judged here: the rule is the domain's alone.
 #
 # $2: the clock of those who initiate is the database's, and the database has the last word: the payment is dated as it
-# is stored, after its transaction got a number by which lists see that something earlier may still come (decision 0605).
+# is stored, after its transaction got a number, by which lists see that something earlier may still come (see decision
+# 0605).
 ADD = f"""
 WITH given AS MATERIALIZED (
     SELECT *, CASE WHEN $2 THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
