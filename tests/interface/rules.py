@@ -2,6 +2,8 @@
 
 from tests.interface.table import (
     ADMIN,
+    AUDIT,
+    BUSINESSES,
     CODES,
     DESCRIPTION,
     EDGES,
@@ -16,11 +18,14 @@ from tests.interface.table import (
     PAY,
     PUBLIC,
     RACES,
+    SEARCH,
     TESTS,
     VERIFY,
     row,
 )
 
+TRAIL = "u/test_audit.py::test_"
+COMMANDS = "i/process/test_cli.py::test_"
 GATEWAYS = "u/test_gateways.py::test_"
 SETTINGS = "u/test_checkout_settings.py::test_"
 GATEWAY = "u/test_domain_gateway.py::test_"
@@ -144,7 +149,38 @@ RULES = (
         KEY + "live_needs_an_approved_kyc_and_everything_an_active_business",
     ),
     row("a restricted business can still revoke", KEYS + "a_restricted_business_can_revoke_and_nothing_else"),
-    row("KYC moves by its machine", MACHINES + "an_operator_moves_kyc_only_along_the_machine"),
+    row(
+        "KYC moves by its machine",
+        MACHINES + "an_operator_moves_kyc_only_along_the_machine",
+        BUSINESSES + "a_kyc_move_that_the_machine_lacks_is_refused_on_its_field_and_changes_nothing",
+    ),
+    row("a business keeps an owner", "u/test_businesses.py::test_a_business_keeps_an_owner"),
+    row("support reads businesses and changes none", BUSINESSES + "support_reads_businesses_and_changes_nothing"),
+    # Audit
+    row(
+        "every changing route leaves its entry",
+        AUDIT + "every_changing_route_leaves_an_entry_that_says_who_from_where_what_and_which_request",
+        AUDIT + "a_refused_request_leaves_no_entry",
+    ),
+    row(
+        "what the clock changes is in the trail",
+        TRAIL + "a_drain_that_the_sweep_ends_is_the_clocks_change",
+        "i/http/test_http_audit.py::test_an_endpoint_that_its_failures_switch_off_is_the_clocks_change",
+    ),
+    row(
+        "what a command changes is in the trail",
+        COMMANDS + "what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host",
+    ),
+    row("an entry is never changed or deleted", SCHEMA + "an_audit_entry_is_never_changed_or_deleted"),
+    row(
+        "no entry shows a secret",
+        TRAIL + "an_endpoint_is_told_without_its_secrets",
+        "u/test_domain_audit.py::test_a_sealed_blob_is_refused_even_when_named",
+    ),
+    row(
+        "the log line names who called and which object",
+        AUDIT + "the_log_line_names_who_called_and_which_object",
+    ),
     # Payments
     row("every state and trigger", MACHINES + "each_pair_leads_where_the_table_says_or_is_refused_with_its_code"),
     row("final is final", SCHEMA + "a_final_payment_never_changes"),
@@ -211,6 +247,22 @@ RULES = (
         EDGES + "odd_path_parameters_are_refused_in_the_envelope",
     ),
     row("test payments are sandbox payments", TESTS + "fields_that_a_caller_may_not_choose_are_ignored"),
+    # Lists, summaries, exports
+    row(
+        "no cursor passes a payment by",
+        "i/store/test_payment_search.py::test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed",
+        "i/store/test_payment_search.py::test_a_payment_that_waited_to_be_stored_is_dated_when_it_is",
+    ),
+    row(
+        "lists and summaries stay in their business and environment",
+        SEARCH + "businesses_and_environments_do_not_see_each_other",
+    ),
+    row("expiry counts in lists and summaries", SEARCH + "each_filter_chooses_wherever_it_is_read"),
+    row("a summary is of 31 days at most", SEARCH + "a_summary_is_of_31_days_at_most"),
+    row("no cell of an export is a formula", SEARCH + "no_cell_of_an_export_is_a_formula"),
+    row("an export that breaks is no whole file", SEARCH + "an_export_that_breaks_is_no_whole_file"),
+    row("only an administrator sees whose a payment is", SEARCH + "an_administrator_sees_whose_each_payment_is"),
+    row("the delivery log has cursors too", HOOKS + "the_log_is_walked_by_cursor_as_by_number"),
     # Hosted checkout
     row("a payer changes nothing of the payment", PUBLIC + "a_payer_cannot_change_what_the_merchant_fixed"),
     row("card numbers are never kept or echoed", PUBLIC + "no_card_number_is_repeated_or_kept"),

@@ -17,7 +17,7 @@ from payagg.domain.payment import PAYER_FIELDS, PAYMENT
 FOLDER = "payagg.adapters.postgres.migrations.versions"
 third = importlib.import_module(f"{FOLDER}.0003_declines_and_anomalies")
 first = importlib.import_module(f"{FOLDER}.0001_first_schema")
-ends = importlib.import_module(f"{FOLDER}.0007_end_of_personal_data")
+ends = importlib.import_module(f"{FOLDER}.0006_end_of_personal_data")
 
 
 @pytest.mark.parametrize(

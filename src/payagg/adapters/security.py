@@ -9,10 +9,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 
 TOKEN_MAX = 8192  # characters
-SUBJECT_MAX = 255
 _NONCE_BYTES = 12
 _VERSION = 1
 

@@ -19,12 +19,15 @@ from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
 from payagg.application.api_keys import ApiKeys
+from payagg.application.audit import AuditTrail
+from payagg.application.businesses import Businesses
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import PaymentOptions
+from payagg.application.payment_search import PaymentSearch
 from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
 from payagg.application.provider_calls import ProviderCalls
@@ -59,6 +62,9 @@ class Services:
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
+    businesses: Businesses
+    audit: AuditTrail
+    payment_search: PaymentSearch
     provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
@@ -89,7 +95,7 @@ def assemble(
         access=Access(store, clock, tokens, REMEMBERED_KEYS not in settings.without),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
-        anomalies=Anomalies(store, clock),
+        anomalies=Anomalies(store, clock, entropy),
         checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
@@ -105,9 +111,12 @@ def assemble(
             settings.reserved_slugs,
             settings.drain_window,
         ),
-        checkout_settings=CheckoutSettings(store, clock),
+        checkout_settings=CheckoutSettings(store, clock, entropy),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
+        businesses=Businesses(store, clock, entropy),
+        audit=AuditTrail(store),
+        payment_search=PaymentSearch(store, clock),
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
@@ -142,7 +151,7 @@ async def _load(keys: KeySet) -> None:
 @asynccontextmanager
 async def running(settings: Settings, database_url: str) -> AsyncIterator[Services]:
     """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
-    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
+    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer, dates_payments=True)
     clock = DatabaseClock(store.now)
     sender = HttpSender(allow_loopback=settings.dev)
     keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None

@@ -81,6 +81,16 @@ ATTEMPT_ROW = {
     "created_at": NOW,
     "asks": 0,
 }
+AUDIT_ROW = {
+    "id": "aud_1",
+    "at": NOW,
+    "realm": "admin",
+    "subject": "ada",
+    "action": "gateway.enable",
+    "object_kind": "gateway",
+    "object_id": "gw_1",
+    "changes": "{}",
+}
 # What a row of each state needs beside the state itself, to meet the other checks.
 MACHINES: dict[str, tuple[Machine[Any, Any], str, dict[str, Any], dict[str, dict[str, Any]]]] = {
     "payments": (
@@ -350,6 +360,22 @@ def test_a_secret_belongs_to_one_key(rows: Rows) -> None:
     rows.add("api_keys", KEY_ROW)
     with refused("api_keys_secret_hash_key"):
         rows.add("api_keys", KEY_ROW, id="key_2", public_key="spk_2")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE audit SET subject = 'eve'", "UPDATE audit SET changes = '{}'", "DELETE FROM audit", "TRUNCATE audit"],
+)
+def test_an_audit_entry_is_never_changed_or_deleted(rows: Rows, statement: str) -> None:
+    rows.add("audit", AUDIT_ROW)
+    with refused("audit rows are never changed or deleted"):
+        rows.run(statement)
+    assert rows.run("SELECT subject FROM audit").fetchall() == [("ada",)]
+
+
+def test_an_audit_entry_says_by_what_right(rows: Rows) -> None:
+    with refused("realm_known"):
+        rows.add("audit", AUDIT_ROW, realm="root")
 
 
 def test_an_inbound_event_is_kept_once(rows: Rows) -> None:

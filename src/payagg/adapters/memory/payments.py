@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import Conflict, ProviderCall
+from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -36,6 +36,17 @@ class MemoryPayments:
 
     async def lock(self, reference: str) -> Payment | None:
         return self.state.payments.get(reference)
+
+    async def add(self, payment: Payment) -> bool:
+        key = payment.business_id, payment.environment, payment.idempotency_key
+        if key in self.state.idempotency_keys:
+            return False
+        if payment.reference in self.state.payments:
+            raise ReferenceTaken(payment.reference)
+        self.state.payments[payment.reference] = payment
+        if payment.idempotency_key is not None:
+            self.state.idempotency_keys[key[0], key[1], payment.idempotency_key] = payment.reference
+        return True
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         stored = self.state.payments[payment.reference]

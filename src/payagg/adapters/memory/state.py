@@ -7,6 +7,7 @@ from payagg.application.ports import ProviderCall, ProviderEvent
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt
+from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
@@ -41,6 +42,7 @@ class State:
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     inbox: dict[str, ProviderEvent] = field(default_factory=dict)
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
+    audit: dict[str, AuditEntry] = field(default_factory=dict)
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
+from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.gateways import MemoryGateways
+from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
+from payagg.application.ports import KeyHolder, StaleKey
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.domain.values import Environment
@@ -27,9 +29,11 @@ class MemoryTransaction:
     gateways: MemoryGateways
     payments: MemoryPayments
     anomalies: MemoryAnomalies
+    payment_search: MemoryPaymentSearch
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
     health: MemoryHealth
+    audit: MemoryAudit
 
 
 class MemoryStore:
@@ -46,9 +50,11 @@ class MemoryStore:
             gateways=MemoryGateways(self.state),
             payments=MemoryPayments(self.state),
             anomalies=MemoryAnomalies(self.state),
+            payment_search=MemoryPaymentSearch(self.state),
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
+            audit=MemoryAudit(self.state),
         )
 
     @asynccontextmanager
@@ -84,18 +90,13 @@ class MemoryStore:
             return await tx.payments.get(reference)
 
     async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
-        async with self.begin():
+        async with self.begin() as tx:
             await self._ensure_standing(remembered)
-            key = payment.idempotency_key
-            original = self._original(payment.business_id, payment.environment, key)
-            if original is not None:
-                return original, False
-            if payment.reference in self.state.payments:
-                raise ReferenceTaken
-            self.state.payments[payment.reference] = payment
-            if key is not None:
-                self.state.idempotency_keys[payment.business_id, payment.environment, key] = payment.reference
-            return payment, True
+            if await tx.payments.add(payment):
+                return payment, True
+            original = self._original(payment.business_id, payment.environment, payment.idempotency_key)
+            assert original is not None
+            return original, False
 
     async def find_original(
         self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None

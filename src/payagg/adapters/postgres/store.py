@@ -16,9 +16,11 @@ from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
+from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
+from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
@@ -56,6 +58,10 @@ class PostgresTransaction:
         return PostgresAnomalies(self._connection)
 
     @cached_property
+    def payment_search(self) -> PostgresPaymentSearch:
+        return PostgresPaymentSearch(self._connection)
+
+    @cached_property
     def webhooks(self) -> PostgresWebhooks:
         return PostgresWebhooks(self._connection)
 
@@ -67,17 +73,24 @@ class PostgresTransaction:
     def health(self) -> PostgresHealth:
         return PostgresHealth(self._connection)
 
+    @cached_property
+    def audit(self) -> PostgresAudit:
+        return PostgresAudit(self._connection)
+
 
 class PostgresStore:
     """At most `pool_size` connections, and never fewer than two.
 
+    `dates_payments`: the callers' clock is the database's, which dates a payment anew at the moment that it is stored,
+    so that lists see payments in the order of their dates. Without, a payment keeps the date that it came with.
     Every call raises Unavailable when the database is down or too busy.
     """
 
-    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool) -> None:
+    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
         lines = max(1, pool_size // 3)  # they are used for a moment each, transactions for several round trips
         self._engine = async_engine(connector(database_url, pgbouncer=pgbouncer), max(1, pool_size - lines))
-        self._hot = FastPath(StatementPool(connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX), lines))
+        by_index = connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX)
+        self._hot = FastPath(StatementPool(by_index, lines), dates_payments=dates_payments)
         self._queue = PostgresDeliveryQueue(self)
         self._swept = EPOCH
 

@@ -81,10 +81,23 @@ def _parser() -> argparse.ArgumentParser:
     for one in (create, change):
         one.add_argument("--kyc", choices=("NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED"))
         one.add_argument("--status", choices=("ACTIVE", "RESTRICTED", "SUSPENDED"))
-    member = actions.add_parser("member", help="add a member or change the role")
+    member = actions.add_parser("member", help="add a member, change the role, or remove one")
     member.add_argument("id")
     member.add_argument("--sub", required=True)
-    member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"), required=True)
+    change_of_member = member.add_mutually_exclusive_group(required=True)
+    change_of_member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"))
+    change_of_member.add_argument("--remove", action="store_true")
+
+    audit = commands.add_parser("audit", help="who changed what, newest first")
+    audit.add_argument("--business", metavar="ID")
+    audit.add_argument("--subject", metavar="SUB", help="who made the change")
+    audit.add_argument("--object", metavar="ID", help="what was changed")
+    audit.add_argument("--action", help="for example gateway.enable")
+    audit.add_argument("--from", dest="since", metavar="INSTANT", help="for example 2025-01-31T12:00:00Z")
+    audit.add_argument("--to", dest="until", metavar="INSTANT", help="not included")
+    audit.add_argument("--after", metavar="ID", help="only entries older than this one")
+    audit.add_argument("--limit", type=_count, default=100)
+    audit.add_argument("--json", action="store_true", help="one object instead of lines")
 
     explain = commands.add_parser("explain", help="the timeline of one payment")
     explain.add_argument("reference")
@@ -121,6 +134,7 @@ def _commands() -> dict[str, Command]:
         "migrate": operators.migrate,
         "token": operators.token,
         "business": operators.business,
+        "audit": operators.audit,
         "explain": operators.explain,
         "retention": operators.retention,
         "erase": operators.erase,

@@ -2,14 +2,32 @@
 
 import argparse
 import asyncio
+import getpass
 import json
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from payagg.domain.audit import Actor, ActorRealm
+from payagg.domain.business import SUBJECT_MAX
+from payagg.domain.errors import invalid
 from payagg.entrypoints.process.database import database
 from payagg.entrypoints.settings import Settings, SettingsError
 
 T = TypeVar("T")
+
+
+def operator(name: str | None = None) -> Actor:
+    """Whoever runs this command, on this host: by the name given, or else the account of the operating system."""
+    if name is None:
+        try:
+            name = getpass.getuser()
+        except (OSError, KeyError):  # an account without a name, as in some containers
+            name = str(os.getuid())
+    elif not 0 < len(name) <= SUBJECT_MAX or not name.isprintable():
+        raise invalid("by", f"Must be 1 to {SUBJECT_MAX} printable characters.")
+    return Actor(ActorRealm.CLI, name, socket.gethostname())
 
 
 def migrate(_: argparse.Namespace, settings: Settings) -> int:
@@ -51,6 +69,7 @@ def business(given: argparse.Namespace, settings: Settings) -> int:
     async def act(store: Any) -> dict[str, str]:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
+        by = operator()
         businesses = Businesses(store, clock, SystemEntropy(settings.reference_prefix))
         if given.action == "create":
             made = await businesses.create(
@@ -58,16 +77,47 @@ def business(given: argparse.Namespace, settings: Settings) -> int:
                 given.owner,
                 KycStatus(given.kyc or "NOT_SUBMITTED"),
                 BusinessStatus(given.status or "ACTIVE"),
+                by=by,
             )
             return {"id": made.id}
+        if given.action == "member" and given.remove:
+            await businesses.remove_member(given.id, given.sub, by=by)
+            return {"id": given.id, "sub": given.sub}
         if given.action == "member":
-            await businesses.set_member(given.id, given.sub, Role(given.role))
+            await businesses.set_member(given.id, given.sub, Role(given.role), by=by)
             return {"id": given.id, "sub": given.sub, "role": given.role}
         kyc = KycStatus(given.kyc) if given.kyc else None
-        changed = await businesses.change(given.id, kyc, BusinessStatus(given.status) if given.status else None)
+        status = BusinessStatus(given.status) if given.status else None
+        changed = await businesses.change(given.id, kyc, status, by=by)
         return {"id": changed.id, "kyc": changed.kyc_status.value, "status": changed.status.value}
 
     _say(json.dumps(_with_store(settings, act)))
+    return 0
+
+
+def audit(given: argparse.Namespace, settings: Settings) -> int:
+    import msgspec
+
+    from payagg.application.audit import AuditTrail, line_of
+    from payagg.domain.audit import AuditFilter
+    from payagg.domain.values import parse_instant
+
+    wanted = AuditFilter(
+        business_id=given.business,
+        subject=given.subject,
+        object_id=given.object,
+        action=given.action,
+        since=parse_instant(given.since, "from") if given.since else None,
+        until=parse_instant(given.until, "to") if given.until else None,
+    )
+    page = _with_store(settings, lambda store: AuditTrail(store).page(wanted, given.after, given.limit))
+    if given.json:
+        _say(msgspec.json.encode(page).decode())
+        return 0
+    for entry in page.entries:
+        _say(line_of(entry))
+    if page.has_more:
+        _say(f"There is more: --after {page.next_cursor}")
     return 0
 
 
@@ -140,7 +190,7 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def anomalies(given: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.anomalies import Anomalies
     from payagg.application.ports import AnomalyFilter
     from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
@@ -148,11 +198,11 @@ def anomalies(given: argparse.Namespace, settings: Settings) -> int:
     async def act(store: Any) -> list[Anomaly]:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
-        use = Anomalies(store, clock)
+        use = Anomalies(store, clock, SystemEntropy(settings.reference_prefix))
         if given.action == "acknowledge":
-            return [await use.acknowledge(given.id, given.by)]
+            return [await use.acknowledge(given.id, by=operator(given.by))]
         if given.action == "close":
-            return [await use.close(given.id, given.by, given.reason)]
+            return [await use.close(given.id, given.reason, by=operator(given.by))]
         wanted = AnomalyFilter(
             status=AnomalyStatus(given.status) if given.status else None,
             kind=AnomalyKind(given.kind) if given.kind else None,

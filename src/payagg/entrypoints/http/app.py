@@ -19,9 +19,12 @@ from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.http.routes import (
     anomalies,
     api_keys,
+    audit,
+    businesses,
     checkout,
     checkout_settings,
     gateways,
+    payment_search,
     payments,
     provider_events,
     test_payments,
@@ -51,7 +54,9 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, gateways, anomalies)
+    administration = (gateways, businesses, anomalies, audit)
+    merchants = (test_payments, api_keys, webhooks, checkout_settings)
+    modules = (payments, payment_search, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 

@@ -1,20 +1,29 @@
 """The guards: what each asks of the request's credential, and what it refuses with. The rules are Access's."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from payagg.application.access import Administrator, Manager
 from payagg.application.ports import KeyHolder
 from payagg.domain.api_key import parse_secret
+from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.rate_limits import client_address, limits
-from payagg.entrypoints.http.routing import AnyRequest, Guard
+from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
+from payagg.entrypoints.http.routing import REQUEST_ID, AnyRequest, Call, Guard
 
 T = TypeVar("T")
+Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SCHEME = b"bearer "
 NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
+
+
+def by(call: Call[Acting, Any]) -> Actor:
+    """Who makes the change that `call` asks for, as the audit trail keeps it."""
+    address = client_ip(call.request)
+    scope: Any = call.request.scope
+    return Actor(call.caller.realm, call.caller.subject, str(address) if address else None, scope[REQUEST_ID])
 
 
 def bearer(request: AnyRequest) -> str:

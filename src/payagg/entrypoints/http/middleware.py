@@ -14,9 +14,9 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.cors import Origins
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
-from payagg.entrypoints.http.routing import Operation
+from payagg.entrypoints.http.routing import CALLER, OBJECT, REQUEST_ID, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.wire import JSON_BODY_MAX
+from payagg.entrypoints.http.wire import IS_HEAD, JSON_BODY_MAX
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -30,7 +30,8 @@ SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 OPTIONS_PROBE = "X-OPTIONS"
 API_PREFIX = "/api/"
 REQUEST_ID_BYTES = 12
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
+OBJECT_ID = re.compile(r"(?:biz|key|whe|dlv|gw|anm|aud)_[0-9a-f]{32}|gw_[a-z0-9_-]{2,50}")
+_ID_OF_A_CALLER = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 _API_HEADERS = [
     (b"cache-control", b"no-store"),
@@ -119,11 +120,12 @@ class Edge:
         started = time.monotonic()
         request_id = self._request_id(scope)
         structlog.contextvars.bind_contextvars(request_id=request_id)
+        scope[REQUEST_ID] = request_id
         method: str = scope["method"]
         is_head = method == "HEAD"
         if is_head:
             # Answered as GET without its body, which is what HEAD means.
-            scope = {**scope, "method": "GET"}
+            scope = {**scope, "method": "GET", IS_HEAD: True}
         elif method == "OPTIONS":
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}
@@ -162,7 +164,7 @@ class Edge:
     def _request_id(self, scope: Scope) -> str:
         for name, value in scope["headers"]:
             if name == b"x-request-id":
-                return value.decode() if _REQUEST_ID.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
+                return value.decode() if _ID_OF_A_CALLER.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
         return self._new_id(REQUEST_ID_BYTES)
 
     def _log(self, scope: Scope, method: str, status: int, seconds: float) -> None:
@@ -177,6 +179,13 @@ class Edge:
         reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
         if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
             fields["reference"] = reference
+        caller = scope.get(CALLER)
+        if caller is not None:
+            fields |= {"realm": caller.realm.value, "subject": caller.subject}
+        # What the answer shows, or else the last name of the path, where it has an id's form.
+        named = scope.get(OBJECT) or next(reversed(scope.get("path_params", {}).values()), None)
+        if isinstance(named, str) and OBJECT_ID.fullmatch(named):
+            fields["object"] = named
         _log.info("request", **fields)
 
 

@@ -21,7 +21,15 @@ REMEMBERED_MAX = 10_000
 
 
 def client_address(request: AnyRequest) -> str:
-    """Whom limits are counted against: the IPv4 address, or the IPv6 /64, since one client owns all of it.
+    """Whom limits are counted against: the IPv4 address, or the IPv6 /64, since one client owns all of it."""
+    address = client_ip(request)
+    if address is None:
+        return "unknown"
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+
+
+def client_ip(request: AnyRequest) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The client's address, None where the server was not told one.
 
     X-Forwarded-For counts only when the peer is a trusted proxy, and then its rightmost address that is not one:
     everything left of that was written by the client.
@@ -41,9 +49,7 @@ def client_address(request: AnyRequest) -> str:
             if told is None:
                 break
             address = told
-    if address is None:
-        return "unknown"
-    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+    return address
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -96,10 +96,13 @@ class WebhookContract:
         async with store.begin() as tx:
             page, total = await tx.webhooks.deliveries("whe_1", 0, 2)
             rest, _ = await tx.webhooks.deliveries("whe_1", 2, 2)
+            older, count = await tx.webhooks.deliveries("whe_1", 0, 2, after=DLV[2])
+            assert (await tx.webhooks.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
             assert await tx.webhooks.delivery("whe_2", DLV[1]) is None
             assert await tx.webhooks.delivery("whe_1", DLV[1]) is not None
         assert [delivery.id for delivery in [*page, *rest]] == [DLV[2], DLV[1], DLV[0]]
-        assert total == 3
+        assert [delivery.id for delivery in older] == [DLV[1], DLV[0]]
+        assert total == count == 3
 
 
 class QueueContract:

@@ -27,11 +27,12 @@ from payagg.adapters.postgres.repositories.rows import RowMap, stored
 from payagg.adapters.postgres.schema.tables import (
     HAS_PAYER,
     attempts,
+    idempotency_keys,
     payments,
     provider_calls,
     transitions,
 )
-from payagg.application.ports import Conflict, ProviderCall
+from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
@@ -55,6 +56,18 @@ class PostgresPayments:
     async def lock(self, reference: str) -> Payment | None:
         query = select(*PAYMENT.columns).where(payments.c.reference == reference)
         return await self._one(query.with_for_update(key_share=True))
+
+    async def add(self, payment: Payment) -> bool:
+        values = PAYMENT.values(payment)
+        if payment.idempotency_key is not None:
+            held = {name: values[name] for name in ("business_id", "environment", "reference")}
+            key = insert(idempotency_keys).values(key=payment.idempotency_key, **held).on_conflict_do_nothing()
+            if (await self._connection.execute(key.returning(idempotency_keys.c.key))).first() is None:
+                return False
+        row = insert(payments).values(**values).on_conflict_do_nothing().returning(payments.c.reference)
+        if (await self._connection.execute(row)).first() is None:
+            raise ReferenceTaken(payment.reference)
+        return True
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         moved = (

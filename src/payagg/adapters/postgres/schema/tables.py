@@ -178,6 +178,25 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
+    # Lists and summaries of one business, of all, and by a payer's address; see migration 0005. The first two are
+    # partial by what is true of every row, and serve only the queries that say so.
+    Index(
+        "payments_of_business",
+        *("business_id", "environment", "status", "created_at", "reference"),
+        postgresql_include=["amount", "expires_at"],
+        postgresql_where=text("amount > 0"),
+    ),
+    Index(
+        "payments_by_time",
+        *("environment", "status", "created_at", "reference"),
+        postgresql_include=["amount", "expires_at"],
+        postgresql_where=text("currency = 'NGN'"),
+    ),
+    Index(
+        "payments_of_email",
+        *("customer_email", "business_id", "environment", "status", "created_at", "reference"),
+        postgresql_where=text("customer_email IS NOT NULL"),
+    ),
     # Retention finds what it has to clear, and nothing it has cleared; a payment enters when it becomes final.
     Index("payments_with_payer", "settled_at", "reference", postgresql_where=text(HAS_PAYER)),
 )
@@ -352,6 +371,28 @@ deliveries = Table(
     postgresql_with={"fillfactor": "80"},
 )
 
+# Who changed what. Rows are added and read: a trigger refuses every change, and nothing here deletes one.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _at("at"),
+    *_word("realm", "admin", "merchant", "key", "cli", "clock"),
+    Column("subject", Text, nullable=False),
+    Column("address", Text),
+    Column("request_id", Text),
+    Column("action", Text, nullable=False),  # no CHECK: a server of the next release writes words of its own
+    Column("object_kind", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("business_id", Text),
+    Column("changes", JSONB, nullable=False),
+    Index("audit_of_business", "business_id", "id"),
+    Index("audit_of_subject", "subject", "id"),
+    Index("audit_of_object", "object_id", "id"),
+    Index("audit_of_action", "action", "id"),
+)
+
+# Lost on a crash and not replicated, which suits a counter that lives for a minute.
 # Lost on a crash and not replicated, which suits what lives for a minute. One row a bucket, so that its lock is the
 # limit's: `hits` has the number of hits by mark (domain/rate_limit.py).
 rate_hits = Table(

@@ -91,6 +91,15 @@ def fixed_trigger(table: str, columns: Sequence[str]) -> str:
     )
 
 
+def append_only_triggers(table: str) -> tuple[str, str]:
+    """Refuses every change, deletion and truncation: rows are added and read."""
+    calls = f"EXECUTE FUNCTION refuse_change('{table} rows are never changed or deleted')"
+    return (
+        f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW {calls}",
+        f"CREATE TRIGGER {table}_never_emptied BEFORE TRUNCATE ON {table} FOR EACH STATEMENT {calls}",
+    )
+
+
 def _trigger(name: str, event: str, when: str, message: str) -> str:
     return (
         f"CREATE TRIGGER {name} BEFORE {event} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION refuse_change('{message}')"

@@ -5,8 +5,8 @@ from alembic import op
 
 from payagg.adapters.postgres.schema.triggers import Moves, clearing_trigger
 
-revision = "0007"
-down_revision = "0003"
+revision = "0006"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
