@@ -39,7 +39,7 @@ W = TypeVar("W", bound=Enum)
     guard=admin_reads,
     returns=AnomalyPage,
     query=FILTERS,
-    errors=(ErrorCode.VALIDATION_ERROR,),
+    errors=(ErrorCode.INVALID_REFERENCE, ErrorCode.VALIDATION_ERROR),
     description="Newest first; pass `nextCursor` as `after`.",
 )
 async def listed(call: Call[Administrator, None]) -> AnomalyPage:
