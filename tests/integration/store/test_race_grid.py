@@ -80,7 +80,7 @@ class Grid:
 
     def simulate(self, payment: Payment, outcome: str, chance: random.Random) -> Call:
         server = chance.choice(self.servers)
-        return partial(server.payments.simulate, payment.reference, outcome, payment.business_id, "test")
+        return partial(server.payments.simulate, payment.reference, outcome, payment.business_id, by=AN_ADMIN)
 
     def event(self, payment: Payment) -> list[Call]:
         """The provider's word that the payer has paid, once to each server; it may overtake the answer to our call."""
