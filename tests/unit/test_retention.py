@@ -13,8 +13,8 @@ from payagg.domain.checks import revised
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
-from payagg.testing.builders import NOW, a_payment, an_event
-from payagg.testing.clocks import ManualClock
+from payagg.testing.builders import AN_ADMIN, NOW, a_payment, an_event
+from payagg.testing.clocks import ManualClock, SeededEntropy
 
 pytestmark = pytest.mark.anyio
 DAY = timedelta(days=1)
@@ -25,7 +25,7 @@ class World:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock(NOW)
-        self.retention = Retention(self.store, self.clock)
+        self.retention = Retention(self.store, self.clock, SeededEntropy())
 
     def payments(self, *payments: Payment) -> None:
         self.store.state.payments.update({payment.reference: payment for payment in payments})
@@ -47,16 +47,30 @@ async def test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else():
     world = World()
     old = ended(1, 366, customer_name="Ada", callback_url="https://shop.example/")
     world.payments(old, ended(2, 365), ended(3, 364), numbered(4, status=Status.PENDING, created_at=NOW - 999 * DAY))
-    assert await world.retention.clear_payers(365 * DAY) == 1
+    assert await world.retention.clear_payers(365 * DAY, by=AN_ADMIN) == 1
     assert world.store.state.payments[old.reference] == old.without_payer()
     assert len(world.left()) == 3
-    assert await world.retention.clear_payers(365 * DAY) == 0
+    assert await world.retention.clear_payers(365 * DAY, by=AN_ADMIN) == 0
+
+
+async def test_who_cleared_a_payer_is_on_record_and_the_payer_is_not():
+    world = World()
+    world.payments(ended(1), ended(2), ended(3, customer_email="ben@example.com"))
+    await world.retention.erase(EMAIL, by=AN_ADMIN)
+    await world.retention.clear_payers(DAY, by=AN_ADMIN)
+    entries = sorted(world.store.state.audit.values(), key=lambda entry: (entry.action, entry.object_id))
+    assert [(entry.action, entry.object_id, entry.subject) for entry in entries] == [
+        ("payment.erase", "PAY-20250131-000001", AN_ADMIN.subject),
+        ("payment.erase", "PAY-20250131-000002", AN_ADMIN.subject),
+        ("retention.clear", "PAY-20250131-000003 ... PAY-20250131-000003", AN_ADMIN.subject),
+    ]
+    assert "example.com" not in repr(entries)
 
 
 async def test_more_than_a_batch_is_cleared_batch_by_batch():
     world = World()
     world.payments(*(ended(n) for n in range(BATCH + 3)))
-    assert await world.retention.clear_payers(DAY) == BATCH + 3
+    assert await world.retention.clear_payers(DAY, by=AN_ADMIN) == BATCH + 3
     assert world.left() == []
 
 
@@ -71,16 +85,16 @@ async def test_one_payer_is_erased_from_all_that_can_no_longer_be_paid():
         *(a_payment(reference=f"PAY-20250201-{n:06d}") for n in range(WALK)),
         a_payment(reference="PAY-20250202-000001", customer_email="ADA@example.com", now=NOW - DAY),
     )
-    assert await world.retention.erase("Ada@Example.com") == Erasure(cleared=3, waiting=1)
+    assert await world.retention.erase("Ada@Example.com", by=AN_ADMIN) == Erasure(cleared=3, waiting=1)
     assert world.left() == ["PAY-20250131-000003", stranger.reference]
     world.clock.move(DAY)
-    assert await world.retention.erase(EMAIL) == Erasure(cleared=1, waiting=0)
-    assert await world.retention.erase(EMAIL) == Erasure(cleared=0, waiting=0)
+    assert await world.retention.erase(EMAIL, by=AN_ADMIN) == Erasure(cleared=1, waiting=0)
+    assert await world.retention.erase(EMAIL, by=AN_ADMIN) == Erasure(cleared=0, waiting=0)
 
 
 async def test_what_is_no_address_is_refused():
     with pytest.raises(Refusal) as refused:
-        await World().retention.erase("%")
+        await World().retention.erase("%", by=AN_ADMIN)
     assert refused.value.field == "email"
 
 
@@ -97,7 +111,7 @@ async def test_an_event_keeps_every_byte_but_the_payers():
     event = an_event(reference=payment.reference, body=body)
     world.payments(payment)
     world.store.state.events[event.reference, event.sequence] = event
-    await world.retention.clear_payers(DAY)
+    await world.retention.clear_payers(DAY, by=AN_ADMIN)
     expected = body.replace(json.dumps(EMAIL).encode(), b"null", 1).replace(b'{"a":"ada@example.com"}', b"null")
     assert [kept.body for kept in world.store.state.events.values()] == [expected]
 

@@ -5,9 +5,11 @@ from datetime import datetime
 from payagg.application.ports import Store
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
+from payagg.domain.audit import AuditFilter
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 
+ENTRIES_MAX = 100
 Line = tuple[datetime, str]
 
 
@@ -21,6 +23,7 @@ async def timeline(store: Store, reference: str) -> list[str]:
         attempts = await tx.payments.attempts(reference)
         calls = await tx.payments.calls(reference)
         anomalies = await tx.anomalies.of_payment(reference)
+        entries = await tx.audit.listed(AuditFilter(object_id=reference), None, ENTRIES_MAX)
         events, deliveries = await tx.webhooks.of_payment(reference)
     lines: list[Line] = [(payment.created_at, f"initiated   {_naira(payment.amount)} {payment.environment.value}")]
     for t in transitions:
@@ -43,6 +46,7 @@ async def timeline(store: Store, reference: str) -> list[str]:
             lines.append(
                 (d.last_attempt_at, f"delivery    {d.id} {d.status.value} after try {d.attempts}: {answer}{later}")
             )
+    lines += [(e.at, f"audit       {e.action} by {e.realm.value}:{e.subject}") for e in entries]
     lines += [line for anomaly in anomalies for line in _anomaly(anomaly)]
     # Sorting by the instant alone keeps cause before effect where both have the same one.
     return [_head(payment), *(f"{_time(at)}  {text}" for at, text in sorted(lines, key=lambda line: line[0]))]

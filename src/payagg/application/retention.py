@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from payagg.application.ports import Clock, Store, Transaction
+from payagg.application.audit import record
+from payagg.application.ports import Clock, Entropy, Store, Transaction
 from payagg.application.retry import retried
+from payagg.domain.audit import Action, Actor
 from payagg.domain.values import parse_email
 from payagg.domain.webhook import RETENTION, Event
 
@@ -32,6 +34,7 @@ class Erasure:
 class Retention:
     store: Store
     clock: Clock
+    entropy: Entropy
 
     @retried
     async def empty_inbox(self) -> int:
@@ -39,15 +42,15 @@ class Retention:
         async with self.store.begin() as tx:
             return await tx.inbox.empty(self.clock.now() - RETENTION, BATCH)
 
-    async def clear_payers(self, older_than: timedelta) -> int:
+    async def clear_payers(self, older_than: timedelta, *, by: Actor) -> int:
         """Clears the payer's fields of every payment that ended longer ago; how many had any."""
         before = self.clock.now() - older_than
         cleared = 0
-        while done := await self._clear_batch(before):
+        while done := await self._clear_batch(before, by):
             cleared += done
         return cleared
 
-    async def erase(self, email: str) -> Erasure:
+    async def erase(self, email: str, *, by: Actor) -> Erasure:
         """Clears every payment of one payer that can no longer be paid; raises VALIDATION_ERROR on `email`."""
         parse_email(email, "email")
         cleared = waiting = 0
@@ -55,17 +58,21 @@ class Retention:
         while after is not None:
             references, after = await self._step(email, after)
             for reference in references:
-                if await self._erase_one(reference):
+                if await self._erase_one(reference, by):
                     cleared += 1
                 else:
                     waiting += 1
         return Erasure(cleared, waiting)
 
     @retried
-    async def _clear_batch(self, before: datetime) -> int:
+    async def _clear_batch(self, before: datetime, by: Actor) -> int:
         async with self.store.begin() as tx:
             references = await tx.payments.settled_with_payer(before, BATCH)
             await _clear(tx, references)
+            if references:
+                now, action = self.clock.now(), Action.RETENTION_CLEAR
+                changes = {"payments": {"before": len(references), "after": 0}}
+                await record(tx, self.entropy, now, by, action, f"{references[0]} ... {references[-1]}", changes)
             return len(references)
 
     @retried
@@ -74,13 +81,16 @@ class Retention:
             return await tx.payments.of_payer(email, after, WALK)
 
     @retried
-    async def _erase_one(self, reference: str) -> bool:
+    async def _erase_one(self, reference: str, by: Actor) -> bool:
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(reference)
             # Until then the provider that the payer chooses is told who pays.
             if payment is None or not (payment.is_final or self.clock.now() >= payment.expires_at):
                 return False
             await _clear(tx, [reference])
+            # Never the address: the entry outlives it.
+            now, action = self.clock.now(), Action.PAYMENT_ERASE
+            await record(tx, self.entropy, now, by, action, reference, business_id=payment.business_id)
             return True
 
 

@@ -65,6 +65,8 @@ class Action(Enum):
     MEMBER_REMOVE = "member.remove"
     ANOMALY_ACKNOWLEDGE = "anomaly.acknowledge"
     ANOMALY_CLOSE = "anomaly.close"
+    PAYMENT_ERASE = "payment.erase"  # who paid, because that person asked
+    RETENTION_CLEAR = "retention.clear"  # who paid long ago, a batch at a time
     PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record
     PAYMENT_SIMULATE = "payment.simulate"
 

@@ -120,7 +120,7 @@ def assemble(
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
-        retention=Retention(store, clock),
+        retention=Retention(store, clock, entropy),
     )
 
 

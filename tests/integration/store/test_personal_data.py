@@ -16,6 +16,7 @@ from payagg.testing.fake_providers import WebhookMode
 from payagg.testing.fake_providers.serve import serve_asgi
 from tests.integration.providers.test_providers_inbound import Site, charge_event, payaza_event, world_on
 from tests.interface.recorder import recorded
+from tests.support.builders import AN_ADMIN
 from tests.support.processes import payagg
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +81,7 @@ async def test_no_authorisation_code_is_ever_stored(site: Site, database_url: st
 async def test_after_its_time_a_dump_says_nothing_of_the_payer(site: Site, database_url: str) -> None:
     payments = [await paid(site, slug) for slug in ("provider_a", "provider_b")]
     site.clock.move(timedelta(days=366))
-    assert await site.services.retention.clear_payers(site.services.settings.payer_retention) == 2
+    assert await site.services.retention.clear_payers(site.services.settings.payer_retention, by=AN_ADMIN) == 2
     assert await site.services.retention.empty_inbox() == 2
     assert traces(database_url, EMAIL, NAME, PHONE, NOTE, "canary") == []
     for payment in payments:

@@ -134,7 +134,7 @@ def explain(given: argparse.Namespace, settings: Settings) -> int:
 def retention(given: argparse.Namespace, settings: Settings) -> int:
     from datetime import timedelta
 
-    from payagg.adapters.system import DatabaseClock
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.retention import Retention
     from payagg.domain.webhook import RETENTION
 
@@ -143,8 +143,8 @@ def retention(given: argparse.Namespace, settings: Settings) -> int:
     async def act(store: Any) -> tuple[int, int]:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
-        ends = Retention(store, clock)
-        cleared, emptied = await ends.clear_payers(age), 0
+        ends = Retention(store, clock, SystemEntropy(settings.reference_prefix))
+        cleared, emptied = await ends.clear_payers(age, by=operator()), 0
         while done := await ends.empty_inbox():
             emptied += done
         return cleared, emptied
@@ -156,13 +156,14 @@ def retention(given: argparse.Namespace, settings: Settings) -> int:
 
 
 def erase(given: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.retention import Erasure, Retention
 
     async def act(store: Any) -> Erasure:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
-        return await Retention(store, clock).erase(given.email)
+        ends = Retention(store, clock, SystemEntropy(settings.reference_prefix))
+        return await ends.erase(given.email, by=operator())
 
     done = _with_store(settings, act)
     _say(f"{done.cleared} payments: who paid is cleared.")
