@@ -201,6 +201,7 @@ class Payment:
     updated_at: datetime
     expires_at: datetime
     settled_at: datetime | None
+    is_test: bool = False  # made by test-payment: the simulator alone serves it
 
     def __post_init__(self) -> None:
         parse_reference(self.reference)
@@ -268,6 +269,7 @@ class Payment:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         fingerprint: bytes | None = None,
+        is_test: bool = False,
     ) -> "Payment":
         """A new INITIATED payment that expires `ttl` after `now`; no processor is contacted. Raises as the class does,
         on `expiresAt` for a `ttl` that is not positive."""
@@ -298,6 +300,7 @@ class Payment:
             updated_at=now,
             expires_at=expires_at,
             settled_at=None,
+            is_test=is_test,
         )
 
     @property
