@@ -45,6 +45,8 @@ class Payments:
         business: Business,
         environment: Environment,
         remembered: KeyHolder | None = None,
+        *,
+        is_test: bool = False,
     ) -> Initiation:
         """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
 
@@ -69,6 +71,7 @@ class Payments:
             metadata=command.metadata,
             idempotency_key=command.idempotency_key,
             fingerprint=fingerprint,
+            is_test=is_test,
         )
         if command.gateway is not None or environment is Environment.LIVE:
             if command.idempotency_key is not None:
@@ -92,7 +95,8 @@ class Payments:
             if not await tx.api_keys.count_active(business.id, Environment.SANDBOX):
                 raise Refusal(ErrorCode.NO_SANDBOX_KEY)
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
-        return await self.initiate(InitiatePayment(**fields, gateway=SANDBOX_SLUG), business, Environment.SANDBOX)
+        asked = InitiatePayment(**fields, gateway=SANDBOX_SLUG)
+        return await self.initiate(asked, business, Environment.SANDBOX, is_test=True)
 
     async def read(
         self, reference: str, business_id: str, environment: Environment, remembered: KeyHolder | None = None
