@@ -3,15 +3,16 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import structlog
 from msgspec import UNSET
 
+from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import logo_url
 from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
 from payagg.application.retry import retried
@@ -32,6 +33,7 @@ from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
 
 LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
+_log = structlog.get_logger("payagg.gateways")
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,14 @@ class Gateways:
 
     @retried
     async def create(self, command: CreateGateway) -> AdminGatewaySummary:
-        """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved."""
+        """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved.
+
+        A provider's slug is in use from the start; once its gateway is deleted it may be created again.
+        """
         now = self.clock.now()
-        gateway = Gateway.create(
+        # The deployment may have given a provider a slug with underscores, which no other gateway of ours has.
+        make = Gateway.seed if command.slug in self.providers else Gateway.create
+        gateway = make(
             id=self.entropy.id("gw", now),
             slug=command.slug,
             name=command.name,
@@ -105,7 +112,8 @@ class Gateways:
             return await _summary(tx, gateway)
 
     async def delete(self, gateway_id: str) -> Message:
-        """A soft delete that keeps neither credentials nor logo; raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
+        """A soft delete: no list, charge or logo knows it any more. Its sealed secrets stay for settling the payments
+        that were handed to it, until GatewaySettling wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
         logo_path = await self._delete(gateway_id)
         if logo_path is not None:
             await self._discard(logo_path)
@@ -136,16 +144,23 @@ class Gateways:
             found, total = await tx.gateways.merchants(gateway_id, search, (page - 1) * per_page, per_page)
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
+    async def set_credentials(self, gateway_id: str, command: UpdateCredentials) -> list[str]:
+        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises.
+
+        The names that were there and are no more. A signing secret that changed or is gone proves events for OVERLAP.
+        """
+        removed = await self._set_credentials(gateway_id, command.credentials)
+        _log.info("gateway credentials replaced", gateway_id=gateway_id, removed=removed)
+        return removed
+
     @retried
-    async def set_credentials(self, gateway_id: str, command: UpdateCredentials) -> None:
-        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises."""
+    async def end_overlap(self, gateway_id: str) -> None:
+        """From now on the signing secrets on file alone prove events."""
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
-            provider = self.providers.get(gateway.slug)
-            if provider is not None:
-                provider.check_credentials(command.credentials)
-            sealed = self.vault.seal(json.dumps(parse_credentials(command.credentials)).encode(), gateway.id)
-            await tx.gateways.save(revised(gateway, credentials=sealed, updated_at=self.clock.now()))
+            ended = revised(gateway, replaced_secrets=None, replaced_secrets_until=None, updated_at=self.clock.now())
+            await tx.gateways.save(ended)
+        _log.info("gateway overlap ended", gateway_id=gateway_id)
 
     async def upload_logo(self, gateway_id: str, content: bytes) -> UploadedLogo:
         """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
@@ -192,7 +207,7 @@ class Gateways:
     @retried
     async def seed(self, builtin_slug: str, provider_slugs: Iterable[str]) -> None:
         """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
-        deleted stays deleted."""
+        deleted stays deleted, and one created again under the same slug is left alone."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
@@ -207,8 +222,20 @@ class Gateways:
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
             deleted = gateway.delete(self.clock.now())
-            await tx.gateways.save(revised(deleted, credentials=None, logo_path=None))
+            await tx.gateways.save(revised(deleted, logo_path=None))
             return gateway.logo_path
+
+    @retried
+    async def _set_credentials(self, gateway_id: str, credentials: Mapping[str, str]) -> list[str]:
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            provider = self.providers.get(gateway.slug)
+            if provider is not None:
+                provider.check_credentials(credentials)
+            sealed = GatewayCredentials(self.vault, self.providers)
+            rotated, removed = sealed.rotated(gateway, parse_credentials(credentials), self.clock.now())
+            await tx.gateways.save(rotated)
+            return removed
 
     @retried
     async def _switch_logo(self, gateway_id: str, path: str) -> tuple[Gateway, str | None]:

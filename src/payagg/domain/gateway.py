@@ -1,7 +1,8 @@
 """Gateways: their life cycle with its drain, what a business may change, and who is offered what."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -208,7 +209,7 @@ class ReplacedSecret:
     `credentials` holds it alone, under the name by which its provider reads it."""
 
     environment: Environment
-    credentials: Mapping[str, str] = field(repr=False)
+    credentials: Mapping[str, str] = dataclass_field(repr=False)
     valid_until: datetime
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.providers import providers_of
 from payagg.application.schemas.gateways import (
     CreateGateway,
     OrderedGateway,
@@ -177,11 +178,13 @@ async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: Postgr
 
 
 async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, database_url: str):
-    world = World(store)
-    acme = (await world.seeded("acme"))["acme"]
+    world = World(store, providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    acme = (await world.seeded("provider_a"))["provider_a"]
     secret = "sk_live_0123456789abcdef"
-    await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"liveSecretKey": secret}))
+    for key in (secret, "sk_live_another"):
+        await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"liveSecretKey": key}))
     assert (await world.stored(acme)).has_credentials
+    assert (await world.stored(acme)).replaced_secrets is not None
     rows = []
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         names = await connection.execute("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
@@ -190,5 +193,5 @@ async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, 
             rows += [row for (row,) in await found.fetchall()]
     dump = "\n".join(rows)
     assert acme in dump
-    for trace in (secret, secret.encode().hex(), "liveSecretKey", b"liveSecretKey".hex()):
+    for trace in (secret, secret.encode().hex(), "liveSecretKey", b"liveSecretKey".hex(), "liveWebhookSecret"):
         assert trace not in dump

@@ -162,6 +162,7 @@ OPERATION_IDS = {
     "deleteGateway",
     "disableGateway",
     "enableGateway",
+    "endCredentialsOverlap",
     "generateApiKey",
     "getGateway",
     "getGatewayLogo",
