@@ -12,6 +12,7 @@ from typing import Any
 
 from payagg.domain.checks import (
     check_bytes,
+    check_flag,
     check_id,
     check_instant,
     check_integer,
@@ -214,6 +215,7 @@ class Payment:
         self._check_times()
         if self.gateway is not None:
             check_gateway(self.gateway, self.environment)
+        check_flag(self.is_test, "isTest")
 
     def _check_texts(self) -> None:
         if self.customer_email is not None:
