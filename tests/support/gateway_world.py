@@ -17,7 +17,7 @@ from payagg.application.schemas.gateways import UpdateBusinessGateway
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.testing.clocks import ManualClock, SeededEntropy
-from tests.support.builders import a_business
+from tests.support.builders import AN_ADMIN, a_business
 
 KEYS = (("first", b"1" * 32),)
 RESERVED = frozenset({"builtin", "sandbox"})
@@ -62,8 +62,8 @@ class World:
             RESERVED,
             DRAIN,
         )
-        self.settling = GatewaySettling(self.store, self.clock)
-        self.settings = CheckoutSettings(self.store, self.clock)
+        self.settling = GatewaySettling(self.store, self.clock, self.entropy)
+        self.settings = CheckoutSettings(self.store, self.clock, self.entropy)
 
     async def add(self, *rows: Gateway | Business) -> None:
         """Gateways that are not DISABLED get there by the moves the database allows."""
@@ -80,11 +80,11 @@ class World:
         await self.gateways.seed("builtin", slugs)
         ids = {gateway.slug: gateway.id for gateway in await self.gateways.listed()}
         for slug in slugs:
-            await self.gateways.enable(ids[slug])
+            await self.gateways.enable(ids[slug], by=AN_ADMIN)
         return ids
 
     async def choose(self, gateway_id: str, business_id: str = "biz_1", **changes: Any) -> Any:
-        return await self.settings.update(business_id, gateway_id, UpdateBusinessGateway(**changes))
+        return await self.settings.update(business_id, gateway_id, UpdateBusinessGateway(**changes), by=AN_ADMIN)
 
     async def stored(self, gateway_id: str) -> Gateway:
         async with self.store.begin() as tx:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, an_attempt
+from tests.support.builders import AN_ADMIN, NOW, an_attempt
 from tests.support.gateway_world import KEYS, TICK, World
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +29,7 @@ async def opened(world: World, gateway_id: str) -> Mapping[str, str]:
 
 
 async def set_credentials(world: World, gateway_id: str, **credentials: str) -> None:
-    await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials))
+    await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
 
 
 async def test_credentials_replace_the_previous_ones_in_full():
@@ -76,7 +77,8 @@ async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key(
     world = World()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="before")
-    rotated = World(world.store, vault=AesVault((NEW_KEY, *KEYS)))
+    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
+    rotated = World(world.store, world.clock, vault=AesVault((NEW_KEY, *KEYS)))
     await set_credentials(rotated, ids["other"], key="after")
     assert await opened(rotated, ids["acme"]) == {"key": "before"}
     only_new = World(world.store, vault=AesVault((NEW_KEY,)))
@@ -106,9 +108,9 @@ async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
 
 
 async def deleted(world: World, gateway_id: str) -> None:
-    await world.gateways.disable(gateway_id)
+    await world.gateways.disable(gateway_id, by=AN_ADMIN)
     world.clock.move(world.gateways.drain_window)
-    await world.gateways.delete(gateway_id)
+    await world.gateways.delete(gateway_id, by=AN_ADMIN)
 
 
 async def test_a_deleted_gateway_keeps_its_credentials_until_the_worker_finds_nothing_open():
@@ -175,11 +177,11 @@ async def test_an_environment_that_is_not_sent_again_is_named_and_its_events_are
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
     command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
-    assert await world.gateways.set_credentials(gateway, command) == ["liveSecretKey", "note"]
+    assert await world.gateways.set_credentials(gateway, command, by=AN_ADMIN) == ["liveSecretKey", "note"]
     assert await opened(world, gateway) == {"sandboxSecretKey": "sk_test_1"}
     assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
     assert await signing(world, gateway, Environment.SANDBOX) == ["sk_test_1"]
-    assert await world.gateways.set_credentials(gateway, command) == []
+    assert await world.gateways.set_credentials(gateway, command, by=AN_ADMIN) == []
 
 
 async def test_an_administrator_ends_the_overlap_at_once():
@@ -188,11 +190,11 @@ async def test_an_administrator_ends_the_overlap_at_once():
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
     await set_credentials(world, gateway, liveSecretKey="sk_live_2")
     for _ in range(2):
-        await world.gateways.end_overlap(gateway)
+        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
         assert await signing(world, gateway, Environment.LIVE) == ["sk_live_2"]
     assert (await world.stored(gateway)).replaced_secrets is None
     with pytest.raises(Refusal):
-        await world.gateways.end_overlap("gw_none")
+        await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
 
 
 async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation():

@@ -15,6 +15,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SETTLING_MAX, Gateway
 from payagg.domain.payment import Payment, Status
 from payagg.testing.fake_providers import WebhookMode
+from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import credentials_a
 from tests.support.provider_world import World, world_on
 
@@ -33,17 +34,17 @@ async def delete_provider_a(world: World) -> str:
     """Disables, drains and deletes the living gateway of provider_a; its id."""
     gateways = world.services.gateways
     (gateway_id,) = [gateway.id for gateway in await gateways.listed() if gateway.slug == "provider_a"]
-    await gateways.disable(gateway_id)
+    await gateways.disable(gateway_id, by=AN_ADMIN)
     world.clock.move(gateways.drain_window)
-    await gateways.delete(gateway_id)
+    await gateways.delete(gateway_id, by=AN_ADMIN)
     return gateway_id
 
 
 async def create_again(world: World) -> str:
     gateways = world.services.gateways
-    made = await gateways.create(CreateGateway(slug="provider_a", name="Provider A"))
-    await gateways.set_credentials(made.id, UpdateCredentials(credentials=credentials_a(world.fakes)))
-    await gateways.enable(made.id)
+    made = await gateways.create(CreateGateway(slug="provider_a", name="Provider A"), by=AN_ADMIN)
+    await gateways.set_credentials(made.id, UpdateCredentials(credentials=credentials_a(world.fakes)), by=AN_ADMIN)
+    await gateways.enable(made.id, by=AN_ADMIN)
     return made.id
 
 

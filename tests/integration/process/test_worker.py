@@ -11,9 +11,12 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Unavailable
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.process import worker
+from tests.support.audit_trail import entries
+from tests.support.builders import AN_ADMIN
 from tests.support.http_world import SETTINGS, an_api, services_over
 from tests.support.receivers import a_receiver, until
 
@@ -79,8 +82,8 @@ async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
     services = services_over(store)
     await services.gateways.seed("builtin", ("provider_a",))
     command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
-    await services.gateways.set_credentials("gw_provider_a", command)
-    await services.gateways.delete("gw_provider_a")
+    await services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
+    await services.gateways.delete("gw_provider_a", by=AN_ADMIN)
 
     async def is_wiped() -> bool:
         async with store.begin() as tx:
@@ -96,6 +99,8 @@ async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
     stop.set()
     await running
     assert "gateway secrets wiped" in capsys.readouterr().out
+    (told,) = await entries(store, action="gateway.wipe_secrets")
+    assert (told.realm, told.subject, told.object_id) == (ActorRealm.CLOCK, "settling", "gw_provider_a")
 
 
 async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:

@@ -20,6 +20,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP
 from payagg.domain.payment import Payment, Status
 from payagg.testing.fake_providers import WebhookMode
+from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import SECRET_KEYS, credentials_a
 from tests.support.provider_world import World, world_on
 
@@ -56,14 +57,16 @@ async def heard(world: World, secret: str, payment: Payment | None = None) -> bo
 
 async def rotate(world: World, **changes: str) -> list[str]:
     credentials = {**credentials_a(world.fakes), "sandboxSecretKey": NEW, **changes}
-    return await world.services.gateways.set_credentials("gw_provider_a", UpdateCredentials(credentials=credentials))
+    return await world.services.gateways.set_credentials(
+        "gw_provider_a", UpdateCredentials(credentials=credentials), by=AN_ADMIN
+    )
 
 
 async def delete_provider_a(world: World) -> None:
     gateways = world.services.gateways
-    await gateways.disable("gw_provider_a")
+    await gateways.disable("gw_provider_a", by=AN_ADMIN)
     world.clock.move(gateways.drain_window)
-    await gateways.delete("gw_provider_a")
+    await gateways.delete("gw_provider_a", by=AN_ADMIN)
 
 
 async def test_the_old_secret_proves_events_for_24_hours_beside_the_new_one(world: World) -> None:
@@ -82,7 +85,7 @@ async def test_the_old_secret_proves_events_for_24_hours_beside_the_new_one(worl
 async def test_ending_the_overlap_refuses_the_old_secret_at_once(world: World) -> None:
     first, second = await world.handed_over(), await world.handed_over()
     await rotate(world)
-    await world.services.gateways.end_overlap("gw_provider_a")
+    await world.services.gateways.end_overlap("gw_provider_a", by=AN_ADMIN)
     assert not await heard(world, OLD, first)
     assert await heard(world, NEW, second)
 
@@ -98,7 +101,7 @@ async def test_a_typing_error_in_the_new_secret_and_its_correction_lose_no_event
 async def test_events_of_an_environment_whose_credentials_were_removed_are_heard_for_24_hours(world: World) -> None:
     payment, late = await world.handed_over(), await world.handed_over()
     command = UpdateCredentials(credentials={"liveSecretKey": SECRET_KEYS["live"]})
-    removed = await world.services.gateways.set_credentials("gw_provider_a", command)
+    removed = await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
     assert removed == ["liveBaseUrl", "sandboxBaseUrl", "sandboxSecretKey"]
     assert await heard(world, OLD, payment)
     world.clock.move(OVERLAP)
@@ -109,9 +112,9 @@ async def test_an_event_may_be_signed_for_the_deleted_gateway_or_for_the_one_cre
     payments = [await world.handed_over() for _ in range(3)]
     await delete_provider_a(world)
     assert await heard(world, OLD, payments[0])
-    created = await world.services.gateways.create(CreateGateway(slug="provider_a", name="Provider A"))
+    created = await world.services.gateways.create(CreateGateway(slug="provider_a", name="Provider A"), by=AN_ADMIN)
     credentials = {**credentials_a(world.fakes), "sandboxSecretKey": NEW}
-    await world.services.gateways.set_credentials(created.id, UpdateCredentials(credentials=credentials))
+    await world.services.gateways.set_credentials(created.id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
     assert await heard(world, OLD, payments[1])
     assert await heard(world, NEW, payments[2])
 

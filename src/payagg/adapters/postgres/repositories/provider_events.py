@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import ARRAY, Row, Text, any_, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.repositories.rows import RowMap
-from payagg.adapters.postgres.schema.tables import inbox, provider_health, refused_events
+from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
 from payagg.application.ports import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
@@ -59,6 +59,18 @@ class PostgresProviderEvents:
     async def purge_refused(self, before: datetime) -> int:
         old = delete(refused_events).where(refused_events.c.received_at <= before).returning(refused_events.c.slot)
         return len((await self._connection.execute(old)).all())
+
+    async def empty(self, before: datetime, limit: int) -> int:
+        old = (
+            select(inbox.c.id)
+            .where(text(HAS_BODY), inbox.c.handled_at < before)
+            .order_by(inbox.c.handled_at, inbox.c.id)
+            .limit(literal(limit, literal_execute=True))
+            .with_for_update(skip_locked=True)
+        )
+        ids = literal(list((await self._connection.execute(old)).scalars()), ARRAY(Text))
+        emptied = update(inbox).where(inbox.c.id == any_(ids)).values(body=b"").returning(inbox.c.id)
+        return len((await self._connection.execute(emptied)).all())
 
 
 class PostgresHealth:

@@ -18,7 +18,7 @@ from payagg.application.schemas.gateways import (
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
-from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone
+from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone, by
 from payagg.entrypoints.http.routing import Call, route
 from payagg.entrypoints.http.wire import done, page_envelope, page_query, text_query
 
@@ -57,7 +57,7 @@ async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     description="The new gateway is DISABLED.",
 )
 async def create(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummary:
-    return await call.services.gateways.create(call.body)
+    return await call.services.gateways.create(call.body, by=by(call))
 
 
 @route(
@@ -87,7 +87,7 @@ async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
     description="For the built-in gateway only `displayOrder` may change.",
 )
 async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
-    return await call.services.gateways.update(call.path["gateway_id"], call.body)
+    return await call.services.gateways.update(call.path["gateway_id"], call.body, by=by(call))
 
 
 @route(
@@ -103,7 +103,7 @@ async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummar
     "settle, for at most 72 hours; then its credentials are wiped.",
 )
 async def remove(call: Call[Administrator, None]) -> Message:
-    return await call.services.gateways.delete(call.path["gateway_id"])
+    return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -118,7 +118,7 @@ async def remove(call: Call[Administrator, None]) -> Message:
     description="For every active business at once; opt-outs stay. A drain that is under way ends.",
 )
 async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
-    return await call.services.gateways.enable(call.path["gateway_id"])
+    return await call.services.gateways.enable(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -133,7 +133,7 @@ async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
     description="New checkouts stop at once; payments under way have the drain window to settle.",
 )
 async def disable(call: Call[Administrator, None]) -> AdminGatewaySummary:
-    return await call.services.gateways.disable(call.path["gateway_id"])
+    return await call.services.gateways.disable(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -172,7 +172,7 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     "still proves events for 24 hours.",
 )
 async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
-    removed = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body)
+    removed = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
     shown = ", ".join(name for name in removed if HEADER_NAME.fullmatch(name))
     return done({"Credentials-Removed": shown} if shown else None)
 
@@ -188,7 +188,7 @@ async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Respo
     description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
 )
 async def end_overlap(call: Call[Administrator, None]) -> None:
-    await call.services.gateways.end_overlap(call.path["gateway_id"])
+    await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -207,7 +207,7 @@ async def end_overlap(call: Call[Administrator, None]) -> None:
     description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
 )
 async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
-    return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body)
+    return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body, by=by(call))
 
 
 @route(

@@ -4,8 +4,8 @@ from alembic import op
 
 from payagg.adapters.postgres.schema.triggers import fixed_trigger
 
-revision = "0005"
-down_revision = "0003"
+revision = "0007"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 
