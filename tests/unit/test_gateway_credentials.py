@@ -202,7 +202,8 @@ async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotatio
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
     await set_credentials(world, gateway, liveSecretKey="sk_live_2")
-    only_new = World(world.store, vault=AesVault((NEW_KEY,)), providers=world.providers)
+    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
+    only_new = World(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
     assert await signing(only_new, gateway, Environment.LIVE) == []
     await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
     assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]
