@@ -43,6 +43,9 @@ QUEUE = "i/webhooks/test_webhook_queue.py::test_"
 SCHEMA = "i/store/test_store_schema.py::test_"
 REFUSALS = "i/checkout/test_process_refusals.py::test_"
 SENDER = "i/webhooks/test_webhook_sender.py::test_"
+SETTLING = "i/checkout/test_gateway_settling.py::test_"
+STANDING = "i/checkout/test_process_standing.py::test_"
+SECRETS = "i/providers/test_event_secrets.py::test_"
 RECONCILE = "i/checkout/test_process_reconcile.py::test_"
 
 RULES = (
@@ -83,7 +86,7 @@ RULES = (
     row("reserved slugs", GATEWAYS + "a_slug_in_use_or_reserved_is_refused"),
     row(
         "a deleted gateway frees its slug",
-        GATEWAYS + "a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not",
+        GATEWAYS + "a_deleted_gateway_is_gone_and_its_slug_is_free",
         SCHEMA + "a_slug_is_free_again_once_its_gateway_is_deleted",
     ),
     row("only the order of the built-in may change", GATEWAYS + "only_the_display_order_of_the_built_in_may_change"),
@@ -109,6 +112,57 @@ RULES = (
     row(
         "encryption keys rotate",
         "u/test_gateway_credentials.py::test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key",
+    ),
+    row(
+        "a provider's slug may be created again once its gateway is deleted",
+        GATEWAYS + "a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free_for_one",
+        ADMIN + "a_providers_slug_is_in_use_until_its_gateway_is_deleted",
+    ),
+    row(
+        "seeding brings no deleted gateway back",
+        GATEWAYS + "seeding_brings_no_deleted_gateway_back_and_leaves_the_one_created_again_alone",
+    ),
+    row(
+        "what was handed to a deleted gateway settles",
+        SETTLING + "what_was_handed_to_a_deleted_gateway_is_still_verified",
+        SETTLING + "what_was_handed_to_a_deleted_gateway_is_still_asked_about",
+        SECRETS + "an_event_may_be_signed_for_the_deleted_gateway_or_for_the_one_created_again",
+    ),
+    row(
+        "a deleted gateway takes no new charge",
+        SETTLING + "a_deleted_gateway_takes_no_new_charge_and_no_list_shows_it",
+    ),
+    row(
+        "each attempt is asked about through its own gateway",
+        SETTLING + "the_deleted_gateway_and_the_one_created_again_each_ask_with_their_own_credentials",
+        SETTLING + "an_attempt_of_unknown_outcome_is_taken_over_through_its_own_gateway",
+    ),
+    row(
+        "a deleted gateway's credentials go with its last open attempt, after 72 hours at most",
+        SETTLING + "secrets_go_when_the_last_open_attempt_ends",
+        SETTLING + "secrets_go_after_72_hours_and_the_doctor_names_what_cannot_be_asked",
+        "i/process/test_worker.py::test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so",
+    ),
+    row(
+        "a replaced signing secret proves events for 24 hours",
+        SECRETS + "the_old_secret_proves_events_for_24_hours_beside_the_new_one",
+        SECRETS + "a_typing_error_in_the_new_secret_and_its_correction_lose_no_event",
+    ),
+    row(
+        "an administrator ends that at once",
+        SECRETS + "ending_the_overlap_refuses_the_old_secret_at_once",
+    ),
+    row(
+        "credentials that are not sent again are named",
+        ADMIN + "names_that_are_not_sent_again_are_gone_and_a_header_says_which",
+        SECRETS + "events_of_an_environment_whose_credentials_were_removed_are_heard_for_24_hours",
+    ),
+    row(
+        "refused events are counted by why and kept for an hour",
+        SECRETS + "refused_events_are_counted_by_why_and_kept_for_an_hour",
+        SECRETS + "what_is_kept_of_a_refused_event_holds_neither_secret_nor_person",
+        SECRETS + "a_flood_of_refused_events_fills_its_slots_and_no_more",
+        SECRETS + "the_doctor_shows_refused_events_of_the_last_hour",
     ),
     row("a replaced logo is removed", "u/test_gateway_logos.py::test_a_replacement_removes_the_previous_file"),
     row("an absent logo is a 404", LOGO + "a_logo_that_is_absent_is_not_found"),
@@ -165,6 +219,7 @@ RULES = (
     row(
         "what the clock changes is in the trail",
         TRAIL + "a_drain_that_the_sweep_ends_is_the_clocks_change",
+        TRAIL + "the_end_of_secrets_is_told_whoever_brings_it",
         "i/http/test_http_audit.py::test_an_endpoint_that_its_failures_switch_off_is_the_clocks_change",
     ),
     row(
@@ -247,6 +302,17 @@ RULES = (
         EDGES + "odd_path_parameters_are_refused_in_the_envelope",
     ),
     row("test payments are sandbox payments", TESTS + "fields_that_a_caller_may_not_choose_are_ignored"),
+    row(
+        "a test payment is served by the simulator alone",
+        TESTS + "a_test_payment_is_served_by_the_simulator_alone",
+        SCHEMA + "a_test_payment_is_never_moved_to_a_provider",
+    ),
+    row(
+        "a business that is not active takes no more money",
+        STANDING + "process_is_refused_on_every_open_link",
+        STANDING + "the_options_stay_listed_and_none_can_be_chosen",
+    ),
+    row("and what is pending settles", STANDING + "what_is_pending_settles"),
     # Lists, summaries, exports
     row(
         "no cursor passes a payment by",

@@ -54,6 +54,10 @@ ROUTES = (
     row("POST /admin/gateways/{gatewayId}/disable", ADMIN + "a_gateway_from_creation_to_deletion"),
     row("GET /admin/gateways/{gatewayId}/merchants", ADMIN + "merchants_come_in_pages"),
     row("PATCH /admin/gateways/{gatewayId}/credentials", ADMIN + "credentials_are_taken_and_never_given_back"),
+    row(
+        "POST /admin/gateways/{gatewayId}/credentials/end-overlap",
+        ADMIN + "an_administrator_ends_the_overlap_of_replaced_signing_secrets",
+    ),
     row("POST /admin/gateways/{gatewayId}/logo", LOGO + "a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour"),
     row("GET /admin/businesses", BUSINESSES + "businesses_are_searched_and_paged_while_others_are_made"),
     row("POST /admin/businesses", BUSINESSES + "a_business_from_creation_to_approval"),

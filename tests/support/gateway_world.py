@@ -10,6 +10,7 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.checkout_settings import CheckoutSettings
+from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
 from payagg.application.ports import LogoStore, Provider, Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
@@ -19,7 +20,7 @@ from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.builders import AN_ADMIN, a_business
 
 KEYS = (("first", b"1" * 32),)
-RESERVED = frozenset({"builtin", "sandbox", "provider_a", "provider_b"})
+RESERVED = frozenset({"builtin", "sandbox"})
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
 # Names that mean something to a pattern, and what a literal search that ignores case finds among them.
@@ -61,6 +62,7 @@ class World:
             RESERVED,
             DRAIN,
         )
+        self.settling = GatewaySettling(self.store, self.clock, self.entropy)
         self.settings = CheckoutSettings(self.store, self.clock, self.entropy)
 
     async def add(self, *rows: Gateway | Business) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from payagg.adapters.providers import providers_of
 from payagg.application.api_keys import ApiKeys, GenerateApiKey
 from payagg.application.audit import AuditTrail, line_of, record
 from payagg.application.schemas.audit import AuditEntryView
@@ -20,6 +21,7 @@ from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.webhooks import Webhooks
 from payagg.domain.audit import Action, Actor, ActorRealm, AuditFilter, clock
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import OVERLAP
 from payagg.domain.values import Environment
 from payagg.testing.clocks import SeededEntropy
 from tests.support.audit_trail import trail
@@ -66,7 +68,7 @@ async def test_a_gateway_from_creation_to_deletion_leaves_an_entry_for_each_step
         ("gateway.enable", made, {"status": ("DISABLED", "ACTIVE")}),
         ("gateway.disable", made, {"status": ("ACTIVE", "DRAINING"), "drainEndsAt": (None, ends)}),
         ("gateway.end_drain", made, {"status": ("DRAINING", "DISABLED"), "drainEndsAt": (ends, None)}),
-        ("gateway.delete", made, {"status": ("DISABLED", "DELETED"), "credentialsRemoved": (["b", "c"], None)}),
+        ("gateway.delete", made, {"status": ("DISABLED", "DELETED")}),
     ]
     by = {(entry.action, entry.realm, entry.subject) for entry in world.store.state.audit.values()}
     assert ("gateway.end_drain", ActorRealm.CLOCK, "drains") in by
@@ -83,6 +85,40 @@ async def test_a_drain_that_the_sweep_ends_is_the_clocks_change():
     (told,) = trail(world.store, action="gateway.end_drain")
     assert told[1] == acme
     assert trail(world.store, subject="drains") == [told]
+
+
+async def test_the_end_of_secrets_is_told_whoever_brings_it():
+    world = World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+
+    async def rotate(*secrets: str) -> str:
+        """When the overlap of the last one ends."""
+        for secret in secrets:
+            command = UpdateCredentials(credentials={"liveSecretKey": secret})
+            await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)
+        return f"{world.clock.now() + OVERLAP:%Y-%m-%dT%H:%M:%SZ}"
+
+    ended = await rotate("sk_live_1", "sk_live_2")
+    for _ in range(2):
+        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
+    over = await rotate("sk_live_3")
+    world.clock.move(OVERLAP)
+    for _ in range(2):
+        await world.settling.wipe()
+    wiped = await rotate("sk_live_4")
+    await world.gateways.disable(gateway, by=AN_ADMIN)
+    world.clock.move(DRAIN)
+    await world.gateways.delete(gateway, by=AN_ADMIN)
+    for _ in range(2):
+        await world.settling.wipe()
+    end, wipe = "gateway.end_overlap", "gateway.wipe_secrets"
+    assert trail(world.store, action=end) == [(end, gateway, {"replacedSecretsUntil": (ended, None)})]
+    assert trail(world.store, subject="settling") == [
+        (wipe, gateway, {"replacedSecretsUntil": (over, None)}),
+        (wipe, gateway, {"hasCredentials": (True, False), "replacedSecretsUntil": (wiped, None)}),
+    ]
+    assert trail(world.store, action=wipe) == trail(world.store, subject="settling")
+    assert "sk_live" not in repr(world.store.state.audit)
 
 
 async def test_gateways_that_a_start_brings_are_told_once():

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payagg.domain.attempt import ASK_AFTER, LEASE, AttemptState, payment_reference, provider_reference
+from payagg.domain.attempt import ASK_AFTER, LEASE, AttemptState, next_ask, payment_reference, provider_reference
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
 from payagg.domain.health import Health
 from payagg.domain.report import LATE_FOR, TRIGGER_FOR, FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
@@ -32,6 +33,19 @@ def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference
     first, second = provider_reference(reference, one), provider_reference(reference, other)
     assert (first == second) == (one == other)
     assert payment_reference(first) == payment_reference(second) == reference
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.999_999])
+def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float):
+    """The last one comes before a gateway that was deleted right after its drain loses its secrets."""
+    now = NOW
+    for after in ASK_AFTER:
+        due = next_ask(NOW, now, chance)
+        assert due is not None
+        assert timedelta(0) <= due - (NOW + after) <= after * 0.1
+        now = due
+    assert next_ask(NOW, now, chance) is None
+    assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
 
 
 def test_a_claim_is_held_until_its_lease_ends():

@@ -92,7 +92,7 @@ def test_a_credential_and_an_event_name_are_bounded_too():
 def test_patterns_are_the_domains():
     forms = {
         payments.Reference: values.REFERENCE_PATTERN,
-        payments.Slug: values.SLUG_PATTERN,
+        payments.Slug: values.OPTION_SLUG_PATTERN,  # what is described and created is narrower
         payments.GatewaySlug: values.OPTION_SLUG_PATTERN,
         api_keys.PublicKey: api_key.PUBLIC_PATTERN,
         api_keys.SecretKey: api_key.SECRET_PATTERN,

@@ -1,11 +1,23 @@
 """Gateways: the drain's instants, the built-in's protection, what a business may change and offer."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import GatewayStatus, checkout_order, ensure_selectable, is_offered, simulator_allowed
+from payagg.domain.gateway import (
+    OVERLAP,
+    REPLACED_MAX,
+    SETTLING_MAX,
+    GatewayStatus,
+    ReplacedSecret,
+    after_rotation,
+    checkout_order,
+    ensure_selectable,
+    is_offered,
+    simulator_allowed,
+)
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, a_choice, a_gateway, the_built_in
 
@@ -146,3 +158,68 @@ def test_the_list_has_the_built_in_first_then_the_businesss_order_then_the_platf
 def test_the_simulator_serves_sandbox_alone():
     assert simulator_allowed(Environment.SANDBOX)
     assert not simulator_allowed(Environment.LIVE)
+
+
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+OLD, NEW = {"liveWebhookSecret": "old"}, {"liveWebhookSecret": "new"}
+
+
+def test_a_replaced_signing_secret_proves_events_for_a_day():
+    (kept,) = after_rotation((), {LIVE: OLD, SANDBOX: {}}, {LIVE: NEW, SANDBOX: {}}, NOW)
+    assert kept == ReplacedSecret(LIVE, OLD, NOW + OVERLAP)
+    assert timedelta(hours=24) == OVERLAP
+    assert "old" not in repr(kept)
+
+
+def test_a_removed_secret_is_kept_as_a_changed_one_is():
+    assert after_rotation((), {LIVE: OLD}, {LIVE: {}}, NOW) == (ReplacedSecret(LIVE, OLD, NOW + OVERLAP),)
+
+
+def test_a_secret_that_stays_is_not_kept_and_one_that_returns_no_longer():
+    assert after_rotation((), {LIVE: OLD}, {LIVE: OLD}, NOW) == ()
+    first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
+    assert after_rotation(first, {LIVE: NEW}, {LIVE: OLD}, NOW + TICK) == (
+        ReplacedSecret(LIVE, NEW, NOW + TICK + OVERLAP),
+    )
+
+
+def test_a_second_rotation_within_the_day_keeps_both_and_one_after_it_only_the_last():
+    first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
+    third = {"liveWebhookSecret": "third"}
+    within = after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP - TICK)
+    assert [one.credentials for one in within] == [NEW, OLD]
+    assert [one.credentials for one in after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP)] == [NEW]
+
+
+def test_the_newest_twenty_replaced_secrets_are_kept():
+    kept: tuple[ReplacedSecret, ...] = ()
+    for number in range(REPLACED_MAX + 5):
+        kept = after_rotation(kept, {LIVE: {"s": str(number)}}, {LIVE: {"s": str(number + 1)}}, NOW)
+    assert [one.credentials["s"] for one in kept] == [str(n) for n in range(REPLACED_MAX + 4, 4, -1)]
+
+
+@pytest.mark.parametrize(
+    ("after", "has_open_attempts", "is_wiped"),
+    [
+        (timedelta(0), False, True),
+        (timedelta(0), True, False),
+        (SETTLING_MAX - TICK, True, False),
+        (SETTLING_MAX, True, True),
+    ],
+)
+def test_a_deleted_gateway_keeps_its_secrets_while_an_attempt_is_open_but_72_hours_at_most(
+    after: timedelta, has_open_attempts: bool, is_wiped: bool
+):
+    gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + timedelta(days=9))
+    deleted = replace(gateway, status=GatewayStatus.DISABLED).delete(NOW)
+    wiped = deleted.wiped(NOW + after, has_open_attempts)
+    assert (wiped.credentials is None, wiped.replaced_secrets is None) == (is_wiped, is_wiped)
+    assert (wiped.replaced_secrets_until is None, wiped.updated_at) == (is_wiped, NOW)
+    assert timedelta(hours=72) == SETTLING_MAX
+
+
+def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_overlap():
+    gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + OVERLAP)
+    assert gateway.wiped(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
+    wiped = gateway.wiped(NOW + OVERLAP, has_open_attempts=False)
+    assert (wiped.credentials, wiped.replaced_secrets, wiped.replaced_secrets_until) == (b"1", None, None)

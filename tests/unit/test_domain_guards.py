@@ -67,6 +67,7 @@ BAD = {
     "updated_at": (NAIVE, None, 0),
     "expires_at": (NAIVE, None, NOW, NOW - timedelta(seconds=1)),
     "settled_at": (NAIVE, NOW, 0),
+    "is_test": (None, 1, "true"),
 }
 NAMES = {"created_at": {"createdAt", "expiresAt"}}
 

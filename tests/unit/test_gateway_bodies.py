@@ -54,7 +54,7 @@ REFUSED: list[tuple[type, Any, str]] = [
     (CreateGateway, {"slug": "acme"}, "name"),
     (CreateGateway, a_create(slug="a"), "slug"),
     (CreateGateway, a_create(slug="a" * 51), "slug"),
-    *((CreateGateway, a_create(slug=slug), "slug") for slug in ("Acme", "a--b", "-ab", "ab-", "a_b", "a b", "áb", 7)),
+    *((CreateGateway, a_create(slug=slug), "slug") for slug in ("Acme", "a--b", "-ab", "ab-", "a__b", "a b", "áb", 7)),
     (CreateGateway, a_create(name="n"), "name"),
     (CreateGateway, a_create(name=None), "name"),
     (UpdateGateway, {"name": None}, "name"),

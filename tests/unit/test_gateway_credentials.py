@@ -9,11 +9,14 @@ import pytest
 
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
+from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.support.builders import AN_ADMIN
-from tests.support.gateway_world import KEYS, World
+from payagg.domain.gateway import OVERLAP
+from payagg.domain.values import Environment
+from tests.support.builders import AN_ADMIN, NOW, an_attempt
+from tests.support.gateway_world import KEYS, TICK, World
 
 pytestmark = pytest.mark.anyio
 
@@ -104,11 +107,103 @@ async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
     assert await opened(world, gateway) == {"kept": "yes"}
 
 
-async def test_deleting_a_gateway_forgets_its_credentials():
+async def deleted(world: World, gateway_id: str) -> None:
+    await world.gateways.disable(gateway_id, by=AN_ADMIN)
+    world.clock.move(world.gateways.drain_window)
+    await world.gateways.delete(gateway_id, by=AN_ADMIN)
+
+
+async def test_a_deleted_gateway_keeps_its_credentials_until_the_worker_finds_nothing_open():
     world = World()
     created = (await world.seeded("acme"))["acme"]
     await set_credentials(world, created, key="secret")
-    await world.gateways.disable(created, by=AN_ADMIN)
-    world.clock.move(world.gateways.drain_window)
-    await world.gateways.delete(created, by=AN_ADMIN)
+    attempt = an_attempt(gateway="acme", next_ask_at=NOW)
+    async with world.store.begin() as tx:
+        await tx.payments.add_attempt(attempt)
+    await deleted(world, created)
+    assert await world.settling.wipe() == 0
+    assert world.store.state.gateways[created].credentials is not None
+    async with world.store.begin() as tx:
+        await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
+    assert await world.settling.wipe() == 1
     assert world.store.state.gateways[created].credentials is None
+    assert await world.settling.wipe() == 0
+
+
+async def signing(world: World, gateway_id: str, environment: Environment) -> list[str]:
+    """The secrets that prove an event now."""
+    gateway = await world.stored(gateway_id)
+    found = GatewayCredentials(world.vault, world.providers).signing(gateway, environment, world.clock.now())
+    return [secret for one in found for secret in one.values()]
+
+
+def with_providers() -> World:
+    return World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+
+
+async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else():
+    world = with_providers()
+    gateway = (await world.seeded("provider_b"))["provider_b"]
+    await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
+    await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-2", liveSigningSecret="two")
+    assert await signing(world, gateway, Environment.LIVE) == ["two", "one"]
+    assert await signing(world, gateway, Environment.SANDBOX) == []
+    sealed = (await world.stored(gateway)).replaced_secrets or b""
+    kept = world.vault.open(sealed, f"{gateway}:replaced")
+    assert b"one" in kept
+    assert b"PKLIVE" not in kept  # what calls the provider is not kept, only what proves its events
+    world.clock.move(OVERLAP - TICK)
+    assert await signing(world, gateway, Environment.LIVE) == ["two", "one"]
+    world.clock.move(TICK)
+    assert await signing(world, gateway, Environment.LIVE) == ["two"]
+    assert (await world.stored(gateway)).replaced_secrets is not None
+    assert await world.settling.wipe() == 1
+    assert (await world.stored(gateway)).replaced_secrets is None
+    assert (await world.stored(gateway)).has_credentials
+
+
+async def test_provider_as_secret_key_signs_unless_a_webhook_secret_does():
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1", liveWebhookSecret="own")
+    assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_2", liveWebhookSecret="own")
+    assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
+
+
+async def test_an_environment_that_is_not_sent_again_is_named_and_its_events_are_proved_for_a_day():
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
+    command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
+    assert await world.gateways.set_credentials(gateway, command, by=AN_ADMIN) == ["liveSecretKey", "note"]
+    assert await opened(world, gateway) == {"sandboxSecretKey": "sk_test_1"}
+    assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
+    assert await signing(world, gateway, Environment.SANDBOX) == ["sk_test_1"]
+    assert await world.gateways.set_credentials(gateway, command, by=AN_ADMIN) == []
+
+
+async def test_an_administrator_ends_the_overlap_at_once():
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    await set_credentials(world, gateway, liveSecretKey="sk_live_2")
+    for _ in range(2):
+        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
+        assert await signing(world, gateway, Environment.LIVE) == ["sk_live_2"]
+    assert (await world.stored(gateway)).replaced_secrets is None
+    with pytest.raises(Refusal):
+        await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
+
+
+async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation():
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    await set_credentials(world, gateway, liveSecretKey="sk_live_2")
+    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
+    only_new = World(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
+    assert await signing(only_new, gateway, Environment.LIVE) == []
+    await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
+    assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from payagg.adapters.providers import providers_of
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
@@ -56,7 +57,7 @@ async def test_a_slug_must_match_to_its_last_character():
     )
 
 
-async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not():
+async def test_a_deleted_gateway_is_gone_and_its_slug_is_free():
     world = World()
     old = await world.gateways.create(acme(), by=AN_ADMIN)
     await world.gateways.delete(old.id, by=AN_ADMIN)
@@ -66,9 +67,40 @@ async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is
     for change in (world.gateways.delete, world.gateways.enable):
         assert (await refusal(change(old.id, by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
     assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != old.id
+
+
+async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free_for_one():
+    world = World(providers=providers_of("provider_a", "pay-b", allow_loopback=False))
+    await world.gateways.seed("builtin", ["provider_a", "pay-b"])
+    for slug in ("provider_a", "pay-b"):
+        assert await refusal(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
+            ErrorCode.GATEWAY_SLUG_EXISTS,
+            "slug",
+        )
+        await world.gateways.delete(f"gw_{slug}", by=AN_ADMIN)
+        again = await world.gateways.create(acme(slug=slug), by=AN_ADMIN)
+        assert (again.slug, again.status) == (slug, "DISABLED")
+        assert again.id != f"gw_{slug}"
+        assert await refusal(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
+            ErrorCode.GATEWAY_SLUG_EXISTS,
+            "slug",
+        )
+    # An underscore is a provider's alone, whatever else looks like one.
+    assert await refusal(world.gateways.create(acme(slug="provider_c"), by=AN_ADMIN)) == (
+        ErrorCode.VALIDATION_ERROR,
+        "slug",
+    )
+
+
+async def test_seeding_brings_no_deleted_gateway_back_and_leaves_the_one_created_again_alone():
+    world = World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
     await world.gateways.seed("builtin", ["provider_a"])
     await world.gateways.delete("gw_provider_a", by=AN_ADMIN)
-    assert (await refusal(world.gateways.create(acme(slug="provider_a"), by=AN_ADMIN)))[0] is ErrorCode.VALIDATION_ERROR
+    await world.gateways.seed("builtin", ["provider_a"])
+    assert [gateway.slug for gateway in await world.gateways.listed()] == ["builtin"]
+    again = await world.gateways.create(acme(slug="provider_a"), by=AN_ADMIN)
+    await world.gateways.seed("builtin", ["provider_a"])
+    assert [gateway.id for gateway in await world.gateways.listed() if gateway.slug == "provider_a"] == [again.id]
 
 
 async def test_a_patch_changes_only_what_it_names():

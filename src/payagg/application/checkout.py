@@ -137,11 +137,13 @@ class Checkout:
             now = self.clock.now()
             attempts = await tx.payments.attempts(reference)
             step = next_step(payment, attempts, command.gateway_slug, now)
+            business = await tx.businesses.get(payment.business_id)
+            if business is not None:
+                business.ensure_takes_money()
             if isinstance(step, ExistingHandOff):
                 return _processed(payment, step.attempt, step.hand_off)
             if isinstance(step, Wait):
                 return None
-            business = await tx.businesses.get(payment.business_id)
             name = business.name if business else ""
             token = self.entropy.hex(16)
             if step.unanswered is not None:
@@ -168,7 +170,7 @@ class Checkout:
 
     async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
         """The attempt's provider where it can be asked now."""
-        choice = await self.payment_options.assigned(tx, attempt.gateway, payment.environment)
+        choice = await self.payment_options.assigned(tx, attempt, payment.environment)
         if choice is None or not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
             return None
         return choice

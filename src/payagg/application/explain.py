@@ -7,6 +7,7 @@ from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditFilter
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import Payment
 
 ENTRIES_MAX = 100
@@ -21,17 +22,21 @@ async def timeline(store: Store, reference: str) -> list[str]:
     async with store.begin() as tx:
         transitions = await tx.payments.transitions(reference)
         attempts = await tx.payments.attempts(reference)
+        made_through = {attempt.gateway_id for attempt in attempts if attempt.gateway_id is not None}
+        gateways = [await tx.gateways.get_any(gateway_id) for gateway_id in sorted(made_through)]
         calls = await tx.payments.calls(reference)
         anomalies = await tx.anomalies.of_payment(reference)
         entries = await tx.audit.listed(AuditFilter(object_id=reference), None, ENTRIES_MAX)
         events, deliveries = await tx.webhooks.of_payment(reference)
-    lines: list[Line] = [(payment.created_at, f"initiated   {_naira(payment.amount)} {payment.environment.value}")]
+    kind = f"{payment.environment.value}, a test payment" if payment.is_test else payment.environment.value
+    lines: list[Line] = [(payment.created_at, f"initiated   {_naira(payment.amount)} {kind}")]
     for t in transitions:
         why = t.reason or t.trigger.value
         move = f"{t.from_status.value} -> {t.to_status.value}"
         lines.append((t.at, f"transition  {t.sequence}: {move} by {t.actor} ({why})"))
     for attempt in attempts:
         lines += _attempt(attempt)
+    lines += [(g.updated_at, _deleted(g)) for g in gateways if g is not None and g.status is GatewayStatus.DELETED]
     for c in calls:
         word = f" '{c.word}'" if c.word else ""
         what = f"{c.operation} at {c.gateway}, attempt {c.attempt}: {c.result}{word}"
@@ -70,6 +75,11 @@ def _attempt(attempt: Attempt) -> list[Line]:
     if attempt.next_ask_at is not None:
         lines.append((attempt.created_at, f"{name}: asked {attempt.asks} times, next {_time(attempt.next_ask_at)}"))
     return lines
+
+
+def _deleted(gateway: Gateway) -> str:
+    rest = "its credentials stay for settling" if gateway.has_credentials else "its credentials are wiped"
+    return f"gateway     {gateway.id} ({gateway.slug}) deleted; {rest}"
 
 
 def _anomaly(anomaly: Anomaly) -> list[Line]:

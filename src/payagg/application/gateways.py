@@ -3,7 +3,6 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 from msgspec import UNSET
 
 from payagg.application.audit import record
+from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import logo_url
 from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
 from payagg.application.retry import retried
@@ -66,9 +66,14 @@ class Gateways:
 
     @retried
     async def create(self, command: CreateGateway, *, by: Actor) -> AdminGatewaySummary:
-        """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved."""
+        """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved.
+
+        A provider's slug is in use from the start; once its gateway is deleted it may be created again.
+        """
         now = self.clock.now()
-        gateway = Gateway.create(
+        # The deployment may have given a provider a slug with underscores, which no other gateway of ours has.
+        make = Gateway.seed if command.slug in self.providers else Gateway.create
+        gateway = make(
             id=self.entropy.id("gw", now),
             slug=command.slug,
             name=command.name,
@@ -111,7 +116,8 @@ class Gateways:
             return await _summary(tx, gateway)
 
     async def delete(self, gateway_id: str, *, by: Actor) -> Message:
-        """A soft delete that keeps neither credentials nor logo; raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
+        """A soft delete: no list, charge or logo knows it any more. Its sealed secrets stay for settling the payments
+        that were handed to it, until GatewaySettling wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
         logo_path = await self._delete(gateway_id, by)
         if logo_path is not None:
             await self._discard(logo_path)
@@ -147,19 +153,35 @@ class Gateways:
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
     @retried
-    async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> None:
-        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises."""
+    async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> list[str]:
+        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises.
+
+        The names that were there and are no more. A signing secret that changed or is gone proves events for OVERLAP.
+        """
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
             provider = self.providers.get(gateway.slug)
             if provider is not None:
                 provider.check_credentials(command.credentials)
             credentials = parse_credentials(command.credentials)
-            sealed = self.vault.seal(json.dumps(credentials).encode(), gateway.id)
             now = self.clock.now()
-            await tx.gateways.save(revised(gateway, credentials=sealed, updated_at=now))
-            changes = secrets_changed("credentials", self._names(gateway), credentials)
+            sealed = GatewayCredentials(self.vault, self.providers)
+            rotated, removed = sealed.rotated(gateway, credentials, now)
+            await tx.gateways.save(rotated)
+            changes = secrets_changed("credentials", removed, credentials)
             await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
+            return removed
+
+    @retried
+    async def end_overlap(self, gateway_id: str, *, by: Actor) -> None:
+        """From now on the signing secrets on file alone prove events."""
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            now = self.clock.now()
+            ended = revised(gateway, replaced_secrets=None, replaced_secrets_until=None, updated_at=now)
+            await tx.gateways.save(ended)
+            changes = changes_of(gateway, ended, "replaced_secrets_until")
+            await record(tx, self.entropy, now, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
 
     async def upload_logo(self, gateway_id: str, content: bytes, *, by: Actor) -> UploadedLogo:
         """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
@@ -206,7 +228,7 @@ class Gateways:
     @retried
     async def seed(self, builtin_slug: str, provider_slugs: Iterable[str]) -> None:
         """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
-        deleted stays deleted."""
+        deleted stays deleted, and one created again under the same slug is left alone."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
@@ -224,12 +246,9 @@ class Gateways:
     async def _delete(self, gateway_id: str, by: Actor) -> str | None:
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
-            now = self.clock.now()
-            deleted = revised(gateway.delete(now), credentials=None, logo_path=None)
+            deleted = revised(gateway.delete(self.clock.now()), logo_path=None)
             await tx.gateways.save(deleted)
-            wiped = secrets_changed("credentials", self._names(gateway), ())
-            changes = {**changes_of(gateway, deleted, *_AUDITED), **wiped}
-            await record(tx, self.entropy, now, by, Action.GATEWAY_DELETE, gateway_id, changes)
+            await self._record(tx, by, Action.GATEWAY_DELETE, gateway, deleted)
             return gateway.logo_path
 
     @retried
@@ -261,15 +280,6 @@ class Gateways:
     async def _record(self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway) -> None:
         changes = changes_of(before, after, *_AUDITED)
         await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
-
-    def _names(self, gateway: Gateway) -> list[str]:
-        """Of its stored credentials; none where they do not open, for what is lost can still be replaced."""
-        if gateway.credentials is None:
-            return []
-        try:
-            return list(json.loads(self.vault.open(gateway.credentials, gateway.id)))
-        except ValueError:
-            return []
 
 
 def _found(gateway: Gateway | None) -> Gateway:

@@ -1,13 +1,14 @@
 """What a payer may be offered: gateways after overrides, with credentials, switches and health looked at."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import structlog
+from msgspec import structs
 
+from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.ports import Clock, Provider, Store, Transaction, Vault
 from payagg.application.schemas.payments import CheckoutGateway
+from payagg.domain.attempt import Attempt
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import (
     SANDBOX_SLUG,
@@ -21,7 +22,6 @@ from payagg.domain.gateway import (
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 
-_log = structlog.get_logger("payagg.payment_options")
 SIMULATOR_OPTION = CheckoutGateway(
     slug=SANDBOX_SLUG,
     name="Sandbox simulator",
@@ -54,19 +54,13 @@ class PaymentOptions:
     vault: Vault
     providers: Mapping[str, Provider]
 
-    def credentials(self, gateway: Gateway) -> Mapping[str, str]:
-        """The gateway's opened credentials; empty when none are on file, or when what is there does not open.
+    @property
+    def sealed(self) -> GatewayCredentials:
+        return GatewayCredentials(self.vault, self.providers)
 
-        One gateway sealed under a key that is gone must not stop payments through the others.
-        """
-        if gateway.credentials is None:
-            return {}
-        try:
-            opened: dict[str, str] = json.loads(self.vault.open(gateway.credentials, gateway.id))
-        except ValueError as error:
-            _log.error("credentials do not open", gateway=gateway.slug, reason=str(error))
-            return {}
-        return opened
+    def credentials(self, gateway: Gateway) -> Mapping[str, str]:
+        """The gateway's opened credentials; empty when none are on file, or when what is there does not open."""
+        return self.sealed.current(gateway)
 
     async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
@@ -89,10 +83,12 @@ class PaymentOptions:
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
 
     async def listed(self, payment: Payment) -> list[CheckoutGateway]:
-        """The options of the payment's business: built-in first, unavailable ones with their reason."""
+        """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
+        has the simulator alone; a business that takes no money has nothing that can be chosen."""
         now = self.clock.now()
         async with self.store.begin() as tx:
-            gateways = [gateway.as_of(now) for gateway in await tx.gateways.all()]
+            business = await tx.businesses.get(payment.business_id)
+            gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in await tx.gateways.all()]
             settings = await tx.gateways.settings(payment.business_id)
             unhealthy = await self._unhealthy(tx, payment.environment)
         options = []
@@ -113,7 +109,14 @@ class PaymentOptions:
                     unavailable_reason=reason,
                 )
             )
-        return [*options, SIMULATOR_OPTION] if simulator_allowed(payment.environment) else options
+        if simulator_allowed(payment.environment):
+            options.append(SIMULATOR_OPTION)
+        if business is not None and not business.is_active:
+            options = [
+                structs.replace(option, available=False, unavailable_reason=UnavailableReason.DISABLED)
+                for option in options
+            ]
+        return options
 
     async def choose(self, tx: Transaction, payment: Payment, slug: str) -> ChosenProvider:
         """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED
@@ -122,6 +125,8 @@ class PaymentOptions:
             if not simulator_allowed(payment.environment):
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
             return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
+        if payment.is_test:
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         gateway = await tx.gateways.by_slug(slug)
         settings = await tx.gateways.settings(payment.business_id)
         provider = self.providers.get(slug)
@@ -136,13 +141,16 @@ class PaymentOptions:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         return ChosenProvider(provider, gateway.id, self.credentials(gateway))
 
-    async def assigned(self, tx: Transaction, slug: str, environment: Environment) -> ChosenProvider | None:
-        """The provider a payment was handed to, whatever the gateway's status now: a draining or disabled gateway
-        still answers for its own payments. None without credentials."""
-        provider = self.providers[slug]
-        if slug == SANDBOX_SLUG:
+    async def assigned(self, tx: Transaction, attempt: Attempt, environment: Environment) -> ChosenProvider | None:
+        """The provider an attempt was made at, through the very gateway it was made through, whatever became of that
+        one since: draining, disabled or deleted, it still answers for its own payments. None without credentials.
+
+        Another gateway under the same slug may be another account, where "no such payment" proves nothing.
+        """
+        provider = self.providers[attempt.gateway]
+        if attempt.gateway_id is None:
             return ChosenProvider(provider, None, {})
-        gateway = await tx.gateways.by_slug(slug)
+        gateway = await tx.gateways.get_any(attempt.gateway_id)
         credentials = self.credentials(gateway) if gateway else {}
         if gateway is None or not provider.is_configured(credentials, environment):
             return None

@@ -69,6 +69,8 @@ class Payments:
         environment: Environment,
         remembered: KeyHolder | None,
         add: Callable[[Payment], Awaitable[tuple[Payment, bool]]],
+        *,
+        is_test: bool = False,
     ) -> Initiation:
         """`add` stores a payment, as the store's `add_payment` does."""
         fingerprint = hashlib.sha256(msgspec.json.encode(command, order="sorted")).digest()
@@ -89,6 +91,7 @@ class Payments:
             metadata=command.metadata,
             idempotency_key=command.idempotency_key,
             fingerprint=fingerprint,
+            is_test=is_test,
         )
         unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)
         if command.gateway is not None or environment is Environment.LIVE:
@@ -119,7 +122,7 @@ class Payments:
         async def add(payment: Payment) -> tuple[Payment, bool]:
             return await self._add_recorded(payment, by)
 
-        return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add)
+        return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add, is_test=True)
 
     @retried
     async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:

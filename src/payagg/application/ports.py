@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
@@ -99,6 +100,9 @@ class Provider(Protocol):
         self, body: bytes, headers: Mapping[str, str], credentials: Mapping[str, str], environment: Environment
     ) -> bool:
         """Whether the signature over the raw bytes is right; `headers` has lower-case names. Constant time."""
+
+    def signing_secret(self, credentials: Mapping[str, str], environment: Environment) -> Mapping[str, str]:
+        """The one credential that `is_authentic` goes by, under a name it reads; empty when there is none."""
 
     def read_event(self, body: bytes) -> ProviderReport | None:
         """The report in an authentic body, None for events that are not ours; raises ProviderFault(MALFORMED)."""
@@ -200,7 +204,7 @@ class GatewayMerchant:
 
 
 class GatewayRepository(Protocol):
-    """Reads return gateways as stored; callers apply `as_of(now)`. DELETED ones are never returned."""
+    """Reads return gateways as stored; callers apply `as_of(now)`. DELETED ones are returned where it says so alone."""
 
     async def all(self) -> list[Gateway]:
         """By display order, then slug."""
@@ -210,6 +214,17 @@ class GatewayRepository(Protocol):
     async def lock(self, gateway_id: str) -> Gateway | None: ...
 
     async def by_slug(self, slug: str) -> Gateway | None: ...
+
+    async def get_any(self, gateway_id: str) -> Gateway | None:
+        """A DELETED one too: payments that were handed to it are still settled through it."""
+
+    async def settling(self, slug: str) -> list[Gateway]:
+        """Whose secrets may sign events under the slug: the living gateway, then DELETED ones that have secrets on
+        file, the latest deleted first."""
+
+    async def to_wipe(self, now: datetime) -> list[Gateway]:
+        """Locked rows (skipping locked ones): DELETED ones that have secrets on file, and any whose replaced secrets
+        have ended by `now`. At most 100."""
 
     async def add(self, gateway: Gateway) -> bool:
         """False when the slug is taken."""
@@ -268,6 +283,9 @@ class PaymentRepository(Protocol):
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
         """The earliest `next_ask_at` that has passed by `now`."""
+
+    async def has_open_attempts(self, gateway_id: str) -> bool:
+        """Whether any attempt of the gateway is still to be asked about: its `next_ask_at` is set."""
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         """Whether the caller may ask the provider now: one conditional update of `last_ask_at`."""
@@ -378,6 +396,31 @@ class ProviderEvent:
     result: str | None = None
 
 
+class SignatureFault(Enum):
+    """Why an event's signature proved nothing."""
+
+    NO_CREDENTIALS = "NO_CREDENTIALS"
+    NO_SIGNATURE = "NO_SIGNATURE"
+    OTHER_ENVIRONMENT = "OTHER_ENVIRONMENT"  # right for the other environment's secret
+    WRONG_SECRET = "WRONG_SECRET"  # noqa: S105 - a word, not a secret
+
+
+@dataclass(frozen=True)
+class RefusedEvent:
+    """An event that was refused for its signature: enough to notice a wrong secret and nothing that it held. `slot`
+    bounds how many are kept; `headers` are harmless ones alone."""
+
+    provider: str
+    environment: Environment
+    fault: SignatureFault
+    slot: int
+    path: str
+    digest: bytes  # SHA-256 of the body
+    size: int  # bytes of the body
+    headers: Mapping[str, str]
+    received_at: datetime
+
+
 class ProviderEventRepository(Protocol):
     async def add(self, event: ProviderEvent) -> bool:
         """False when (provider, environment, digest) is already there."""
@@ -388,6 +431,15 @@ class ProviderEventRepository(Protocol):
     async def due(self, now: datetime, limit: int) -> list[str]: ...
 
     async def save(self, event: ProviderEvent) -> None: ...
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        """In the place of the one before in the same provider, environment, fault and slot."""
+
+    async def refused(self) -> list[RefusedEvent]:
+        """Newest first."""
+
+    async def purge_refused(self, before: datetime) -> int:
+        """Deletes those received by `before`; how many there were."""
 
     async def empty(self, before: datetime, limit: int) -> int:
         """Empties the bodies of events handled before then, oldest first; how many."""

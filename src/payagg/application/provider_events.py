@@ -14,8 +14,9 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Entropy, ProviderEvent, Store
+from payagg.application.ports import Clock, Entropy, ProviderEvent, SignatureFault, Store
 from payagg.application.provider_calls import no_crash
+from payagg.application.refused_events import RefusedEvents
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
 from payagg.domain.errors import ErrorCode, Refusal
@@ -78,6 +79,7 @@ class ProviderEvents:
     entropy: Entropy
     payment_options: PaymentOptions
     settlement: Settlement
+    refused_events: RefusedEvents
     crash_point: Callable[[str], None] = no_crash
 
     async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
@@ -87,11 +89,11 @@ class ProviderEvents:
         is malformed where the route refuses those.
         """
         provider = self.payment_options.providers[route.slug]
-        credentials = await self._credentials(route.slug)
-        if not provider.is_configured(credentials, route.environment):
-            raise Refusal(route.unconfigured)
-        if not provider.is_authentic(body, headers, credentials, route.environment):
-            raise Refusal(ErrorCode.INVALID_WEBHOOK_SIGNATURE)
+        fault = await self._fault(route, body, headers)
+        if fault is not None:
+            await self.refused_events.keep(route.slug, route.environment, route.path, fault, body, headers)
+            unconfigured = fault is SignatureFault.NO_CREDENTIALS
+            raise Refusal(route.unconfigured if unconfigured else ErrorCode.INVALID_WEBHOOK_SIGNATURE)
         self.crash_point("W1")
         # The raw body holds the payer, and a code to charge the card again: it is proved, and never stored.
         kept = provider.reduced_event(body)
@@ -116,11 +118,28 @@ class ProviderEvents:
                 await self._handle_now(event)
         return len(due)
 
-    async def _credentials(self, slug: str) -> Mapping[str, str]:
-        # Whatever the gateway's status: a draining or disabled one still hears about its own payments.
+    async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
+        """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:
+        a draining, disabled or deleted one still hears about its own payments."""
+        now = self.clock.now()
         async with self.store.begin() as tx:
-            gateway = await tx.gateways.by_slug(slug)
-        return self.payment_options.credentials(gateway) if gateway is not None else {}
+            gateways = await tx.gateways.settling(route.slug)
+
+        def secrets(environment: Environment) -> list[Mapping[str, str]]:
+            return [s for gateway in gateways for s in self.payment_options.sealed.signing(gateway, environment, now)]
+
+        def is_right(environment: Environment) -> bool:
+            provider = self.payment_options.providers[route.slug]
+            return any(provider.is_authentic(body, headers, secret, environment) for secret in secrets(environment))
+
+        if not secrets(route.environment):
+            return SignatureFault.NO_CREDENTIALS
+        if is_right(route.environment):
+            return None
+        if not headers.get(f"x-{route.slug}-signature"):
+            return SignatureFault.NO_SIGNATURE
+        is_elsewhere = any(is_right(other) for other in Environment if other is not route.environment)
+        return SignatureFault.OTHER_ENVIRONMENT if is_elsewhere else SignatureFault.WRONG_SECRET
 
     @retried
     async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:

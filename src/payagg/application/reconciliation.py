@@ -88,7 +88,7 @@ class Reconciler:
             if postponed is not None:
                 await tx.payments.save_attempt(postponed, current.token)
                 return None
-            choice = await self.payment_options.assigned(tx, current.gateway, payment.environment)
+            choice = await self.payment_options.assigned(tx, current, payment.environment)
             if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
                 return None  # unhealthy: the hold brings it back, and it has not been asked
             return payment, current, choice

@@ -53,7 +53,7 @@ class Verification:
             attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is None or payment.as_of(now).is_final:
                 return _verified(payment.as_of(now), None)
-            choice = await self.payment_options.assigned(tx, attempt.gateway, payment.environment)
+            choice = await self.payment_options.assigned(tx, attempt, payment.environment)
             if choice is None:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
             if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):

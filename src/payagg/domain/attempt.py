@@ -16,7 +16,10 @@ TOKEN_MAX = 64
 LEASE = timedelta(seconds=20)  # longer than a provider call may take, so a live claimant is never overtaken
 VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
 
-ASK_JITTER = 0.1  # of the time since the hand-off, so that a burst of payments does not return as one
+# Of the time since the hand-off, so that a burst of payments does not return as one. Never more than a drain lasts: a
+# gateway that is deleted right after it is asked for the last time before its secrets go.
+ASK_JITTER = 0.1
+ASK_SPREAD_MAX = timedelta(minutes=25)
 
 # When the reconciler asks about an attempt, counted from its hand-off: until its payment is SUCCESS or REVERSED.
 ASK_AFTER = (
@@ -41,7 +44,7 @@ def next_ask(since: datetime, now: datetime, chance: float) -> datetime | None:
     """
     ahead = (after for after in ASK_AFTER if since + after > now)
     after = next(ahead, None)
-    return since + after * (1 + ASK_JITTER * chance) if after is not None else None
+    return since + after + min(after * ASK_JITTER, ASK_SPREAD_MAX) * chance if after is not None else None
 
 
 class HandOffKind(Enum):

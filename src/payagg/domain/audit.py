@@ -49,6 +49,8 @@ class Action(Enum):
     GATEWAY_DISABLE = "gateway.disable"
     GATEWAY_END_DRAIN = "gateway.end_drain"
     GATEWAY_SET_CREDENTIALS = "gateway.set_credentials"
+    GATEWAY_END_OVERLAP = "gateway.end_overlap"
+    GATEWAY_WIPE_SECRETS = "gateway.wipe_secrets"
     GATEWAY_SET_LOGO = "gateway.set_logo"
     CHECKOUT_UPDATE = "checkout.update"  # a business's settings of the gateway whose id the object has
     API_KEY_CREATE = "api_key.create"

@@ -83,10 +83,19 @@ class Business:
         check_member(self.kyc_status, "kycStatus", KycStatus)
         check_instant(self.created_at, "createdAt")
 
+    @property
+    def is_active(self) -> bool:
+        return self.status is BusinessStatus.ACTIVE
+
     def ensure_active(self) -> None:
         """Raises BUSINESS_RESTRICTED unless the business is ACTIVE."""
-        if self.status is not BusinessStatus.ACTIVE:
+        if not self.is_active:
             raise Refusal(ErrorCode.BUSINESS_RESTRICTED)
+
+    def ensure_takes_money(self) -> None:
+        """Raises GATEWAY_NOT_AVAILABLE, the payer's word for it, unless the business is ACTIVE."""
+        if not self.is_active:
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
 
     def ensure_may_use(self, environment: Environment) -> None:
         """Raises BUSINESS_RESTRICTED or, for LIVE without an approved KYC, KYC_REQUIRED."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -30,6 +31,9 @@ REORDER_MAX = 100
 LOGO_PATH_MAX = 200
 CREDENTIALS_MAX = 50
 CREDENTIAL_VALUE_MAX = 4000
+OVERLAP = timedelta(hours=24)  # how long a replaced signing secret still proves events
+REPLACED_MAX = 20  # replaced secrets of one gateway
+SETTLING_MAX = timedelta(hours=72)  # how long a deleted gateway's credentials may serve: the schedule of asking
 LOGO_MAX_BYTES = 2 * 1024 * 1024
 LOGO_MAX_SIDE = 4096  # pixels
 
@@ -71,8 +75,9 @@ GATEWAY = Machine(
 
 @dataclass(frozen=True)
 class Gateway:
-    """A processor integration. `credentials` is the sealed blob as stored, never plain text.
+    """A processor integration. `credentials` and `replaced_secrets` are sealed blobs as stored, never plain text.
 
+    A deleted gateway keeps both for settling alone, and `updated_at` is then the instant of its deletion.
     Raises VALIDATION_ERROR for what no gateway can be, with the field's JSON name.
     """
 
@@ -89,6 +94,8 @@ class Gateway:
     credentials: bytes | None
     created_at: datetime
     updated_at: datetime
+    replaced_secrets: bytes | None = None
+    replaced_secrets_until: datetime | None = None  # when the last of them stops proving events
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -169,6 +176,16 @@ class Gateway:
         self._ensure_not_built_in()
         return self._moved(GatewayTrigger.DELETE, now)
 
+    def wiped(self, now: datetime, has_open_attempts: bool) -> "Gateway":
+        """The gateway without the secrets that have served: those of a deleted one once none of its attempts is open
+        or SETTLING_MAX has passed, and replaced ones whose overlap is over."""
+        is_settled = not has_open_attempts or now >= self.updated_at + SETTLING_MAX
+        if self.status is GatewayStatus.DELETED and is_settled:
+            return replace(self, credentials=None, replaced_secrets=None, replaced_secrets_until=None)
+        if self.replaced_secrets_until is not None and now >= self.replaced_secrets_until:
+            return replace(self, replaced_secrets=None, replaced_secrets_until=None)
+        return self
+
     def _moved(self, trigger: GatewayTrigger, now: datetime) -> "Gateway":
         status = GATEWAY.next(self.status, trigger)
         return revised(self, status=status, drain_started_at=None, drain_ends_at=None, updated_at=now)
@@ -184,6 +201,39 @@ class Gateway:
     @property
     def has_credentials(self) -> bool:
         return self.credentials is not None
+
+
+@dataclass(frozen=True)
+class ReplacedSecret:
+    """A signing secret that is no longer on file and proves events of one environment until `valid_until`.
+    `credentials` holds it alone, under the name by which its provider reads it."""
+
+    environment: Environment
+    credentials: Mapping[str, str] = dataclass_field(repr=False)
+    valid_until: datetime
+
+
+def after_rotation(
+    kept: Sequence[ReplacedSecret],
+    before: Mapping[Environment, Mapping[str, str]],
+    after: Mapping[Environment, Mapping[str, str]],
+    now: datetime,
+) -> tuple[ReplacedSecret, ...]:
+    """The replaced secrets, newest first, once the signing secrets of each environment went from `before` to `after`.
+
+    One that was removed is kept like one that was changed; one that is on file again needs no keeping.
+    """
+    added = [
+        ReplacedSecret(environment, secret, now + OVERLAP)
+        for environment, secret in before.items()
+        if secret and secret != after.get(environment)
+    ]
+    known = {(one.environment, tuple(one.credentials.items())) for one in added}
+    known |= {(environment, tuple(secret.items())) for environment, secret in after.items()}
+    still = [
+        one for one in kept if now < one.valid_until and (one.environment, tuple(one.credentials.items())) not in known
+    ]
+    return tuple([*added, *still][:REPLACED_MAX])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from payagg.domain.checks import (
     check_bytes,
+    check_flag,
     check_id,
     check_instant,
     check_integer,
@@ -204,6 +205,7 @@ class Payment:
     updated_at: datetime
     expires_at: datetime
     settled_at: datetime | None
+    is_test: bool = False  # made by test-payment: the simulator alone serves it
 
     def __post_init__(self) -> None:
         parse_reference(self.reference)
@@ -216,6 +218,7 @@ class Payment:
         self._check_times()
         if self.gateway is not None:
             check_gateway(self.gateway, self.environment)
+        check_flag(self.is_test, "isTest")
 
     def _check_texts(self) -> None:
         if self.customer_email is not None:
@@ -282,6 +285,7 @@ class Payment:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         fingerprint: bytes | None = None,
+        is_test: bool = False,
     ) -> "Payment":
         """A new INITIATED payment that expires `ttl` after `now`; no processor is contacted. Raises as the class does,
         on `expiresAt` for a `ttl` that is not positive."""
@@ -312,6 +316,7 @@ class Payment:
             updated_at=now,
             expires_at=expires_at,
             settled_at=None,
+            is_test=is_test,
         )
 
     @property

@@ -25,6 +25,7 @@ from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
+from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.payment_search import PaymentSearch
@@ -33,6 +34,7 @@ from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
+from payagg.application.refused_events import RefusedEvents
 from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
@@ -62,10 +64,12 @@ class Services:
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
+    gateway_settling: GatewaySettling
     businesses: Businesses
     audit: AuditTrail
     payment_search: PaymentSearch
     provider_events: ProviderEvents
+    refused_events: RefusedEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
     retention: Retention
@@ -87,6 +91,7 @@ def assemble(
     settlement = Settlement(store, clock, entropy)
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
+    refused_events = RefusedEvents(store, clock)
     return Services(
         settings=settings,
         store=store,
@@ -114,10 +119,12 @@ def assemble(
         checkout_settings=CheckoutSettings(store, clock, entropy),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
+        gateway_settling=GatewaySettling(store, clock, entropy),
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),
         payment_search=PaymentSearch(store, clock),
-        provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
+        provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, refused_events, crash_point),
+        refused_events=refused_events,
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         retention=Retention(store, clock, entropy),

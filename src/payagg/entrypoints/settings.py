@@ -65,7 +65,9 @@ class Settings:
 
     @property
     def reserved_slugs(self) -> frozenset[str]:
-        return frozenset({self.builtin_slug, "sandbox", self.provider_a_slug, self.provider_b_slug})
+        """Slugs that no administrator's gateway may have. A provider's is not among them: its gateway is there from
+        the start, and may be created again once it is deleted."""
+        return frozenset({self.builtin_slug, "sandbox"})
 
 
 def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:

@@ -41,6 +41,7 @@ CHANGES = (
     ("POST", BUILT_IN + "/enable"),
     ("POST", BUILT_IN + "/disable"),
     ("PATCH", BUILT_IN + "/credentials"),
+    ("POST", BUILT_IN + "/credentials/end-overlap"),
     ("POST", BUILT_IN + "/logo"),
 )
 
@@ -202,6 +203,47 @@ async def test_credentials_are_taken_and_never_given_back(api: GatewayApi):
     assert "sk_test_1" not in answer.text
     status, body = await api.announced("PATCH", one + "/credentials", 2_500_001, "application/json")
     assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
+
+
+async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(api: GatewayApi):
+    one = f"/{await api.an_active()}/credentials"
+    whole = {"liveSecretKey": "a", "sandboxSecretKey": "b", "na\u00efve": "c", "two words": "d", "x" * 65: "e"}
+    first = await api.admin("PATCH", one, json={"credentials": whole})
+    assert "credentials-removed" not in first.headers
+    second = await api.admin("PATCH", one, json={"credentials": {"other": "z"}})
+    assert (second.status_code, second.json()) == (200, {"success": True})
+    assert second.headers["credentials-removed"] == "liveSecretKey, sandboxSecretKey"
+    third = await api.admin("PATCH", one, json={"credentials": {"other": "y"}})
+    assert "credentials-removed" not in third.headers
+
+
+async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api: GatewayApi):
+    for key in ("sk_live_1", "sk_live_2"):
+        body = {"credentials": {"liveSecretKey": key}}
+        assert (await api.admin("PATCH", "/gw_provider_a/credentials", json=body)).status_code == 200
+
+    async def is_kept() -> bool:
+        async with api.services.store.begin() as tx:
+            gateway = await tx.gateways.get("gw_provider_a")
+        return gateway is not None and gateway.replaced_secrets is not None
+
+    assert await is_kept()
+    for _ in range(2):
+        ended = await api.admin("POST", "/gw_provider_a/credentials/end-overlap")
+        assert (ended.status_code, ended.json()) == (200, {"success": True})
+        assert not await is_kept()
+    assert refusal(await api.admin("POST", GONE + "/credentials/end-overlap")) == (404, "NOT_FOUND", None)
+
+
+async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted(api: GatewayApi):
+    body = {"slug": "provider_a", "name": "Provider A"}
+    assert refusal(await api.admin("POST", json=body)) == (409, "GATEWAY_SLUG_EXISTS", "slug")
+    assert (await api.admin("DELETE", "/gw_provider_a")).status_code == 200
+    created = await api.admin("POST", json=body)
+    assert (created.status_code, created.json()["data"]["slug"]) == (201, "provider_a")
+    assert refusal(await api.admin("POST", json=body)) == (409, "GATEWAY_SLUG_EXISTS", "slug")
+    underscore = await api.admin("POST", json={"slug": "provider_c", "name": "Provider C"})
+    assert refusal(underscore) == (400, "VALIDATION_ERROR", "slug")
 
 
 async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(api: GatewayApi, database_url: str):

@@ -11,6 +11,7 @@ import pytest
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.providers import providers_of
 from payagg.application.schemas.gateways import (
     CreateGateway,
     OrderedGateway,
@@ -185,11 +186,13 @@ async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: Postgr
 
 
 async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, database_url: str):
-    world = World(store)
-    acme = (await world.seeded("acme"))["acme"]
+    world = World(store, providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    acme = (await world.seeded("provider_a"))["provider_a"]
     secret = "sk_live_0123456789abcdef"
-    await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"liveSecretKey": secret}), by=AN_ADMIN)
+    for key in (secret, "sk_live_another"):
+        await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"liveSecretKey": key}), by=AN_ADMIN)
     assert (await world.stored(acme)).has_credentials
+    assert (await world.stored(acme)).replaced_secrets is not None
     rows: dict[str, list[str]] = {}
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         names = await connection.execute("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
@@ -198,7 +201,7 @@ async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, 
             rows[name] = [row for (row,) in await found.fetchall()]
     dump = repr(rows)
     assert acme in dump
-    for trace in (secret, secret.encode().hex()):
+    for trace in (secret, secret.encode().hex(), "liveWebhookSecret"):
         assert trace not in dump
     # The audit trail alone tells which were set, by their names.
     assert "liveSecretKey" in repr(rows.pop("audit"))

@@ -69,6 +69,10 @@ async def test_every_changing_route_leaves_an_entry_that_says_who_from_where_wha
     await walk.change("updateGateway", {"name": "Acme"}, gatewayId=gateway)
     credentials = {"credentials": {"liveSecretKey": SECRET}}
     await walk.change("updateGatewayCredentials", credentials, gatewayId=gateway)
+    own = (await walk.change("createGateway", {"slug": "provider_a", "name": "Provider A"}))["id"]
+    for secret in (SECRET, SECRET[:-1] + "6"):
+        await walk.change("updateGatewayCredentials", {"credentials": {"sandboxSecretKey": secret}}, gatewayId=own)
+    await walk.change("endCredentialsOverlap", gatewayId=own)
     await walk.change("uploadGatewayLogo", an_image(), gatewayId=gateway)
     await walk.change("enableGateway", gatewayId=gateway)
     await walk.change("updateBusinessGateway", {"displayName": "Cards"}, gatewayId=gateway)
@@ -106,7 +110,7 @@ async def test_every_changing_route_leaves_an_entry_that_says_who_from_where_wha
     assert walk.walked == set(CHANGING)
     trail = await entries(api.services.store)
     # What no route does is the clock's.
-    elsewhere = {Action.GATEWAY_END_DRAIN.value}
+    elsewhere = {Action.GATEWAY_END_DRAIN.value, Action.GATEWAY_WIPE_SECRETS.value}
     assert {entry.action for entry in trail} == {action.value for action in Action} - elsewhere
     for secret in (SECRET, key["secretKey"], endpoint["signingSecret"], rotated["signingSecret"], "sealed"):
         assert secret not in repr(trail)

@@ -163,6 +163,7 @@ OPERATION_IDS = {
     "deleteGateway",
     "disableGateway",
     "enableGateway",
+    "endCredentialsOverlap",
     "exportAllPayments",
     "exportBusinessPayments",
     "exportPayments",

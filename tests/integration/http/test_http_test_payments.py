@@ -2,6 +2,7 @@
 
 import pytest
 
+from payagg.application.explain import timeline
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from tests.support.http_world import Api, assert_refused, bearer, merchant_token
@@ -77,3 +78,28 @@ async def test_refusals_in_order_of_precedence(api: Api) -> None:
         (f"{base}/{known[:-6]}ZZZZZZ/simulate", shop.as_owner, {"outcome": "FAILED"}, 404, "PAYMENT_NOT_FOUND"),
     ):
         assert_refused(await api.client.post(path, json=body, headers=headers), status, code)
+
+
+async def test_a_test_payment_is_served_by_the_simulator_alone(api: Api) -> None:
+    await api.open_gateways()
+    shop = await api.open_shop()
+    created = await api.client.post(f"{shop.path}/test-payment", json={"amount": 5000}, headers=shop.as_owner)
+    public = f"/public/payments/{created.json()['data']['reference']}"
+    options = (await api.client.get(f"{public}/gateways")).json()["data"]["gateways"]
+    assert [(option["slug"], option["available"]) for option in options] == [("sandbox", True)]
+    for slug in ("provider_a", "provider_b", "builtin"):
+        refused = await api.client.post(f"{public}/process", json={"gatewaySlug": slug})
+        assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
+    card = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
+    assert (await api.client.post(f"{public}/process", json=card)).json()["data"]["handoff"] == "SIMULATOR"
+    assert (await api.client.get(f"{public}/verify")).json()["data"]["status"] == "SUCCESS"
+    story = await timeline(api.services.store, created.json()["data"]["reference"])
+    assert any("SANDBOX, a test payment" in line for line in story)
+
+
+async def test_a_sandbox_payment_of_the_api_keeps_its_other_options(api: Api) -> None:
+    await api.open_gateways()
+    shop = await api.open_shop()
+    reference = (await api.initiate(shop, gateway="sandbox"))["reference"]
+    options = (await api.client.get(f"/public/payments/{reference}/gateways")).json()["data"]["gateways"]
+    assert [option["slug"] for option in options] == ["builtin", "provider_a", "sandbox"]

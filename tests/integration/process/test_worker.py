@@ -10,9 +10,13 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Unavailable
+from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.process import worker
+from tests.support.audit_trail import entries
+from tests.support.builders import AN_ADMIN
 from tests.support.http_world import SETTINGS, an_api, services_over
 from tests.support.receivers import a_receiver, until
 
@@ -70,6 +74,33 @@ async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Excep
     await until(lambda: drains.calls >= 2 and asked >= 2)
     stop.set()
     await running
+
+
+async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
+    store: PostgresStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    services = services_over(store)
+    await services.gateways.seed("builtin", ("provider_a",))
+    command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
+    await services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
+    await services.gateways.delete("gw_provider_a", by=AN_ADMIN)
+
+    async def is_wiped() -> bool:
+        async with store.begin() as tx:
+            gateway = await tx.gateways.get_any("gw_provider_a")
+        return gateway is not None and not gateway.has_credentials
+
+    assert not await is_wiped()
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(services, stop))
+    async with asyncio.timeout(30):
+        while not await is_wiped():  # noqa: ASYNC110 - what is waited for is written by the worker
+            await asyncio.sleep(0.02)
+    stop.set()
+    await running
+    assert "gateway secrets wiped" in capsys.readouterr().out
+    (told,) = await entries(store, action="gateway.wipe_secrets")
+    assert (told.realm, told.subject, told.object_id) == (ActorRealm.CLOCK, "settling", "gw_provider_a")
 
 
 async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:

@@ -187,6 +187,8 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.payments.due_asks(NOW, 100, MINUTE, "provider_a"),
         {"attempts_to_ask", "attempts_pkey"},
     ),
+    "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_open_of_gateway"}),
+    "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_open_of_gateway"}),
     "oldest ask": (lambda tx: tx.payments.oldest_ask(NOW), {"attempts_to_ask"}),
     "ask begun": (lambda tx: tx.payments.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),

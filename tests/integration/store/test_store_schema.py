@@ -182,8 +182,45 @@ def definitions(url: str) -> set[tuple[str, str, str]]:
         return {row for row in rows.fetchall() if row[0] != "alembic_version"}
 
 
-def test_hits_of_rate_limits_are_not_logged(rows: Rows) -> None:
-    assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = 'rate_hits'").fetchone() == ("u",)
+@pytest.mark.parametrize("table", ["rate_hits", "refused_events"])
+def test_what_lives_for_an_hour_at_most_is_not_logged(rows: Rows, table: str) -> None:
+    assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = %s", table).fetchone() == ("u",)
+
+
+def test_refused_events_are_bounded(rows: Rows) -> None:
+    event = {
+        "provider": "provider_a",
+        "environment": "LIVE",
+        "fault": "WRONG_SECRET",
+        "slot": 49,
+        "path": "/provider_a",
+        "digest": b"d",
+        "size": 1,
+        "headers": "{}",
+        "received_at": NOW,
+    }
+    rows.add("refused_events", event)
+    with refused("refused_events_pkey"):
+        rows.add("refused_events", event)
+    for changes, rule in (({"slot": 50}, "slot_in_bounds"), ({"fault": "OTHER"}, "fault_known")):
+        with refused(rule):
+            rows.add("refused_events", event, **changes)
+
+
+def test_replaced_secrets_have_an_end(rows: Rows) -> None:
+    with refused("replaced_secrets_end"):
+        rows.add("gateways", GATEWAY_ROW, replaced_secrets=b"s")
+
+
+def test_a_test_payment_is_never_moved_to_a_provider(rows: Rows) -> None:
+    rows.add("payments", PAYMENT_ROW, is_test=True, gateway="sandbox")
+    with refused("test_is_simulated"):
+        rows.run("UPDATE payments SET gateway = 'provider_a'")
+
+
+def test_a_server_of_the_release_before_adds_payments_that_are_no_test(rows: Rows) -> None:
+    rows.add("payments", PAYMENT_ROW)
+    assert rows.run("SELECT is_test FROM payments").fetchone() == (False,)
 
 
 def test_several_processes_may_migrate_at_once(postgres: str) -> None:
@@ -238,6 +275,7 @@ def test_the_built_in_gateway_is_always_active(rows: Rows) -> None:
         "amount = amount + 1",
         "currency = 'USD'",
         "created_at = created_at - interval '1 day'",
+        "is_test = true",
     ],
 )
 def test_the_facts_of_a_payment_never_change(rows: Rows, change: str) -> None:
@@ -263,6 +301,8 @@ def test_a_final_payment_never_changes(rows: Rows, change: str) -> None:
         ({"currency": "USD"}, "currency_is_ngn"),
         ({"environment": "TEST"}, "environment_known"),
         ({"environment": "LIVE", "gateway": "sandbox"}, "live_never_simulated"),
+        ({"environment": "LIVE", "is_test": True}, "test_is_simulated"),
+        ({"is_test": True, "gateway": "provider_a"}, "test_is_simulated"),
         ({"settled_at": NOW}, "final_is_settled"),
         ({"failure_reason": "EXPIRED"}, "only_failures_have_a_reason"),
     ],

@@ -25,6 +25,18 @@ class MemoryGateways:
     async def by_slug(self, slug: str) -> Gateway | None:
         return next((gateway for gateway in self._living() if gateway.slug == slug), None)
 
+    async def get_any(self, gateway_id: str) -> Gateway | None:
+        return self.state.gateways.get(gateway_id)
+
+    async def settling(self, slug: str) -> list[Gateway]:
+        deleted = [gateway for gateway in self._deleted_with_secrets() if gateway.slug == slug]
+        living = await self.by_slug(slug)
+        return [*([living] if living else []), *sorted(deleted, key=lambda g: (g.updated_at, g.id), reverse=True)]
+
+    async def to_wipe(self, now: datetime) -> list[Gateway]:
+        ended = [g for g in self._living() if g.replaced_secrets_until is not None and g.replaced_secrets_until <= now]
+        return [*self._deleted_with_secrets(), *ended]
+
     async def add(self, gateway: Gateway) -> bool:
         if gateway.id in self.state.gateways or await self.by_slug(gateway.slug) is not None:
             return False
@@ -77,6 +89,10 @@ class MemoryGateways:
                     cleared = replace(own, is_default=False, updated_at=settings.updated_at)
                     self.state.business_gateways[own.business_id, own.gateway_id] = cleared
         self.state.business_gateways[settings.business_id, settings.gateway_id] = settings
+
+    def _deleted_with_secrets(self) -> list[Gateway]:
+        deleted = [g for g in self.state.gateways.values() if g.status is GatewayStatus.DELETED]
+        return [g for g in deleted if g.credentials is not None or g.replaced_secrets is not None]
 
     def _living(self) -> list[Gateway]:
         return [g for g in self.state.gateways.values() if g.status is not GatewayStatus.DELETED]

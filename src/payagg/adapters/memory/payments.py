@@ -23,6 +23,7 @@ IMMUTABLE = (
     "idempotency_key",
     "created_at",
     "expires_at",
+    "is_test",
 )
 ALONE = (AttemptState.CLAIMED, AttemptState.HANDED_OFF)  # at most one attempt of a payment is in each of these
 
@@ -58,6 +59,8 @@ class MemoryPayments:
             raise BrokenRule(f"an immutable fact of {payment.reference} would change")
         if payment.environment is Environment.LIVE and payment.gateway == SANDBOX_SLUG:
             raise BrokenRule("the simulator never serves LIVE")
+        if payment.is_test and payment.gateway not in (None, SANDBOX_SLUG):
+            raise BrokenRule("the simulator alone serves a test payment")
         self.state.payments[payment.reference] = payment
         self.state.transitions[payment.reference, transition.sequence] = transition
 
@@ -90,6 +93,10 @@ class MemoryPayments:
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
         return next((at for at, _ in self._asked_by(now)), None)
+
+    async def has_open_attempts(self, gateway_id: str) -> bool:
+        attempts = self.state.attempts.values()
+        return any(a.gateway_id == gateway_id and a.next_ask_at is not None for a in attempts)
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         attempt = self.state.attempts.get((reference, number))

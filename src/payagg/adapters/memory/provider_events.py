@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
-from payagg.application.ports import ProviderEvent
+from payagg.application.ports import ProviderEvent, RefusedEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
@@ -34,6 +34,18 @@ class MemoryProviderEvents:
 
     async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        self.state.refused[event.provider, event.environment, event.fault, event.slot] = event
+
+    async def refused(self) -> list[RefusedEvent]:
+        return sorted(self.state.refused.values(), key=lambda event: event.received_at, reverse=True)
+
+    async def purge_refused(self, before: datetime) -> int:
+        old = [key for key, event in self.state.refused.items() if event.received_at <= before]
+        for key in old:
+            del self.state.refused[key]
+        return len(old)
 
     async def empty(self, before: datetime, limit: int) -> int:
         old = [e for e in self.state.inbox.values() if e.handled_at is not None and e.handled_at < before and e.body]

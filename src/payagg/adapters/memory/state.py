@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from payagg.application.ports import ProviderCall, ProviderEvent
+from payagg.application.ports import ProviderCall, ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt
@@ -41,6 +41,7 @@ class State:
     events: dict[tuple[str, int], Event] = field(default_factory=dict)  # reference, sequence
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     inbox: dict[str, ProviderEvent] = field(default_factory=dict)
+    refused: dict[tuple[str, Environment, SignatureFault, int], RefusedEvent] = field(default_factory=dict)  # ..., slot
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit

@@ -62,6 +62,12 @@ RULES = {
     "a PENDING payment has a hand-off": """
         SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
             SELECT FROM attempts a WHERE a.reference = p.reference AND a.state = 'HANDED_OFF')""",
+    "a PENDING payment's gateway can be asked: it has credentials, deleted or not": """
+        SELECT p.reference FROM payments p JOIN attempts a USING (reference) LEFT JOIN gateways g ON g.id = a.gateway_id
+        WHERE p.status = 'PENDING' AND a.state = 'HANDED_OFF' AND a.gateway <> 'sandbox' AND g.credentials IS NULL""",
+    "no test payment ever met a provider": """
+        SELECT p.reference FROM payments p JOIN attempts a USING (reference)
+        WHERE p.is_test AND a.gateway <> 'sandbox'""",
     "no LIVE payment ever met the simulator": """
         SELECT p.reference FROM payments p WHERE p.environment = 'LIVE' AND (p.gateway = 'sandbox'
             OR EXISTS (SELECT FROM attempts a WHERE a.reference = p.reference AND a.gateway = 'sandbox')
@@ -88,6 +94,11 @@ RULES = {
         WHERE t.to_status = ANY (:final) AND p.settled_at IS DISTINCT FROM t.at""",
 }
 
+REFUSED_SHOWN = 20
+REFUSED_EVENTS = """
+    SELECT received_at, fault, path, size, encode(digest, 'hex'), headers::text FROM refused_events
+    WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -103,6 +114,7 @@ class Finding:
 class Findings:
     rules: list[Finding]
     anomalies: list[str]
+    refused_events: list[str]
 
 
 def examine(database_url: str) -> Findings:
@@ -122,10 +134,15 @@ def examine(database_url: str) -> Findings:
             """),
             {"most": ANOMALIES_SHOWN},
         )
+        refused = connection.execute(text(REFUSED_EVENTS), {"most": REFUSED_SHOWN})
         return Findings(
             rules,
             [
                 f"{at:%Y-%m-%d %H:%M:%S}Z {kind} {ref or '-'} from {source} ({id}, {status})"
                 for at, kind, ref, source, id, status in listed
+            ],
+            [
+                f"{at:%Y-%m-%d %H:%M:%S}Z {fault} at /webhooks{path}: {size} bytes, SHA-256 {digest}, {headers}"
+                for at, fault, path, size, digest, headers in refused
             ],
         )

@@ -16,6 +16,11 @@ def value(credentials: Mapping[str, str], environment: Environment, name: str) -
     return credentials.get(PREFIX[environment] + name, "").strip()
 
 
+def alone(environment: Environment, name: str, secret: str) -> dict[str, str]:
+    """Credentials that hold nothing but `secret`; none when it is empty."""
+    return {PREFIX[environment] + name: secret} if secret else {}
+
+
 def is_switched_on(credentials: Mapping[str, str], environment: Environment) -> bool:
     return value(credentials, environment, "Enabled").lower() != "false"
 

@@ -48,7 +48,16 @@ CallbackUrl = Annotated[
 ]
 HttpsUrl = Annotated[str, Meta(max_length=URL_MAX, description="https URL.", examples=["https://shop.example/hooks"])]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=IDEMPOTENCY_KEY_MAX, examples=["order-1001"])]
-Slug = Annotated[str, Meta(min_length=SLUG_MIN, max_length=SLUG_MAX, pattern=SLUG_PATTERN)]
+# To create one: described as the interface has it; that underscores are a provider's alone is told where it is created.
+Slug = Annotated[
+    str,
+    Meta(
+        min_length=SLUG_MIN,
+        max_length=SLUG_MAX,
+        pattern=OPTION_SLUG_PATTERN,
+        extra_json_schema={"pattern": SLUG_PATTERN},
+    ),
+]
 # Any letter case, spelt out: readers of OpenAPI know no inline flag.
 OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
 # Of any payment option: a provider's slug may hold underscores, an administrator's gateway only hyphens.

@@ -30,7 +30,8 @@ MACHINES: dict[str, tuple[Machine[Any, Any], str]] = {
     "Gateway": (
         GATEWAY,
         "A drain ends at its instant, whether or not a worker has run. The built-in gateway is always ACTIVE: "
-        "DISABLE and DELETE are refused with `GATEWAY_BUILT_IN`. DELETED keeps the row and frees the slug.",
+        "DISABLE and DELETE are refused with `GATEWAY_BUILT_IN`. DELETED keeps the row and frees the slug; "
+        "its secrets serve the payments that were handed to it, and then go.",
     ),
     "API key": (API_KEY, "A revoked key stays on record and is answered like one that never existed."),
     "Anomaly": (

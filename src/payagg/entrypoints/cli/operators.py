@@ -187,6 +187,9 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     )
     for anomaly in findings.anomalies:
         _say(f"        {anomaly}")
+    _say(f"{len(findings.refused_events)} events refused for their signature in the last hour, newest first.")
+    for event in findings.refused_events:
+        _say(f"        {event}")
     return 0 if all(finding.is_kept for finding in findings.rules) else 1
 
 

@@ -24,6 +24,10 @@ COUNTERS = {
     "payment_transitions": ("Changes of payment status.", ("from", "to", "environment")),
     "provider_calls": ("Calls to providers by result.", ("gateway", "operation", "result")),
     "inbound_events": ("Events from providers by what they did.", ("provider", "environment", "result")),
+    "refused_events": (
+        "Events from providers that were refused for their signature, by why.",
+        ("provider", "environment", "fault"),
+    ),
     "anomalies": ("Facts kept that must not move a payment, by kind.", ("kind",)),
     "idempotency_mismatches": ("Idempotency keys used again with another body.", ()),
     "delivery_tries": ("Tries to deliver an event, by class of answer.", ("result",)),

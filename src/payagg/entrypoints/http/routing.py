@@ -67,6 +67,7 @@ class Operation:
     media_types: tuple[str, ...] = ("application/json",)  # of the success response
     upload: str | None = None  # the part that holds the file, when the body is multipart/form-data
     upload_max: int = 0  # bytes of that file
+    headers: tuple[str, ...] = ()  # of the success response, beyond those on every answer
 
     @property
     def is_keyed(self) -> bool:

@@ -41,9 +41,9 @@ def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = N
     return _json(Envelope(True, data), status, headers)
 
 
-def done() -> Response[bytes]:
+def done(headers: Mapping[str, str] | None = None) -> Response[bytes]:
     """Success with nothing to tell: the one envelope without `data`."""
-    return _json({"success": True}, 200, None)
+    return _json({"success": True}, 200, headers)
 
 
 def page_envelope(

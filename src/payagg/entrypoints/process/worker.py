@@ -1,4 +1,5 @@
-"""Everything that happens without a request: deliveries, expiry, drains, inbox retries, asking providers, retention."""
+"""Everything that happens without a request: deliveries, expiry, drains, the end of secrets, inbox retries, asking
+providers, retention."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,6 +32,8 @@ def sweeps(services: Services) -> list[Sweep]:
     return [
         Sweep("expiry", 5.0, services.settlement.expire_due),
         Sweep("drains", 5.0, services.gateways.end_drains),
+        Sweep("gateway secrets", 30.0, services.gateway_settling.wipe, until_dry=False),
+        Sweep("refused events", 60.0, services.refused_events.purge),
         Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
         Sweep("reconciliation", 5.0, services.reconciler.run_once, until_dry=False),
         Sweep("retention", 3600.0, services.dispatcher.purge),

@@ -186,6 +186,39 @@ class GatewayContract:
             assert await tx.gateways.by_slug("mine") == second
             assert first.id not in {gateway.id for gateway in await tx.gateways.all()}
 
+    async def test_a_deleted_gateway_is_found_for_settling_alone(self, store: Store) -> None:
+        first = a_gateway("mine", GatewayStatus.DISABLED, credentials=b"1")
+        second = replace(first, id="gw_second", credentials=None, replaced_secrets=b"2", replaced_secrets_until=NOW)
+        empty = replace(first, id="gw_empty", credentials=None)
+        living = replace(first, id="gw_living", credentials=None)
+        gone = [first.delete(NOW), second.delete(NOW + MINUTE), empty.delete(NOW)]
+        async with store.begin() as tx:
+            for gateway, deleted in zip((first, second, empty), gone, strict=True):
+                assert await tx.gateways.add(gateway)
+                await tx.gateways.save(deleted)
+        async with store.begin() as tx:
+            assert await tx.gateways.get_any(first.id) == gone[0]
+            assert await tx.gateways.get_any("gw_none") is None
+            assert await tx.gateways.settling("mine") == [gone[1], gone[0]]
+            assert await tx.gateways.add(living)
+            assert await tx.gateways.settling("mine") == [living, gone[1], gone[0]]
+            assert await tx.gateways.settling("other") == []
+            assert await tx.gateways.get_any(living.id) == living
+
+    async def test_secrets_are_to_be_wiped_of_deleted_gateways_and_at_the_end_of_an_overlap(self, store: Store) -> None:
+        deleted = a_gateway("one", GatewayStatus.DISABLED, credentials=b"1")
+        rotated = a_gateway("two", GatewayStatus.DISABLED, replaced_secrets=b"2", replaced_secrets_until=NOW + MINUTE)
+        kept = a_gateway("three", GatewayStatus.DISABLED, credentials=b"3")
+        async with store.begin() as tx:
+            for gateway in (deleted, rotated, kept):
+                assert await tx.gateways.add(gateway)
+            assert await tx.gateways.to_wipe(NOW) == []
+            await tx.gateways.save(deleted.delete(NOW))
+            assert {gateway.id for gateway in await tx.gateways.to_wipe(NOW + MINUTE - TICK)} == {deleted.id}
+            assert {gateway.id for gateway in await tx.gateways.to_wipe(NOW + MINUTE)} == {deleted.id, rotated.id}
+            await tx.gateways.save(replace(deleted.delete(NOW), credentials=None))
+            assert await tx.gateways.to_wipe(NOW) == []
+
     async def test_gateways_are_listed_by_order_then_slug(self, store: Store) -> None:
         ours = [a_gateway("zz", display_order=1), a_gateway("aa", display_order=2), a_gateway("mm", display_order=1)]
         async with store.begin() as tx:

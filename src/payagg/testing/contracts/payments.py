@@ -50,6 +50,29 @@ class PaymentContract:
             assert await tx.payments.get(REFERENCE) == payment
             assert await tx.payments.lock(REFERENCE) == payment
 
+    async def test_a_test_payment_stays_one_and_meets_the_simulator_alone(self, store: Store) -> None:
+        payment = await stored(store, is_test=True, gateway="sandbox")
+        assert await store.find_payment(REFERENCE) == payment
+        assert payment.is_test
+        moved, transition = a_transition(payment, Trigger.PROCESS)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
+            async with store.begin() as tx:
+                await tx.payments.save(replace(moved, gateway="provider_a"), transition)
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+            assert (await tx.payments.get(REFERENCE)) == moved
+
+    async def test_a_gateway_has_open_attempts_while_any_is_to_be_asked_about(self, store: Store) -> None:
+        await stored(store)
+        attempt = an_attempt(next_ask_at=NOW)
+        await handed(store, attempt)
+        await handed(store, an_attempt(number=2, state=AttemptState.REFUSED, gateway="provider_b", next_ask_at=None))
+        async with store.begin() as tx:
+            assert await tx.payments.has_open_attempts("gw_provider_a")
+            assert not await tx.payments.has_open_attempts("gw_provider_b")
+            assert await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
+            assert not await tx.payments.has_open_attempts("gw_provider_a")
+
     async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
         for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
             assert await store.find_payment(reference) is None

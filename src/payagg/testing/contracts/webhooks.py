@@ -3,7 +3,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from payagg.application.ports import ClaimedDelivery, DeliveryResult, ProviderEvent, Store, TryResult
+from payagg.application.ports import (
+    ClaimedDelivery,
+    DeliveryResult,
+    ProviderEvent,
+    RefusedEvent,
+    SignatureFault,
+    Store,
+    TryResult,
+)
 from payagg.domain.health import Health
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.values import Environment
@@ -296,6 +304,32 @@ class InboxContract:
         async with store.begin() as tx:
             assert await tx.inbox.due(NOW + MINUTE, 10) == []
             assert await tx.inbox.lock("inb_1") is None
+
+    async def test_a_refused_event_takes_the_place_of_the_one_before_in_its_slot(self, store: Store) -> None:
+        first = RefusedEvent(
+            provider="provider_a",
+            environment=Environment.LIVE,
+            fault=SignatureFault.WRONG_SECRET,
+            slot=7,
+            path="/provider_a/live",
+            digest=b"d" * 32,
+            size=12,
+            headers={"content-type": "application/json"},
+            received_at=NOW,
+        )
+        again = replace(first, digest=b"e" * 32, received_at=NOW + SECOND)
+        others = [
+            replace(first, slot=8, received_at=NOW + MINUTE),
+            replace(first, fault=SignatureFault.NO_SIGNATURE, received_at=NOW + 2 * MINUTE),
+            replace(first, environment=Environment.SANDBOX, received_at=NOW + 3 * MINUTE),
+        ]
+        async with store.begin() as tx:
+            for event in (first, again, *others):
+                await tx.inbox.keep_refused(event)
+        async with store.begin() as tx:
+            assert await tx.inbox.refused() == [*reversed(others), again]
+            assert await tx.inbox.purge_refused(NOW + MINUTE) == 2
+            assert await tx.inbox.refused() == [*reversed(others[1:])]
 
     async def test_health_is_kept_per_gateway_and_environment(self, store: Store) -> None:
         async with store.begin() as tx:

@@ -223,6 +223,9 @@ class ScriptedProvider:
     ) -> bool:
         return False
 
+    def signing_secret(self, credentials: Mapping[str, str], environment: Environment) -> Mapping[str, str]:
+        return {}
+
     def read_event(self, body: bytes) -> ProviderReport | None:
         return None
 

@@ -25,7 +25,7 @@ from payagg.domain.values import REFERENCE_SHAPE, Environment
 BATCH_MAX = 64
 CONCURRENCY = 2  # one run's answer is read while the next one's commit is on its way
 
-_TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint"}
+_TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint", "is_test": "boolean"}
 _GIVEN = ", ".join(
     f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in PAYMENT.names
 )

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, func, select, update
+from sqlalchemy import Row, and_, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,7 +16,12 @@ from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
 OVERRIDES_MAX = 10_000
 DRAINS_MAX = 100
+WIPES_MAX = 100
 _LIVING = gateways.c.status != GatewayStatus.DELETED.value
+_DELETED_WITH_SECRETS = and_(
+    gateways.c.status == GatewayStatus.DELETED.value,
+    or_(gateways.c.credentials.is_not(None), gateways.c.replaced_secrets.is_not(None)),
+)
 _ACTIVE_BUSINESS = businesses.c.status == BusinessStatus.ACTIVE.value
 # Code point order, so that a page is the same whatever locale the database was made with.
 _BY_NAME = (businesses.c.name.collate("C"), businesses.c.id)
@@ -47,6 +52,27 @@ class PostgresGateways:
 
     async def by_slug(self, slug: str) -> Gateway | None:
         return await self._one(select(gateways).where(gateways.c.slug == slug, _LIVING))
+
+    async def get_any(self, gateway_id: str) -> Gateway | None:
+        return await self._one(select(gateways).where(gateways.c.id == gateway_id))
+
+    async def settling(self, slug: str) -> list[Gateway]:
+        query = (
+            select(gateways)
+            .where(gateways.c.slug == slug, or_(_LIVING, _DELETED_WITH_SECRETS))
+            .order_by(_LIVING.desc(), gateways.c.updated_at.desc(), gateways.c.id.desc())
+        )
+        return [_gateway(row) for row in await self._connection.execute(query)]
+
+    async def to_wipe(self, now: datetime) -> list[Gateway]:
+        query = (
+            select(gateways)
+            .where(or_(_DELETED_WITH_SECRETS, gateways.c.replaced_secrets_until <= now))
+            .order_by(gateways.c.updated_at, gateways.c.id)
+            .limit(WIPES_MAX)
+            .with_for_update(skip_locked=True, key_share=True)
+        )
+        return [_gateway(row) for row in await self._connection.execute(query)]
 
     async def add(self, gateway: Gateway) -> bool:
         statement = upsert(gateways).values(**_columns(gateway)).on_conflict_do_nothing().returning(gateways.c.id)

@@ -147,6 +147,12 @@ class PostgresPayments:
         oldest: datetime | None = await self._connection.scalar(query)
         return oldest
 
+    async def has_open_attempts(self, gateway_id: str) -> bool:
+        is_open = and_(attempts.c.gateway_id == gateway_id, attempts.c.next_ask_at.is_not(None))
+        # In an order, though any one will do: it leads by the index, also where half of the table would match.
+        first = select(attempts.c.reference).where(is_open).order_by(attempts.c.reference).limit(_in_text(1))
+        return (await self._connection.execute(first)).first() is not None
+
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         begun = (
             update(attempts)

@@ -3,15 +3,18 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Row, Text, any_, literal, select, text, update
+from sqlalchemy import ARRAY, Row, Text, any_, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health
-from payagg.application.ports import ProviderEvent
+from payagg.adapters.postgres.repositories.rows import RowMap
+from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
+from payagg.application.ports import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
+REFUSED = RowMap(RefusedEvent, refused_events, environment=Environment, fault=SignatureFault)
+REFUSED_MAX = 1_000
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
 
@@ -41,6 +44,21 @@ class PostgresProviderEvents:
             "result": event.result,
         }
         await self._connection.execute(update(inbox).where(inbox.c.id == event.id).values(**changes))
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        values = {**REFUSED.values(event), "headers": dict(event.headers)}
+        key = ["provider", "environment", "fault", "slot"]
+        await self._connection.execute(
+            insert(refused_events).values(values).on_conflict_do_update(index_elements=key, set_=values)
+        )
+
+    async def refused(self) -> list[RefusedEvent]:
+        newest = select(*REFUSED.columns).order_by(refused_events.c.received_at.desc()).limit(REFUSED_MAX)
+        return [REFUSED.load(row) for row in await self._connection.execute(newest)]
+
+    async def purge_refused(self, before: datetime) -> int:
+        old = delete(refused_events).where(refused_events.c.received_at <= before).returning(refused_events.c.slot)
+        return len((await self._connection.execute(old)).all())
 
     async def empty(self, before: datetime, limit: int) -> int:
         old = (

@@ -50,14 +50,19 @@ class Paystack:
     def is_authentic(
         self, body: bytes, headers: Mapping[str, str], credentials: Mapping[str, str], environment: Environment
     ) -> bool:
-        # Paystack itself signs with the API secret key; a webhook secret of its own is for gateways in front of it.
-        secret = named.value(credentials, environment, "WebhookSecret") or named.value(
-            credentials, environment, "SecretKey"
-        )
-        return is_signed(body, headers.get(f"x-{self._slug}-signature", ""), secret)
+        return is_signed(body, headers.get(f"x-{self._slug}-signature", ""), _secret(credentials, environment))
+
+    def signing_secret(self, credentials: Mapping[str, str], environment: Environment) -> Mapping[str, str]:
+        return named.alone(environment, "WebhookSecret", _secret(credentials, environment))
 
     def read_event(self, body: bytes) -> ProviderReport | None:
         return read_event(body)
 
     def reduced_event(self, body: bytes) -> bytes:
         return reduced(body, READ)
+
+
+def _secret(credentials: Mapping[str, str], environment: Environment) -> str:
+    """Paystack itself signs with the API secret key; a webhook secret of its own is for gateways in front of it."""
+    own = named.value(credentials, environment, "WebhookSecret")
+    return own or named.value(credentials, environment, "SecretKey")

@@ -54,6 +54,9 @@ class Payaza:
         secret = named.value(credentials, environment, "SigningSecret")
         return is_signed(body, headers.get(f"x-{self._slug}-signature", ""), secret)
 
+    def signing_secret(self, credentials: Mapping[str, str], environment: Environment) -> Mapping[str, str]:
+        return named.alone(environment, "SigningSecret", named.value(credentials, environment, "SigningSecret"))
+
     def read_event(self, body: bytes) -> ProviderReport | None:
         return read_event(body)
 

@@ -51,6 +51,9 @@ class Simulator:
     ) -> bool:
         return False
 
+    def signing_secret(self, credentials: Mapping[str, str], environment: Environment) -> Mapping[str, str]:
+        return {}
+
     def read_event(self, body: bytes) -> ProviderReport | None:
         raise ProviderFault(FaultKind.MALFORMED, "the simulator sends no events")
 

@@ -80,6 +80,15 @@ HEADERS = {
         "description": "Present on a replay: the payment existed already.",
         "schema": {"type": "string", "const": "true"},
     },
+    "Credentials-Removed": {
+        "description": "Present when names that were on file are gone: those of them that a header can carry.",
+        "schema": {
+            "type": "string",
+            "maxLength": 3300,
+            "pattern": "^[A-Za-z0-9._-]{1,64}(?:, [A-Za-z0-9._-]{1,64})*$",
+            "examples": ["liveSecretKey, liveWebhookSecret"],
+        },
+    },
     "Idempotency-Mismatch": {
         "description": "Present when the key came with another body than the first time.",
         "schema": {"type": "string", "const": "true"},
@@ -202,7 +211,7 @@ def _parameters(route: Route, schemas: dict[Any, Any]) -> list[dict[str, Any]]:
 def _responses(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> dict[str, Any]:
     operation = route.operation
     warnings = ["Webhook-Url-Warning"] if "webhook_url" in getattr(operation.body, "__struct_fields__", ()) else []
-    success: dict[str, Any] = {"description": "Success.", "headers": _headers(*warnings)}
+    success: dict[str, Any] = {"description": "Success.", "headers": _headers(*operation.headers, *warnings)}
     if _JSON not in operation.media_types:
         picture = {"schema": {"type": "string", "format": "binary"}}
         success["content"] = {media_type: dict(picture) for media_type in operation.media_types}

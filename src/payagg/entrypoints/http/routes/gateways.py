@@ -1,5 +1,7 @@
 """Gateways for administrators, and their public logos."""
 
+import re
+
 from litestar import Response
 
 from payagg.application.access import Administrator
@@ -18,12 +20,13 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
 from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone, by
 from payagg.entrypoints.http.routing import Call, route
-from payagg.entrypoints.http.wire import page_envelope, page_query, text_query
+from payagg.entrypoints.http.wire import done, page_envelope, page_query, text_query
 
 TAG = "Admin gateways"
 BASE = "/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 CREDENTIALS_BODY_MAX = 2_500_000  # fifty values of 4,000 characters, each at most twelve bytes as escaped JSON
+HEADER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # a credential's name that a header can carry
 # Far over the limit of a logo, so that a file that is too large is told so by name.
 LOGO_BODY_MAX = 16 * 1024 * 1024
 # `nosniff` is on every answer of the application.
@@ -96,7 +99,8 @@ async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummar
     guard=admin_changes,
     returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
-    description="Only a DISABLED gateway goes; its slug is free again.",
+    description="Only a DISABLED gateway goes; its slug is free again. Payments that were handed to it still "
+    "settle, for at most 72 hours; then its credentials are wiped.",
 )
 async def remove(call: Call[Administrator, None]) -> Message:
     return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
@@ -162,10 +166,29 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     body=UpdateCredentials,
     body_max=CREDENTIALS_BODY_MAX,
     errors=(ErrorCode.NOT_FOUND,),
-    description="Replaces the previous object in full. Encrypted at rest and never returned.",
+    headers=("Credentials-Removed",),
+    description="Replaces the previous object in full: a name that is not sent again is gone, and the header "
+    "`Credentials-Removed` says so. Encrypted at rest and never returned. A signing secret that changed or is gone "
+    "still proves events for 24 hours.",
 )
-async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> None:
-    await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
+async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
+    removed = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
+    shown = ", ".join(name for name in removed if HEADER_NAME.fullmatch(name))
+    return done({"Credentials-Removed": shown} if shown else None)
+
+
+@route(
+    "POST",
+    ONE + "/credentials/end-overlap",
+    "endCredentialsOverlap",
+    "End the overlap of replaced signing secrets",
+    TAG,
+    guard=admin_changes,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
+)
+async def end_overlap(call: Call[Administrator, None]) -> None:
+    await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -214,6 +237,7 @@ routes = [
     disable,
     merchants,
     set_credentials,
+    end_overlap,
     upload_logo,
     public_logo,
 ]

@@ -1,0 +1,82 @@
+"""What lies sealed with a gateway: its credentials, and signing secrets that were replaced a short while ago."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from payagg.application.ports import Provider, Vault
+from payagg.domain.checks import revised
+from payagg.domain.gateway import Gateway, ReplacedSecret, after_rotation
+from payagg.domain.values import Environment
+
+_log = structlog.get_logger("payagg.gateway_credentials")
+_REPLACED: Final = msgspec.json.Decoder(tuple[ReplacedSecret, ...])
+
+
+@dataclass(frozen=True)
+class GatewayCredentials:
+    """Opens and seals both blobs. One that does not open counts as empty and is logged: a gateway sealed under a key
+    that is gone must not stop payments through the others."""
+
+    vault: Vault
+    providers: Mapping[str, Provider]
+
+    def current(self, gateway: Gateway) -> Mapping[str, str]:
+        """The credentials on file; empty when there are none."""
+        opened = self._opened(gateway, gateway.credentials, gateway.id)
+        current: dict[str, str] = json.loads(opened) if opened is not None else {}
+        return current
+
+    def replaced(self, gateway: Gateway, now: datetime) -> tuple[ReplacedSecret, ...]:
+        """Replaced signing secrets that still prove events at `now`, newest first."""
+        opened = self._opened(gateway, gateway.replaced_secrets, _context(gateway))
+        kept = _REPLACED.decode(opened) if opened is not None else ()
+        return tuple(one for one in kept if now < one.valid_until)
+
+    def signing(self, gateway: Gateway, environment: Environment, now: datetime) -> list[Mapping[str, str]]:
+        """The signing secrets that prove an event of `environment` at `now`, the one on file first; each as
+        credentials that hold it alone."""
+        provider, current = self.providers[gateway.slug], self.current(gateway)
+        own = [provider.signing_secret(current, environment)] if provider.is_configured(current, environment) else []
+        return own + [one.credentials for one in self.replaced(gateway, now) if one.environment is environment]
+
+    def rotated(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> tuple[Gateway, list[str]]:
+        """The gateway with `credentials` in the place of all it had, and the names that are gone by that. Signing
+        secrets that changed or are gone stay among the replaced ones for OVERLAP."""
+        before = self.current(gateway)
+        kept = after_rotation(
+            self.replaced(gateway, now), self._secrets(gateway, before), self._secrets(gateway, credentials), now
+        )
+        rotated = revised(
+            gateway,
+            credentials=self.vault.seal(json.dumps(dict(credentials)).encode(), gateway.id),
+            replaced_secrets=self.vault.seal(msgspec.json.encode(kept), _context(gateway)) if kept else None,
+            replaced_secrets_until=max((one.valid_until for one in kept), default=None),
+            updated_at=now,
+        )
+        return rotated, sorted(set(before) - set(credentials))
+
+    def _secrets(self, gateway: Gateway, credentials: Mapping[str, str]) -> dict[Environment, Mapping[str, str]]:
+        provider = self.providers.get(gateway.slug)
+        if provider is None:
+            return {}
+        return {environment: provider.signing_secret(credentials, environment) for environment in Environment}
+
+    def _opened(self, gateway: Gateway, sealed: bytes | None, context: str) -> bytes | None:
+        if sealed is None:
+            return None
+        try:
+            return self.vault.open(sealed, context)
+        except ValueError as error:
+            _log.error("credentials do not open", gateway=gateway.slug, reason=str(error))
+            return None
+
+
+def _context(gateway: Gateway) -> str:
+    """Of its own, so that no replaced secret opens where credentials are expected."""
+    return f"{gateway.id}:replaced"
