@@ -28,6 +28,7 @@ from payagg.entrypoints.settings import Settings
 from payagg.testing.builders import a_business, a_gateway, a_payment, an_endpoint
 from payagg.testing.clocks import ManualClock
 from payagg.testing.fake_providers import FakeServers
+from tests.support.crashes import crash_at
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
 KEYS = (("test", b"k" * 32),)
@@ -38,9 +39,15 @@ PLENTY = 100_000  # a rate limit no test meets by accident
 
 
 def assembled(
-    store: PostgresStore, clock: ManualClock, folder: Path, *, deadline: float = 15.0, limit: int = PLENTY
+    store: PostgresStore,
+    clock: ManualClock,
+    folder: Path,
+    *,
+    deadline: float = 15.0,
+    limit: int = PLENTY,
+    label: str = "",
 ) -> Services:
-    """The product over its real adapters; only the clock is a test's."""
+    """The product over its real adapters; only the clock is a test's. Its process dies at the step `label`."""
     settings = Settings(
         jwt_key=JWT_KEY,
         jwt_algorithm="HS256",
@@ -59,6 +66,7 @@ def assembled(
         providers=providers_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline),
         sender=HttpSender(allow_loopback=True),
         logos=ObjectLogos(folder / "logos"),
+        crash_point=crash_at(label),
     )
 
 
@@ -129,9 +137,9 @@ class World:
         assert await (await self.child(*words, label=label)).wait() == -9
 
     async def child(self, *words: str, label: str = "") -> asyncio.subprocess.Process:
-        environ = {**os.environ, "PAYAGG_CRASH_AT": label, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         now = self.clock.now().isoformat()
-        arguments = ["-m", "tests.support.process_child", self.url, str(self.folder), now, *words]
+        arguments = ["-m", "tests.support.process_child", self.url, str(self.folder), now, label, *words]
         return await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environ)
 
     def other_process(self) -> "Services":
