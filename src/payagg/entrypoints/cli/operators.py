@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from payagg.entrypoints.process.database import database
+from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.settings import Settings, SettingsError
 
 T = TypeVar("T")

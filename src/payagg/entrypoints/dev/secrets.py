@@ -5,13 +5,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from payagg.adapters.system import SystemEntropy
+from payagg.application.ports import Entropy
 from payagg.entrypoints.settings import Settings
 
 FOLDER = "secrets"
 
 
-def with_dev_secrets(settings: Settings) -> Settings:
+def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
     """The settings with the state folder's own keys, made at the first call. Files are 0600."""
     folder = settings.state_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -19,7 +19,7 @@ def with_dev_secrets(settings: Settings) -> Settings:
     if not jwt_key.exists():
         write_private(jwt_key, _new_jwt_key())
     if not encryption_key.exists():
-        write_private(encryption_key, base64.b64encode(SystemEntropy(settings.reference_prefix).bytes(32)).decode())
+        write_private(encryption_key, base64.b64encode(entropy.bytes(32)).decode())
     key = base64.b64decode(encryption_key.read_text())
     return replace(settings, jwt_key=jwt_key.read_text(), jwt_algorithm="EdDSA", encryption_keys=(("dev", key),))
 
