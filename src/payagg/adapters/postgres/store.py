@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from psycopg.pq import TransactionStatus
-from sqlalchemy import delete, func, select, text, tuple_
+from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -111,12 +111,6 @@ class PostgresStore:
         """Waits for the statements in flight, then closes every connection."""
         await self._hot.close()
         await self._engine.dispose()
-
-    @retried
-    async def ping(self) -> None:
-        """Raises Unavailable unless the database answers."""
-        async with self.connection() as connection:
-            await connection.execute(text("SELECT 1"))
 
     @retried
     async def now(self) -> datetime:
