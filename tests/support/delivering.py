@@ -13,8 +13,8 @@ from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult
+from tests.support.assembly import KEYS
 from tests.support.crashes import crash_at
-from tests.support.outbox_rows import KEYS
 
 
 class MortalQueue(PostgresDeliveryQueue):

@@ -12,8 +12,9 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus, Role
 from payagg.entrypoints.bootstrap import Services
 from payagg.testing.clocks import ManualClock
+from tests.support.assembly import services_over
 from tests.support.builders import a_business
-from tests.support.http_world import admin_token, merchant_token, served, services_over
+from tests.support.http_world import admin_token, merchant_token, served
 
 MERCHANT = "/merchant/businesses/biz_1/gateways"
 ADMIN = "/admin/gateways"

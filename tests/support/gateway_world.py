@@ -5,21 +5,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from payagg.adapters.images import PillowImages
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application.checkout_settings import CheckoutSettings
-from payagg.application.gateways import Gateways
 from payagg.application.ports import LogoStore, Provider, Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.testing.clocks import ManualClock, SeededEntropy
+from tests.support.assembly import KEYS, services_over
 from tests.support.builders import a_business
 
-KEYS = (("first", b"1" * 32),)
-RESERVED = frozenset({"builtin", "sandbox", "provider_a", "provider_b"})
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
 # Names that mean something to a pattern, and what a literal search that ignores case finds among them.
@@ -41,7 +37,7 @@ def files_under(folder: Path) -> list[Path]:
 
 
 @dataclass
-class World:
+class GatewayWorld:
     store: Store = field(default_factory=MemoryStore)
     clock: ManualClock = field(default_factory=ManualClock)
     logos: LogoStore = field(default_factory=lambda: ObjectLogos("memory:///"))
@@ -49,19 +45,15 @@ class World:
     providers: dict[str, Provider] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.entropy = SeededEntropy()
-        self.gateways = Gateways(
+        services = services_over(
             self.store,
-            self.clock,
-            self.entropy,
-            self.vault,
-            self.logos,
-            PillowImages(),
-            self.providers,
-            RESERVED,
-            DRAIN,
+            clock=self.clock,
+            entropy=SeededEntropy(),
+            vault=self.vault,
+            providers=self.providers,
+            logos=self.logos,
         )
-        self.settings = CheckoutSettings(self.store, self.clock)
+        self.gateways, self.settings = services.gateways, services.checkout_settings
 
     async def add(self, *rows: Gateway | Business) -> None:
         """Gateways that are not DISABLED get there by the moves the database allows."""

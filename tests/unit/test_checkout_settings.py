@@ -8,7 +8,7 @@ from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.support.builders import a_business
-from tests.support.gateway_world import DRAIN, TICK, World
+from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
 
 pytestmark = pytest.mark.anyio
 
@@ -23,12 +23,12 @@ def an_order(**orders: int) -> ReorderGateways:
     return ReorderGateways(order=[OrderedGateway(gateway_id=id, display_order=order) for id, order in orders.items()])
 
 
-async def slugs(world: World) -> list[str]:
+async def slugs(world: GatewayWorld) -> list[str]:
     return [gateway.slug for gateway in await world.settings.listed("biz_1")]
 
 
 async def test_a_business_that_never_chose_sees_every_active_gateway_enabled_and_the_built_in_first():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other", "drained")
     await world.gateways.disable(ids["drained"])
     listed = await world.settings.listed("biz_1")
@@ -43,7 +43,7 @@ async def test_a_business_that_never_chose_sees_every_active_gateway_enabled_and
 
 
 async def test_a_change_touches_only_what_it_names_and_null_clears_the_name():
-    world = World()
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     named = await world.choose(acme, display_name="Cards", display_order=4, is_default=True)
     assert (named.display_name, named.business_display_order, named.is_default) == ("Cards", 4, True)
@@ -53,7 +53,7 @@ async def test_a_change_touches_only_what_it_names_and_null_clears_the_name():
 
 
 async def test_an_empty_change_leaves_no_trace():
-    world = World()
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     assert (await world.choose(acme)).is_enabled
     async with world.store.begin() as tx:
@@ -61,7 +61,7 @@ async def test_an_empty_change_leaves_no_trace():
 
 
 async def test_disabling_clears_the_default_flag_and_enabling_does_not_bring_it_back():
-    world = World()
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     await world.choose(acme, is_default=True)
     off = await world.choose(acme, is_enabled=False)
@@ -70,7 +70,7 @@ async def test_disabling_clears_the_default_flag_and_enabling_does_not_bring_it_
 
 
 async def test_a_disabled_gateway_cannot_become_the_default():
-    world = World()
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     refused = (ErrorCode.VALIDATION_ERROR, "isDefault")
     assert await refusal(world.choose(acme, is_enabled=False, is_default=True)) == refused
@@ -80,7 +80,7 @@ async def test_a_disabled_gateway_cannot_become_the_default():
 
 
 async def test_a_business_has_one_default_at_a_time_and_other_businesses_keep_theirs():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2"))
     await world.choose(ids["acme"], "biz_2", is_default=True)
@@ -92,7 +92,7 @@ async def test_a_business_has_one_default_at_a_time_and_other_businesses_keep_th
 
 
 async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled_nor_reordered():
-    world = World()
+    world = GatewayWorld()
     built_in = (await world.seeded("acme"))["builtin"]
     assert await refusal(world.choose(built_in, is_enabled=False)) == (ErrorCode.VALIDATION_ERROR, "isEnabled")
     assert await refusal(world.choose(built_in, display_order=5)) == (ErrorCode.VALIDATION_ERROR, "displayOrder")
@@ -101,7 +101,7 @@ async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled
 
 
 async def test_a_gateway_that_is_not_active_is_not_there():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme")
     await world.gateways.disable(ids["acme"])
     for moved in (TICK, DRAIN):
@@ -111,7 +111,7 @@ async def test_a_gateway_that_is_not_active_is_not_there():
 
 
 async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme")
     await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
     assert len(await world.settings.listed("biz_2")) == 2
@@ -121,7 +121,7 @@ async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(
 
 
 async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("a1", "a2", "a3")
     await world.choose(ids["a3"], is_enabled=False, display_name="Third")
     await world.settings.reorder("biz_1", an_order(**{ids["a3"]: 0, ids["a1"]: 9, ids["builtin"]: 50}))
@@ -132,7 +132,7 @@ async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in():
 
 
 async def test_a_reorder_is_all_or_nothing():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("a1", "a2", "off")
     await world.gateways.disable(ids["off"])
     before = await world.settings.listed("biz_1")
@@ -145,7 +145,7 @@ async def test_a_reorder_is_all_or_nothing():
 
 
 async def test_opting_out_keeps_the_gateway_in_the_list_so_that_it_can_be_turned_on_again():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme")
     await world.choose(ids["acme"], is_enabled=False)
     assert await slugs(world) == ["builtin", "acme"]

@@ -11,24 +11,25 @@ from payagg.adapters.security import AesVault
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.support.gateway_world import KEYS, World
+from tests.support.assembly import KEYS
+from tests.support.gateway_world import GatewayWorld
 
 pytestmark = pytest.mark.anyio
 
 NEW_KEY = ("second", b"2" * 32)
 
 
-async def opened(world: World, gateway_id: str) -> Mapping[str, str]:
+async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
     offers = PaymentOptions(world.store, world.clock, world.vault, world.providers)
     return offers.credentials(await world.stored(gateway_id))
 
 
-async def set_credentials(world: World, gateway_id: str, **credentials: str) -> None:
+async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: str) -> None:
     await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials))
 
 
 async def test_credentials_replace_the_previous_ones_in_full():
-    world = World()
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     assert not (await world.gateways.detail(acme)).has_credentials
     await set_credentials(world, acme, first="one", second="two")
@@ -38,7 +39,7 @@ async def test_credentials_replace_the_previous_ones_in_full():
 
 
 async def test_no_view_and_no_stored_byte_shows_a_credential():
-    world = World()
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     await set_credentials(world, acme, liveSecretKey="sk_live_0123456789")
     shown = [await world.gateways.listed(), await world.gateways.detail(acme), await world.settings.listed("biz_1")]
@@ -49,7 +50,7 @@ async def test_no_view_and_no_stored_byte_shows_a_credential():
 
 
 async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="of acme")
     await set_credentials(world, ids["other"], key="of other")
@@ -69,13 +70,13 @@ async def world_gateway(tx, gateway_id):
 
 
 async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="before")
-    rotated = World(world.store, vault=AesVault((NEW_KEY, *KEYS)))
+    rotated = GatewayWorld(world.store, vault=AesVault((NEW_KEY, *KEYS)))
     await set_credentials(rotated, ids["other"], key="after")
     assert await opened(rotated, ids["acme"]) == {"key": "before"}
-    only_new = World(world.store, vault=AesVault((NEW_KEY,)))
+    only_new = GatewayWorld(world.store, vault=AesVault((NEW_KEY,)))
     assert await opened(only_new, ids["other"]) == {"key": "after"}
     assert await opened(only_new, ids["acme"]) == {}
     # Storing them again moves the gateway to the new key; then the old one may go.
@@ -91,7 +92,7 @@ async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key(
     ],
 )
 async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(slug: str, name: str, value: str):
-    world = World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    world = GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
     gateway = (await world.seeded(slug))[slug]
     await set_credentials(world, gateway, kept="yes")
     with pytest.raises(Refusal) as refused:
@@ -102,7 +103,7 @@ async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
 
 
 async def test_deleting_a_gateway_forgets_its_credentials():
-    world = World()
+    world = GatewayWorld()
     created = (await world.seeded("acme"))["acme"]
     await set_credentials(world, created, key="secret")
     await world.gateways.disable(created)

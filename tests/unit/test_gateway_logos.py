@@ -9,14 +9,14 @@ import pytest
 from payagg.adapters.logos import ObjectLogos
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.support.gateway_world import DRAIN, World, files_under
+from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import HOSTILE, an_image
 
 pytestmark = pytest.mark.anyio
 
 
-async def a_world(folder: Path) -> tuple[World, str]:
-    world = World(logos=ObjectLogos(folder))
+async def a_world(folder: Path) -> tuple[GatewayWorld, str]:
+    world = GatewayWorld(logos=ObjectLogos(folder))
     return world, (await world.seeded("acme"))["acme"]
 
 
@@ -103,7 +103,7 @@ class CrashingLogos:
 
 async def test_a_crash_before_the_file_is_there_keeps_the_old_logo():
     logos = CrashingLogos("")
-    world = World(logos=logos)
+    world = GatewayWorld(logos=logos)
     acme = (await world.seeded("acme"))["acme"]
     await world.gateways.upload_logo(acme, an_image())
     logos.dies_at = "put"
@@ -114,7 +114,7 @@ async def test_a_crash_before_the_file_is_there_keeps_the_old_logo():
 
 async def test_a_file_that_cannot_be_removed_is_only_a_stray():
     logos = CrashingLogos("delete")
-    world = World(logos=logos)
+    world = GatewayWorld(logos=logos)
     acme = (await world.seeded("acme"))["acme"]
     for content in (an_image(), an_image("JPEG")):
         await world.gateways.upload_logo(acme, content)

@@ -9,7 +9,7 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
 from tests.support.builders import NOW, a_business
-from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, World
+from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ def acme(**fields: Any) -> CreateGateway:
 
 
 async def test_a_new_gateway_is_disabled_and_listed():
-    world = World()
+    world = GatewayWorld()
     created = await world.gateways.create(acme(description="Cards", display_order=7))
     assert (created.status, created.is_active, created.is_built_in, created.has_credentials) == (
         "DISABLED",
@@ -39,7 +39,7 @@ async def test_a_new_gateway_is_disabled_and_listed():
 
 
 async def test_a_slug_in_use_or_reserved_is_refused():
-    world = World()
+    world = GatewayWorld()
     await world.gateways.create(acme())
     for slug in ("acme", "builtin", "sandbox"):
         assert await refusal(world.gateways.create(acme(slug=slug))) == (ErrorCode.GATEWAY_SLUG_EXISTS, "slug")
@@ -47,11 +47,11 @@ async def test_a_slug_in_use_or_reserved_is_refused():
 
 
 async def test_a_slug_must_match_to_its_last_character():
-    assert await refusal(World().gateways.create(acme(slug="acme\n"))) == (ErrorCode.VALIDATION_ERROR, "slug")
+    assert await refusal(GatewayWorld().gateways.create(acme(slug="acme\n"))) == (ErrorCode.VALIDATION_ERROR, "slug")
 
 
 async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not():
-    world = World()
+    world = GatewayWorld()
     old = await world.gateways.create(acme())
     await world.gateways.delete(old.id)
     assert await world.gateways.listed() == []
@@ -64,7 +64,7 @@ async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is
 
 
 async def test_a_patch_changes_only_what_it_names():
-    world = World()
+    world = GatewayWorld()
     gateway = await world.gateways.create(acme(description="Cards", display_order=7))
     world.clock.move(TICK)
     assert await world.gateways.update(gateway.id, UpdateGateway()) == gateway
@@ -76,7 +76,7 @@ async def test_a_patch_changes_only_what_it_names():
 
 
 async def test_only_the_display_order_of_the_built_in_may_change():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded()
     built_in = ids["builtin"]
     for field, command in (
@@ -91,7 +91,7 @@ async def test_only_the_display_order_of_the_built_in_may_change():
 
 
 async def test_a_drain_ends_at_its_instant_without_a_worker():
-    world = World()
+    world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     draining = await world.gateways.disable(gateway)
     assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
@@ -108,7 +108,7 @@ async def test_a_drain_ends_at_its_instant_without_a_worker():
 
 
 async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme", "later")
     await world.gateways.disable(ids["acme"])
     world.clock.move(TICK)
@@ -122,7 +122,7 @@ async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
 
 
 async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
-    world = World()
+    world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.choose(gateway, is_enabled=False)
     assert (await refusal(world.gateways.enable(gateway)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
@@ -136,7 +136,7 @@ async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
 
 
 async def test_business_count_is_active_businesses_minus_their_opt_outs():
-    world = World()
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2", "Bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Dayo"))
     for business in ("biz_1", "biz_2"):
@@ -153,7 +153,7 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs():
 
 
 async def test_every_active_business_is_a_merchant_configured_or_not():
-    world = World()
+    world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.add(
         a_business("biz_2", "Bola", created_at=NOW + TICK), a_business("biz_3", "Off", BusinessStatus.RESTRICTED)
@@ -172,7 +172,7 @@ async def test_every_active_business_is_a_merchant_configured_or_not():
 
 
 async def test_merchants_come_in_pages_by_name():
-    world = World()
+    world = GatewayWorld()
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{n}", f"Store {n}") for n in range(5)))
     pages = [await world.gateways.merchants(gateway, "store", page, 2) for page in (1, 2, 3, 4)]
@@ -187,7 +187,7 @@ async def test_merchants_come_in_pages_by_name():
 
 @pytest.mark.parametrize(("search", "found"), SEARCHES)
 async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str]):
-    world = World()
+    world = GatewayWorld()
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{number}", name) for number, name in enumerate(ODD_NAMES)))
     merchants, total = await world.gateways.merchants(gateway, search, 1, 100)
@@ -196,7 +196,7 @@ async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str
 
 
 async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_deleted():
-    world = World()
+    world = GatewayWorld()
     await world.gateways.seed("builtin", ["provider_a", "provider_b"])
     statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}
     assert statuses == {

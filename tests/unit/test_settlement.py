@@ -9,7 +9,6 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.application import counters
 from payagg.application.ports import AnomalyFilter
-from payagg.application.settlement import Settlement
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
@@ -17,6 +16,7 @@ from payagg.domain.payment import Status, Trigger
 from payagg.domain.report import Outcome, ReportEffect
 from payagg.domain.values import Environment
 from payagg.testing.clocks import ManualClock, SeededEntropy
+from tests.support.assembly import services_over
 from tests.support.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint
 
 pytestmark = pytest.mark.anyio
@@ -25,12 +25,12 @@ HOUR = timedelta(hours=1)
 LANDS_ON = {Outcome.SUCCEEDED: Status.SUCCESS, Outcome.FAILED: Status.FAILED, Outcome.REVERSED: Status.REVERSED}
 
 
-class World:
+class SettlingPayment:
     """One payment handed to provider_a, its business subscribed, and what the settlement made of reports."""
 
     def __init__(self):
         self.store, self.clock = MemoryStore(), ManualClock()
-        self.settlement = Settlement(self.store, self.clock, SeededEntropy())
+        self.settlement = services_over(self.store, clock=self.clock, entropy=SeededEntropy()).settlement
 
     async def with_payment(self, *, endpoints=(), handed=True, **fields):
         payment, _ = await self.store.add_payment(a_payment(**fields))
@@ -60,7 +60,7 @@ class World:
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
 async def test_a_report_that_agrees_moves_the_payment(outcome):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     assert await world.told(outcome, reason="DECLINED") is ReportEffect.MOVED
     payment = await world.payment()
     assert (payment.status, payment.sequence, payment.settled_at) == (LANDS_ON[outcome], 2, world.clock.now())
@@ -69,7 +69,7 @@ async def test_a_report_that_agrees_moves_the_payment(outcome):
 
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNPAID])
 async def test_a_report_without_evidence_moves_nothing(outcome):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     assert await world.told(outcome) is ReportEffect.UNCHANGED
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == []
@@ -77,7 +77,7 @@ async def test_a_report_without_evidence_moves_nothing(outcome):
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
 async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(outcome):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     await world.told(outcome)
     before, events = await world.payment(), await world.events()
     for _ in range(3):
@@ -100,7 +100,7 @@ async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(ou
     ],
 )
 async def test_a_different_final_report_is_kept_once_and_moves_nothing(first, second, kind):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     await world.told(first)
     before = await world.payment()
     for _ in range(3):
@@ -120,7 +120,7 @@ async def test_a_different_final_report_is_kept_once_and_moves_nothing(first, se
     ],
 )
 async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outcome, report, fact):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     named = {**report, "environment": SANDBOX}
     facts = a_report(outcome, **report)
     for _ in range(2):
@@ -135,7 +135,7 @@ async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outco
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
 async def test_a_report_from_the_other_environment_moves_nothing(outcome):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     assert await world.told(outcome, environment=LIVE) is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.WRONG_ENVIRONMENT]
@@ -144,7 +144,7 @@ async def test_a_report_from_the_other_environment_moves_nothing(outcome):
 @pytest.mark.parametrize("outcome", LANDS_ON)
 @pytest.mark.parametrize("stranger", [{"gateway": "provider_b"}, {"provider_reference": f"{REFERENCE}.2"}])
 async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outcome, stranger):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     assert await world.told(outcome, **stranger) is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.WRONG_PROVIDER]
@@ -152,7 +152,7 @@ async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outco
 
 @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.REFUSED, AttemptState.UNKNOWN])
 async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state):
-    world = await World().with_payment(handed=False)
+    world = await SettlingPayment().with_payment(handed=False)
     payment = await world.payment()
     async with world.store.begin() as tx:
         await tx.payments.add_attempt(an_attempt(payment, 1, state))
@@ -162,7 +162,7 @@ async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state):
 
 
 async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
-    world = await World().with_payment(handed=False)
+    world = await SettlingPayment().with_payment(handed=False)
     payment = await world.payment()
     async with world.store.begin() as tx:
         await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
@@ -175,47 +175,47 @@ async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
 
 @pytest.mark.parametrize("facts", [{"amounts": frozenset({149999})}, {"currency": "USD"}])
 async def test_a_failure_of_another_amount_or_currency_moves_nothing(facts):
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     assert await world.told(Outcome.FAILED, **facts) is ReportEffect.MISMATCH
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.MISMATCH]
 
 
 async def test_a_failure_need_not_name_an_amount():
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     assert await world.told(Outcome.FAILED, amounts=frozenset(), currency="") is ReportEffect.MOVED
 
 
 async def test_each_kept_fact_is_counted():
     counters.counts.clear()
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     for _ in range(2):
         await world.told(currency="USD")
     assert counters.counts["anomalies", "MISMATCH"] == 1
 
 
 async def test_a_payment_nobody_processed_is_moved_by_no_provider():
-    world = await World().with_payment(handed=False)
+    world = await SettlingPayment().with_payment(handed=False)
     assert await world.told() is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.INITIATED
 
 
 async def test_money_for_an_unknown_reference_is_never_lost():
-    world = World()
+    world = SettlingPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
     assert await world.told(Outcome.PENDING) is ReportEffect.UNKNOWN_PAYMENT
     assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
 
 
 async def test_a_pending_payment_succeeds_long_after_its_window():
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     world.clock.move(72 * HOUR)
     assert await world.told() is ReportEffect.MOVED
     assert (await world.payment()).status is Status.SUCCESS
 
 
 async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before_the_sweep():
-    world = await World().with_payment(handed=False)
+    world = await SettlingPayment().with_payment(handed=False)
     async with world.store.begin() as tx:
         await tx.payments.add_attempt(an_attempt(await tx.payments.get(REFERENCE), 1, AttemptState.UNKNOWN))
     world.clock.move(HOUR)
@@ -227,7 +227,7 @@ async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before
 
 
 async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
-    world = await World().with_payment(handed=False)
+    world = await SettlingPayment().with_payment(handed=False)
     async with world.store.begin() as tx:
         payment = await tx.payments.get(REFERENCE)
         await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
@@ -240,7 +240,7 @@ async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
 
 
 async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alone():
-    world = await World().with_payment(handed=False)
+    world = await SettlingPayment().with_payment(handed=False)
     await world.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=world.clock.now() + HOUR))
     world.clock.move(HOUR)
     assert await world.settlement.expire_due() == 1
@@ -251,7 +251,7 @@ async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alo
         "EXPIRED",
         payment.expires_at,
     )
-    pending = await World().with_payment()
+    pending = await SettlingPayment().with_payment()
     pending.clock.move(100 * HOUR)
     assert await pending.settlement.expire_due() == 0
 
@@ -265,7 +265,7 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
         an_endpoint("whe_live", LIVE),
         an_endpoint("whe_other", business_id="biz_2"),
     ]
-    world = await World().with_payment(endpoints=endpoints)
+    world = await SettlingPayment().with_payment(endpoints=endpoints)
     await world.told()
     types, deliveries = await world.events()
     assert types == ["payment.pending", "payment.success"]
@@ -275,17 +275,17 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
 
 async def test_the_payments_own_address_is_told_when_somebodys_secret_can_sign():
     own = "https://shop.example/own"
-    world = await World().with_payment(webhook_url=own, endpoints=[an_endpoint(events=("payment.failed",))])
+    world = await SettlingPayment().with_payment(webhook_url=own, endpoints=[an_endpoint(events=("payment.failed",))])
     await world.told()
     _, deliveries = await world.events()
     assert [(delivery.endpoint_id, delivery.url) for delivery in deliveries] == [(None, own), (None, own)]
-    unsigned = await World().with_payment(webhook_url=own)
+    unsigned = await SettlingPayment().with_payment(webhook_url=own)
     await unsigned.told()
     assert (await unsigned.events())[1] == []
 
 
 async def test_an_events_body_is_the_merchants_view_and_no_more():
-    world = await World().with_payment(webhook_url="https://shop.example/own", metadata={"order": 7})
+    world = await SettlingPayment().with_payment(webhook_url="https://shop.example/own", metadata={"order": 7})
     await world.told()
     async with world.store.begin() as tx:
         (_, event), _ = await tx.webhooks.of_payment(REFERENCE)
@@ -298,7 +298,7 @@ async def test_an_events_body_is_the_merchants_view_and_no_more():
 
 
 async def test_a_refused_move_rolls_back_everything_in_its_transaction():
-    world = await World().with_payment()
+    world = await SettlingPayment().with_payment()
     await world.told()
     before, events = await world.payment(), await world.events()
     with pytest.raises(Refusal):  # noqa: PT012 - the block is what is tested

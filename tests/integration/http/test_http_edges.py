@@ -11,7 +11,8 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
-from tests.support.http_world import SETTINGS, Api, admin_token, an_api, assert_refused, bearer, served, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, served
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,9 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.domain.webhook import secret_context
+from tests.support.assembly import KEYS, services_over
 from tests.support.builders import an_endpoint
-from tests.support.http_world import Api, services_over
+from tests.support.http_world import Api
 from tests.support.processes import serving, wait_until
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +24,7 @@ async def test_a_serving_process_goes_on_past_every_step_of_a_charge_and_a_deliv
         async with httpx.AsyncClient(base_url=f"{origin}/api/v1", trust_env=False, timeout=30) as client:
             api = Api(services_over(store), origin, client)
             shop = await api.open_shop()
-            sealed = AesVault((("k1", b"k" * 32),)).seal(b"s" * 32, secret_context("whe_1"))
+            sealed = AesVault(KEYS).seal(b"s" * 32, secret_context("whe_1"))
             async with store.begin() as tx:
                 await tx.webhooks.add_endpoint(an_endpoint(business_id=shop.business.id, url=ADDRESS, secret=sealed))
             reference = (await api.initiate(shop))["reference"]

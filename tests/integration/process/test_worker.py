@@ -13,7 +13,8 @@ from payagg.application.ports import Unavailable
 from payagg.domain.payment import Status
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.process import worker
-from tests.support.http_world import SETTINGS, an_api, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import an_api
 from tests.support.receivers import a_receiver, until
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +76,7 @@ async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Excep
 async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:
     services = services_over(MemoryStore())
 
-    class Dispatcher:
+    class EndingDispatcher:
         async def run(self, stop: asyncio.Event) -> None:
             raise RuntimeError("a defect")
 
@@ -83,21 +84,21 @@ async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> No
             return 0
 
     with pytest.raises(RuntimeError, match="a defect"):
-        await worker.run(replace(services, dispatcher=Dispatcher()), asyncio.Event())  # type: ignore[arg-type]
+        await worker.run(replace(services, dispatcher=EndingDispatcher()), asyncio.Event())  # type: ignore[arg-type]
 
 
 async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> None:
     services = services_over(MemoryStore())
     started = asyncio.Event()
 
-    class Gateways:
+    class HangingGateways:
         async def end_drains(self) -> int:
             started.set()
             await asyncio.Event().wait()
             return 0
 
     stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(replace(services, gateways=Gateways()), stop))  # type: ignore[arg-type]
+    running = asyncio.create_task(worker.run(replace(services, gateways=HangingGateways()), stop))  # type: ignore[arg-type]
     await started.wait()
     stop.set()
     async with asyncio.timeout(30):

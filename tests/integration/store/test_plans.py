@@ -20,8 +20,8 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
+from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id
-from tests.support.http_world import services_over
 from tests.support.query_plans import BIG, Plan, Recorder, Watched, fill, nth, watched
 
 SANDBOX = Environment.SANDBOX
