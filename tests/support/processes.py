@@ -34,7 +34,7 @@ def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str
         check=False,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=PATIENCE * 2,
         env=environment(**settings),
     )
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,10 +144,3 @@ async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[Wor
                 await tx.webhooks.add_endpoint(an_endpoint(f"whe_{environment.value.lower()}", environment))
         yield world
         await store.close()
-
-
-async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 30.0) -> None:
-    """Waits for an async condition; fails rather than hangs."""
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - what is waited for happens in another process
-            await asyncio.sleep(0.02)

@@ -1,22 +1,16 @@
 """What a business may choose for its own checkout, on the memory store."""
 
-from typing import Any
 
 import pytest
 
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
 from payagg.domain.business import BusinessStatus
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from tests.support.builders import a_business
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
+from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
-
-
-async def refusal(awaitable: Any) -> tuple[ErrorCode, str | None]:
-    with pytest.raises(Refusal) as refused:
-        await awaitable
-    return refused.value.code, refused.value.field
 
 
 def an_order(**orders: int) -> ReorderGateways:
@@ -73,9 +67,9 @@ async def test_a_disabled_gateway_cannot_become_the_default():
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     refused = (ErrorCode.VALIDATION_ERROR, "isDefault")
-    assert await refusal(world.choose(acme, is_enabled=False, is_default=True)) == refused
+    assert await refused_with(world.choose(acme, is_enabled=False, is_default=True)) == refused
     await world.choose(acme, is_enabled=False)
-    assert await refusal(world.choose(acme, is_default=True)) == refused
+    assert await refused_with(world.choose(acme, is_default=True)) == refused
     assert (await world.choose(acme, is_enabled=True, is_default=True)).is_default
 
 
@@ -94,8 +88,8 @@ async def test_a_business_has_one_default_at_a_time_and_other_businesses_keep_th
 async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled_nor_reordered():
     world = GatewayWorld()
     built_in = (await world.seeded("acme"))["builtin"]
-    assert await refusal(world.choose(built_in, is_enabled=False)) == (ErrorCode.VALIDATION_ERROR, "isEnabled")
-    assert await refusal(world.choose(built_in, display_order=5)) == (ErrorCode.VALIDATION_ERROR, "displayOrder")
+    assert await refused_with(world.choose(built_in, is_enabled=False)) == (ErrorCode.VALIDATION_ERROR, "isEnabled")
+    assert await refused_with(world.choose(built_in, display_order=5)) == (ErrorCode.VALIDATION_ERROR, "displayOrder")
     changed = await world.choose(built_in, is_enabled=True, display_name="Transfer", is_default=True)
     assert (changed.display_name, changed.is_default) == ("Transfer", True)
 
@@ -106,8 +100,8 @@ async def test_a_gateway_that_is_not_active_is_not_there():
     await world.gateways.disable(ids["acme"])
     for moved in (TICK, DRAIN):
         world.clock.move(moved)
-        assert await refusal(world.choose(ids["acme"], display_name="x")) == (ErrorCode.NOT_FOUND, None)
-    assert await refusal(world.choose("gw_unknown")) == (ErrorCode.NOT_FOUND, None)
+        assert await refused_with(world.choose(ids["acme"], display_name="x")) == (ErrorCode.NOT_FOUND, None)
+    assert await refused_with(world.choose("gw_unknown")) == (ErrorCode.NOT_FOUND, None)
 
 
 async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none():
@@ -115,9 +109,11 @@ async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(
     ids = await world.seeded("acme")
     await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
     assert len(await world.settings.listed("biz_2")) == 2
-    assert (await refusal(world.choose(ids["acme"], "biz_2", display_name="x")))[0] is ErrorCode.BUSINESS_RESTRICTED
+    assert (await refused_with(world.choose(ids["acme"], "biz_2", display_name="x")))[
+        0
+    ] is ErrorCode.BUSINESS_RESTRICTED
     order = an_order(**{ids["acme"]: 1})
-    assert (await refusal(world.settings.reorder("biz_2", order)))[0] is ErrorCode.BUSINESS_RESTRICTED
+    assert (await refused_with(world.settings.reorder("biz_2", order)))[0] is ErrorCode.BUSINESS_RESTRICTED
 
 
 async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in():
@@ -137,10 +133,10 @@ async def test_a_reorder_is_all_or_nothing():
     await world.gateways.disable(ids["off"])
     before = await world.settings.listed("biz_1")
     refused = (ErrorCode.VALIDATION_ERROR, "order")
-    assert await refusal(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, ids["off"]: 1}))) == refused
-    assert await refusal(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, "gw_unknown": 1}))) == refused
+    assert await refused_with(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, ids["off"]: 1}))) == refused
+    assert await refused_with(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, "gw_unknown": 1}))) == refused
     twice = ReorderGateways(order=[OrderedGateway(gateway_id=ids["a2"], display_order=n) for n in (0, 1)])
-    assert await refusal(world.settings.reorder("biz_1", twice)) == refused
+    assert await refused_with(world.settings.reorder("biz_1", twice)) == refused
     assert await world.settings.listed("biz_1") == before
 
 

@@ -4,20 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus, checkout_order, ensure_selectable, is_offered, simulator_allowed
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, a_choice, a_gateway, the_built_in
+from tests.support.refusals import refusal_of
 
 TICK = timedelta(microseconds=1)
 HALF_HOUR = timedelta(minutes=30)
 NOT_ACTIVE = (GatewayStatus.DRAINING, GatewayStatus.DISABLED)
-
-
-def refusal_of(call, *arguments, **named):
-    with pytest.raises(Refusal) as refused:
-        call(*arguments, **named)
-    return refused.value
 
 
 def test_disabling_drains_for_thirty_minutes():

@@ -22,12 +22,7 @@ from payagg.domain.values import (
     parse_url,
 )
 from payagg.testing import strategies
-
-
-def refusal_of(call, *arguments):
-    with pytest.raises(Refusal) as refused:
-        call(*arguments)
-    return refused.value
+from tests.support.refusals import refusal_of
 
 
 def test_a_reference_is_prefix_utc_day_and_six_characters():

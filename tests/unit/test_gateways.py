@@ -6,18 +6,13 @@ import pytest
 
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from tests.support.builders import NOW, a_business
 from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
+from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
-
-
-async def refusal(awaitable: Any) -> tuple[ErrorCode, str | None]:
-    with pytest.raises(Refusal) as refused:
-        await awaitable
-    return refused.value.code, refused.value.field
 
 
 def acme(**fields: Any) -> CreateGateway:
@@ -42,12 +37,15 @@ async def test_a_slug_in_use_or_reserved_is_refused():
     world = GatewayWorld()
     await world.gateways.create(acme())
     for slug in ("acme", "builtin", "sandbox"):
-        assert await refusal(world.gateways.create(acme(slug=slug))) == (ErrorCode.GATEWAY_SLUG_EXISTS, "slug")
+        assert await refused_with(world.gateways.create(acme(slug=slug))) == (ErrorCode.GATEWAY_SLUG_EXISTS, "slug")
     assert len(await world.gateways.listed()) == 1
 
 
 async def test_a_slug_must_match_to_its_last_character():
-    assert await refusal(GatewayWorld().gateways.create(acme(slug="acme\n"))) == (ErrorCode.VALIDATION_ERROR, "slug")
+    assert await refused_with(GatewayWorld().gateways.create(acme(slug="acme\n"))) == (
+        ErrorCode.VALIDATION_ERROR,
+        "slug",
+    )
 
 
 async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not():
@@ -56,11 +54,11 @@ async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is
     await world.gateways.delete(old.id)
     assert await world.gateways.listed() == []
     for call in (world.gateways.detail, world.gateways.delete, world.gateways.enable, world.gateways.logo):
-        assert (await refusal(call(old.id)))[0] is ErrorCode.NOT_FOUND
+        assert (await refused_with(call(old.id)))[0] is ErrorCode.NOT_FOUND
     assert (await world.gateways.create(acme())).id != old.id
     await world.gateways.seed("builtin", ["provider_a"])
     await world.gateways.delete("gw_provider_a")
-    assert (await refusal(world.gateways.create(acme(slug="provider_a"))))[0] is ErrorCode.VALIDATION_ERROR
+    assert (await refused_with(world.gateways.create(acme(slug="provider_a"))))[0] is ErrorCode.VALIDATION_ERROR
 
 
 async def test_a_patch_changes_only_what_it_names():
@@ -83,11 +81,11 @@ async def test_only_the_display_order_of_the_built_in_may_change():
         ("name", UpdateGateway(name="Other", display_order=3)),
         ("description", UpdateGateway(description=None)),
     ):
-        assert await refusal(world.gateways.update(built_in, command)) == (ErrorCode.VALIDATION_ERROR, field)
+        assert await refused_with(world.gateways.update(built_in, command)) == (ErrorCode.VALIDATION_ERROR, field)
     assert (await world.gateways.update(built_in, UpdateGateway(display_order=3))).display_order == 3
-    assert await refusal(world.gateways.disable(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
-    assert await refusal(world.gateways.delete(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
-    assert await refusal(world.gateways.enable(built_in)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
+    assert await refused_with(world.gateways.disable(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refused_with(world.gateways.delete(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refused_with(world.gateways.enable(built_in)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
 
 
 async def test_a_drain_ends_at_its_instant_without_a_worker():
@@ -97,12 +95,12 @@ async def test_a_drain_ends_at_its_instant_without_a_worker():
     assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
     world.clock.set(NOW + DRAIN - TICK)
     assert (await world.gateways.detail(gateway)).status == "DRAINING"
-    assert (await refusal(world.gateways.delete(gateway)))[0] is ErrorCode.GATEWAY_IN_USE
+    assert (await refused_with(world.gateways.delete(gateway)))[0] is ErrorCode.GATEWAY_IN_USE
     world.clock.move(TICK)
     ended = await world.gateways.detail(gateway)
     assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
     assert [g.status for g in await world.gateways.listed() if g.id == gateway] == ["DISABLED"]
-    assert (await refusal(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await refused_with(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
     await world.gateways.delete(gateway)
 
@@ -125,9 +123,9 @@ async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
     world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.choose(gateway, is_enabled=False)
-    assert (await refusal(world.gateways.enable(gateway)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
+    assert (await refused_with(world.gateways.enable(gateway)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
     await world.gateways.disable(gateway)
-    assert (await refusal(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await refused_with(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     enabled = await world.gateways.enable(gateway)
     assert (enabled.status, enabled.drain_started_at, enabled.drain_ends_at) == ("ACTIVE", None, None)
     world.clock.move(DRAIN)

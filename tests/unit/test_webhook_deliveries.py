@@ -312,28 +312,29 @@ async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobo
     assert world.only.status is DeliveryStatus.DELIVERED
 
 
-async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> None:
-    world = await MemoryOutbox().open()
+def fail_once(world: MemoryOutbox, error: Exception, after: timedelta = timedelta(0)) -> None:
+    """The first record of results takes the time `after` and ends with `error`."""
     queue = world.store.queue
 
-    class Flaky:
-        """The queue of a database that is away for the first record."""
-
-        failures = 1
+    class FailingOnce:
+        has_failed = False
 
         def __getattr__(self, name: str) -> object:
             return getattr(queue, name)
 
         async def finish(self, results: list[DeliveryResult]) -> None:
-            if self.failures:
-                self.failures -= 1
-                raise Unavailable("away")
+            if not self.has_failed:
+                self.has_failed = True
+                world.clock.move(after)
+                raise error
             await queue.finish(results)
 
-        async def claim(self, *args: object) -> list[ClaimedDelivery]:
-            return await queue.claim(*args)  # type: ignore[arg-type]
+    world.store.queue = FailingOnce()  # type: ignore[assignment]
 
-    world.store.queue = Flaky()  # type: ignore[assignment]
+
+async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> None:
+    world = await MemoryOutbox().open()
+    fail_once(world, Unavailable("away"))
     await world.settle()
     stop = asyncio.Event()
     running = asyncio.create_task(world.dispatcher.run(stop))
@@ -346,22 +347,7 @@ async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> N
 async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_comes_back() -> None:
     world = await MemoryOutbox().open()
     world.dispatcher.lease = timedelta(seconds=1)
-    queue = world.store.queue
-
-    class Refusing:
-        failures = 1
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(queue, name)
-
-        async def finish(self, results: list[DeliveryResult]) -> None:
-            if self.failures:
-                self.failures -= 1
-                world.clock.move(timedelta(seconds=2))
-                raise RuntimeError("a rule was broken")
-            await queue.finish(results)
-
-    world.store.queue = Refusing()  # type: ignore[assignment]
+    fail_once(world, RuntimeError("a rule was broken"), timedelta(seconds=2))
     await world.settle()
     stop = asyncio.Event()
     running = asyncio.create_task(world.dispatcher.run(stop))

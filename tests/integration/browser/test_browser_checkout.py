@@ -19,7 +19,7 @@ from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.checkout_page.pages import ASSETS, CARD_WORDS, DIGEST
-from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, launched, opened
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
 from tests.support.checkout_site import Site, served
 
 pytestmark = pytest.mark.browser
@@ -30,22 +30,10 @@ XSS = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>{{7*7}}"
 LONG_NAME = "Chukwuemeka Okonkwo-Adeyemi & Daughters Wholesale Enterprises Nigeria " + "Limited" * 6
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
-
-
 @pytest.fixture
 def site(database_url: str) -> Iterator[Site]:
     with served(database_url) as site:
         yield site
-
-
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    with opened(chromium) as page:
-        yield page
 
 
 def heading(page: Page, words: str) -> None:

@@ -10,23 +10,11 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 from payagg.testing.fake_providers import FakeServers
-from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, launched, opened
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
 from tests.support.checkout_site import Site, served
 from tests.support.provider_rigs import credentials_a, credentials_b
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    with opened(chromium) as page:
-        yield page
 
 
 @pytest.fixture
