@@ -20,7 +20,7 @@ DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
 # Names that mean something to a pattern, and what a literal search that ignores case finds among them.
 ODD_NAMES = ("100% Fresh", "100 Fresh", "A_B Foods", "AxB Foods", "Back\\slash", "Ọjà Ọba")
-SEARCHES = (
+SEARCHES: tuple[tuple[str, list[str]], ...] = (
     ("%", ["100% Fresh"]),
     ("_", ["A_B Foods"]),
     ("\\", ["Back\\slash"]),

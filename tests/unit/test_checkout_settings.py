@@ -1,6 +1,5 @@
 """What a business may choose for its own checkout, on the memory store."""
 
-
 import pytest
 
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
@@ -21,7 +20,7 @@ async def slugs(world: GatewayWorld) -> list[str]:
     return [gateway.slug for gateway in await world.settings.listed("biz_1")]
 
 
-async def test_a_business_that_never_chose_sees_every_active_gateway_enabled_and_the_built_in_first():
+async def test_a_business_that_never_chose_sees_every_active_gateway_enabled_and_the_built_in_first() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "other", "drained")
     await world.gateways.disable(ids["drained"])
@@ -36,7 +35,7 @@ async def test_a_business_that_never_chose_sees_every_active_gateway_enabled_and
         )
 
 
-async def test_a_change_touches_only_what_it_names_and_null_clears_the_name():
+async def test_a_change_touches_only_what_it_names_and_null_clears_the_name() -> None:
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     named = await world.choose(acme, display_name="Cards", display_order=4, is_default=True)
@@ -46,7 +45,7 @@ async def test_a_change_touches_only_what_it_names_and_null_clears_the_name():
     assert (await world.choose(acme, display_name=None)).display_name is None
 
 
-async def test_an_empty_change_leaves_no_trace():
+async def test_an_empty_change_leaves_no_trace() -> None:
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     assert (await world.choose(acme)).is_enabled
@@ -54,7 +53,7 @@ async def test_an_empty_change_leaves_no_trace():
         assert await tx.gateways.settings("biz_1") == {}
 
 
-async def test_disabling_clears_the_default_flag_and_enabling_does_not_bring_it_back():
+async def test_disabling_clears_the_default_flag_and_enabling_does_not_bring_it_back() -> None:
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     await world.choose(acme, is_default=True)
@@ -63,7 +62,7 @@ async def test_disabling_clears_the_default_flag_and_enabling_does_not_bring_it_
     assert not (await world.choose(acme, is_enabled=True)).is_default
 
 
-async def test_a_disabled_gateway_cannot_become_the_default():
+async def test_a_disabled_gateway_cannot_become_the_default() -> None:
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     refused = (ErrorCode.VALIDATION_ERROR, "isDefault")
@@ -73,7 +72,7 @@ async def test_a_disabled_gateway_cannot_become_the_default():
     assert (await world.choose(acme, is_enabled=True, is_default=True)).is_default
 
 
-async def test_a_business_has_one_default_at_a_time_and_other_businesses_keep_theirs():
+async def test_a_business_has_one_default_at_a_time_and_other_businesses_keep_theirs() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2"))
@@ -85,7 +84,7 @@ async def test_a_business_has_one_default_at_a_time_and_other_businesses_keep_th
     assert [gateway.slug for gateway in await world.settings.listed("biz_2") if gateway.is_default] == ["acme"]
 
 
-async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled_nor_reordered():
+async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled_nor_reordered() -> None:
     world = GatewayWorld()
     built_in = (await world.seeded("acme"))["builtin"]
     assert await refused_with(world.choose(built_in, is_enabled=False)) == (ErrorCode.VALIDATION_ERROR, "isEnabled")
@@ -94,7 +93,7 @@ async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled
     assert (changed.display_name, changed.is_default) == ("Transfer", True)
 
 
-async def test_a_gateway_that_is_not_active_is_not_there():
+async def test_a_gateway_that_is_not_active_is_not_there() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme")
     await world.gateways.disable(ids["acme"])
@@ -104,7 +103,7 @@ async def test_a_gateway_that_is_not_active_is_not_there():
     assert await refused_with(world.choose("gw_unknown")) == (ErrorCode.NOT_FOUND, None)
 
 
-async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none():
+async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme")
     await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
@@ -116,7 +115,7 @@ async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(
     assert (await refused_with(world.settings.reorder("biz_2", order)))[0] is ErrorCode.BUSINESS_RESTRICTED
 
 
-async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in():
+async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in() -> None:
     world = GatewayWorld()
     ids = await world.seeded("a1", "a2", "a3")
     await world.choose(ids["a3"], is_enabled=False, display_name="Third")
@@ -127,7 +126,7 @@ async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in():
     assert (third.business_display_order, third.is_enabled, third.display_name) == (0, False, "Third")
 
 
-async def test_a_reorder_is_all_or_nothing():
+async def test_a_reorder_is_all_or_nothing() -> None:
     world = GatewayWorld()
     ids = await world.seeded("a1", "a2", "off")
     await world.gateways.disable(ids["off"])
@@ -140,7 +139,7 @@ async def test_a_reorder_is_all_or_nothing():
     assert await world.settings.listed("biz_1") == before
 
 
-async def test_opting_out_keeps_the_gateway_in_the_list_so_that_it_can_be_turned_on_again():
+async def test_opting_out_keeps_the_gateway_in_the_list_so_that_it_can_be_turned_on_again() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme")
     await world.choose(ids["acme"], is_enabled=False)

@@ -6,11 +6,14 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.payment_options import PaymentOptions
+from payagg.application.ports import Transaction
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import Gateway
 from tests.support.assembly import KEYS
 from tests.support.gateway_world import GatewayWorld
 
@@ -28,7 +31,7 @@ async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: s
     await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials))
 
 
-async def test_credentials_replace_the_previous_ones_in_full():
+async def test_credentials_replace_the_previous_ones_in_full() -> None:
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     assert not (await world.gateways.detail(acme)).has_credentials
@@ -38,7 +41,7 @@ async def test_credentials_replace_the_previous_ones_in_full():
     assert (await world.gateways.detail(acme)).has_credentials
 
 
-async def test_no_view_and_no_stored_byte_shows_a_credential():
+async def test_no_view_and_no_stored_byte_shows_a_credential() -> None:
     world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     await set_credentials(world, acme, liveSecretKey="sk_live_0123456789")
@@ -49,7 +52,7 @@ async def test_no_view_and_no_stored_byte_shows_a_credential():
     assert b"liveSecretKey" not in stored
 
 
-async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for():
+async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="of acme")
@@ -63,13 +66,13 @@ async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for():
     assert await opened(world, ids["other"]) == {"key": "of other"}
 
 
-async def world_gateway(tx, gateway_id):
+async def world_gateway(tx: Transaction, gateway_id: str) -> Gateway:
     gateway = await tx.gateways.get(gateway_id)
     assert gateway is not None
     return gateway
 
 
-async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key():
+async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="before")
@@ -91,7 +94,9 @@ async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key(
         ("provider_a", "sandboxSecretKey", "sk_live_" + "0" * 40),
     ],
 )
-async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(slug: str, name: str, value: str):
+async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
+    slug: str, name: str, value: str
+) -> None:
     world = GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
     gateway = (await world.seeded(slug))[slug]
     await set_credentials(world, gateway, kept="yes")
@@ -102,11 +107,12 @@ async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
     assert await opened(world, gateway) == {"kept": "yes"}
 
 
-async def test_deleting_a_gateway_forgets_its_credentials():
-    world = GatewayWorld()
+async def test_deleting_a_gateway_forgets_its_credentials() -> None:
+    store = MemoryStore()
+    world = GatewayWorld(store)
     created = (await world.seeded("acme"))["acme"]
     await set_credentials(world, created, key="secret")
     await world.gateways.disable(created)
     world.clock.move(world.gateways.drain_window)
     await world.gateways.delete(created)
-    assert world.store.state.gateways[created].credentials is None
+    assert store.state.gateways[created].credentials is None

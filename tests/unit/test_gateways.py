@@ -19,7 +19,7 @@ def acme(**fields: Any) -> CreateGateway:
     return CreateGateway(**{"slug": "acme", "name": "Acme Pay", **fields})
 
 
-async def test_a_new_gateway_is_disabled_and_listed():
+async def test_a_new_gateway_is_disabled_and_listed() -> None:
     world = GatewayWorld()
     created = await world.gateways.create(acme(description="Cards", display_order=7))
     assert (created.status, created.is_active, created.is_built_in, created.has_credentials) == (
@@ -33,7 +33,7 @@ async def test_a_new_gateway_is_disabled_and_listed():
     assert (await world.gateways.detail(created.id)).overrides == []
 
 
-async def test_a_slug_in_use_or_reserved_is_refused():
+async def test_a_slug_in_use_or_reserved_is_refused() -> None:
     world = GatewayWorld()
     await world.gateways.create(acme())
     for slug in ("acme", "builtin", "sandbox"):
@@ -41,14 +41,14 @@ async def test_a_slug_in_use_or_reserved_is_refused():
     assert len(await world.gateways.listed()) == 1
 
 
-async def test_a_slug_must_match_to_its_last_character():
+async def test_a_slug_must_match_to_its_last_character() -> None:
     assert await refused_with(GatewayWorld().gateways.create(acme(slug="acme\n"))) == (
         ErrorCode.VALIDATION_ERROR,
         "slug",
     )
 
 
-async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not():
+async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not() -> None:
     world = GatewayWorld()
     old = await world.gateways.create(acme())
     await world.gateways.delete(old.id)
@@ -61,7 +61,7 @@ async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is
     assert (await refused_with(world.gateways.create(acme(slug="provider_a"))))[0] is ErrorCode.VALIDATION_ERROR
 
 
-async def test_a_patch_changes_only_what_it_names():
+async def test_a_patch_changes_only_what_it_names() -> None:
     world = GatewayWorld()
     gateway = await world.gateways.create(acme(description="Cards", display_order=7))
     world.clock.move(TICK)
@@ -73,7 +73,7 @@ async def test_a_patch_changes_only_what_it_names():
     assert (cleared.name, cleared.description, cleared.display_order) == ("Acme", None, 0)
 
 
-async def test_only_the_display_order_of_the_built_in_may_change():
+async def test_only_the_display_order_of_the_built_in_may_change() -> None:
     world = GatewayWorld()
     ids = await world.seeded()
     built_in = ids["builtin"]
@@ -88,7 +88,7 @@ async def test_only_the_display_order_of_the_built_in_may_change():
     assert await refused_with(world.gateways.enable(built_in)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
 
 
-async def test_a_drain_ends_at_its_instant_without_a_worker():
+async def test_a_drain_ends_at_its_instant_without_a_worker() -> None:
     world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     draining = await world.gateways.disable(gateway)
@@ -105,7 +105,7 @@ async def test_a_drain_ends_at_its_instant_without_a_worker():
     await world.gateways.delete(gateway)
 
 
-async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
+async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "later")
     await world.gateways.disable(ids["acme"])
@@ -119,7 +119,7 @@ async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
     assert await world.gateways.end_drains() == 0
 
 
-async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
+async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs() -> None:
     world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.choose(gateway, is_enabled=False)
@@ -133,7 +133,7 @@ async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
     assert (detail.status, [o.business_id for o in detail.overrides]) == ("ACTIVE", ["biz_1"])
 
 
-async def test_business_count_is_active_businesses_minus_their_opt_outs():
+async def test_business_count_is_active_businesses_minus_their_opt_outs() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2", "Bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Dayo"))
@@ -150,7 +150,7 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs():
     assert (await world.gateways.disable(ids["acme"])).business_count == 2
 
 
-async def test_every_active_business_is_a_merchant_configured_or_not():
+async def test_every_active_business_is_a_merchant_configured_or_not() -> None:
     world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.add(
@@ -169,7 +169,7 @@ async def test_every_active_business_is_a_merchant_configured_or_not():
     assert (bare.is_enabled, bare.display_name, bare.display_order, bare.is_default) == (True, None, 1, False)
 
 
-async def test_merchants_come_in_pages_by_name():
+async def test_merchants_come_in_pages_by_name() -> None:
     world = GatewayWorld()
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{n}", f"Store {n}") for n in range(5)))
@@ -184,7 +184,7 @@ async def test_merchants_come_in_pages_by_name():
 
 
 @pytest.mark.parametrize(("search", "found"), SEARCHES)
-async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str]):
+async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str]) -> None:
     world = GatewayWorld()
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{number}", name) for number, name in enumerate(ODD_NAMES)))
@@ -193,7 +193,7 @@ async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str
     assert total == len(found)
 
 
-async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_deleted():
+async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_deleted() -> None:
     world = GatewayWorld()
     await world.gateways.seed("builtin", ["provider_a", "provider_b"])
     statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}

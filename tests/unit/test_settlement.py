@@ -1,8 +1,10 @@
 """Reports from providers, applied by the settlement use case on the memory store."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,10 @@ from payagg.application.ports import AnomalyFilter
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
-from payagg.domain.payment import Status, Trigger
+from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.report import Outcome, ReportEffect
 from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, WebhookEndpoint
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import services_over
 from tests.support.builders import REFERENCE, a_payment, a_report, an_attempt, an_endpoint
@@ -28,11 +31,13 @@ LANDS_ON = {Outcome.SUCCEEDED: Status.SUCCESS, Outcome.FAILED: Status.FAILED, Ou
 class SettlingPayment:
     """One payment handed to provider_a, its business subscribed, and what the settlement made of reports."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock()
         self.settlement = services_over(self.store, clock=self.clock, entropy=SeededEntropy()).settlement
 
-    async def with_payment(self, *, endpoints=(), handed=True, **fields):
+    async def with_payment(
+        self, *, endpoints: Sequence[WebhookEndpoint] = (), handed: bool = True, **fields: Any
+    ) -> "SettlingPayment":
         payment, _ = await self.store.add_payment(a_payment(**fields))
         async with self.store.begin() as tx:
             for endpoint in endpoints:
@@ -42,24 +47,33 @@ class SettlingPayment:
                 await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
         return self
 
-    async def told(self, outcome=Outcome.SUCCEEDED, *, gateway="provider_a", environment=SANDBOX, **report):
+    async def told(
+        self,
+        outcome: Outcome = Outcome.SUCCEEDED,
+        *,
+        gateway: str = "provider_a",
+        environment: Environment = SANDBOX,
+        **report: Any,
+    ) -> ReportEffect:
         return await self.settlement.report(a_report(outcome, **report), gateway, environment, "inbound")
 
-    async def payment(self):
-        return await self.store.find_payment(REFERENCE)
+    async def payment(self) -> Payment:
+        found = await self.store.find_payment(REFERENCE)
+        assert found is not None
+        return found
 
-    async def anomalies(self):
+    async def anomalies(self) -> list[AnomalyKind]:
         async with self.store.begin() as tx:
             return [anomaly.kind for anomaly in await tx.anomalies.page(AnomalyFilter(), 1000)]
 
-    async def events(self):
+    async def events(self) -> tuple[list[str], list[Delivery]]:
         async with self.store.begin() as tx:
             events, deliveries = await tx.webhooks.of_payment(REFERENCE)
         return [event.type for event in events], deliveries
 
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
-async def test_a_report_that_agrees_moves_the_payment(outcome):
+async def test_a_report_that_agrees_moves_the_payment(outcome: Outcome) -> None:
     world = await SettlingPayment().with_payment()
     assert await world.told(outcome, reason="DECLINED") is ReportEffect.MOVED
     payment = await world.payment()
@@ -68,7 +82,7 @@ async def test_a_report_that_agrees_moves_the_payment(outcome):
 
 
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNPAID])
-async def test_a_report_without_evidence_moves_nothing(outcome):
+async def test_a_report_without_evidence_moves_nothing(outcome: Outcome) -> None:
     world = await SettlingPayment().with_payment()
     assert await world.told(outcome) is ReportEffect.UNCHANGED
     assert (await world.payment()).status is Status.PENDING
@@ -76,7 +90,7 @@ async def test_a_report_without_evidence_moves_nothing(outcome):
 
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
-async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(outcome):
+async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(outcome: Outcome) -> None:
     world = await SettlingPayment().with_payment()
     await world.told(outcome)
     before, events = await world.payment(), await world.events()
@@ -99,7 +113,9 @@ async def test_a_repeated_final_report_changes_nothing_and_tells_nobody_again(ou
         (Outcome.FAILED, Outcome.REVERSED, AnomalyKind.LATE_REVERSAL),
     ],
 )
-async def test_a_different_final_report_is_kept_once_and_moves_nothing(first, second, kind):
+async def test_a_different_final_report_is_kept_once_and_moves_nothing(
+    first: Outcome, second: Outcome, kind: AnomalyKind
+) -> None:
     world = await SettlingPayment().with_payment()
     await world.told(first)
     before = await world.payment()
@@ -119,7 +135,9 @@ async def test_a_different_final_report_is_kept_once_and_moves_nothing(first, se
         ({"environment": LIVE}, "environment"),
     ],
 )
-async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outcome, report, fact):
+async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(
+    outcome: Outcome, report: dict[str, Any], fact: str
+) -> None:
     world = await SettlingPayment().with_payment()
     named = {**report, "environment": SANDBOX}
     facts = a_report(outcome, **report)
@@ -134,7 +152,7 @@ async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(outco
 
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
-async def test_a_report_from_the_other_environment_moves_nothing(outcome):
+async def test_a_report_from_the_other_environment_moves_nothing(outcome: Outcome) -> None:
     world = await SettlingPayment().with_payment()
     assert await world.told(outcome, environment=LIVE) is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.PENDING
@@ -143,7 +161,9 @@ async def test_a_report_from_the_other_environment_moves_nothing(outcome):
 
 @pytest.mark.parametrize("outcome", LANDS_ON)
 @pytest.mark.parametrize("stranger", [{"gateway": "provider_b"}, {"provider_reference": f"{REFERENCE}.2"}])
-async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outcome, stranger):
+async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(
+    outcome: Outcome, stranger: dict[str, Any]
+) -> None:
     world = await SettlingPayment().with_payment()
     assert await world.told(outcome, **stranger) is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.PENDING
@@ -151,7 +171,7 @@ async def test_a_report_from_a_provider_that_holds_no_charge_moves_nothing(outco
 
 
 @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.REFUSED, AttemptState.UNKNOWN])
-async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state):
+async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state: AttemptState) -> None:
     world = await SettlingPayment().with_payment(handed=False)
     payment = await world.payment()
     async with world.store.begin() as tx:
@@ -161,7 +181,7 @@ async def test_a_failure_of_a_charge_nobody_was_sent_to_moves_nothing(state):
     assert await world.told(Outcome.SUCCEEDED) is ReportEffect.MOVED  # money that came is believed all the same
 
 
-async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
+async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one() -> None:
     world = await SettlingPayment().with_payment(handed=False)
     payment = await world.payment()
     async with world.store.begin() as tx:
@@ -174,19 +194,19 @@ async def test_a_failure_of_a_closed_attempt_leaves_the_payer_at_the_next_one():
 
 
 @pytest.mark.parametrize("facts", [{"amounts": frozenset({149999})}, {"currency": "USD"}])
-async def test_a_failure_of_another_amount_or_currency_moves_nothing(facts):
+async def test_a_failure_of_another_amount_or_currency_moves_nothing(facts: dict[str, Any]) -> None:
     world = await SettlingPayment().with_payment()
     assert await world.told(Outcome.FAILED, **facts) is ReportEffect.MISMATCH
     assert (await world.payment()).status is Status.PENDING
     assert await world.anomalies() == [AnomalyKind.MISMATCH]
 
 
-async def test_a_failure_need_not_name_an_amount():
+async def test_a_failure_need_not_name_an_amount() -> None:
     world = await SettlingPayment().with_payment()
     assert await world.told(Outcome.FAILED, amounts=frozenset(), currency="") is ReportEffect.MOVED
 
 
-async def test_each_kept_fact_is_counted():
+async def test_each_kept_fact_is_counted() -> None:
     counters.counts.clear()
     world = await SettlingPayment().with_payment()
     for _ in range(2):
@@ -194,27 +214,27 @@ async def test_each_kept_fact_is_counted():
     assert counters.counts["anomalies", "MISMATCH"] == 1
 
 
-async def test_a_payment_nobody_processed_is_moved_by_no_provider():
+async def test_a_payment_nobody_processed_is_moved_by_no_provider() -> None:
     world = await SettlingPayment().with_payment(handed=False)
     assert await world.told() is ReportEffect.ANOMALY
     assert (await world.payment()).status is Status.INITIATED
 
 
-async def test_money_for_an_unknown_reference_is_never_lost():
+async def test_money_for_an_unknown_reference_is_never_lost() -> None:
     world = SettlingPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
     assert await world.told(Outcome.PENDING) is ReportEffect.UNKNOWN_PAYMENT
     assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
 
 
-async def test_a_pending_payment_succeeds_long_after_its_window():
+async def test_a_pending_payment_succeeds_long_after_its_window() -> None:
     world = await SettlingPayment().with_payment()
     world.clock.move(72 * HOUR)
     assert await world.told() is ReportEffect.MOVED
     assert (await world.payment()).status is Status.SUCCESS
 
 
-async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before_the_sweep():
+async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before_the_sweep() -> None:
     world = await SettlingPayment().with_payment(handed=False)
     async with world.store.begin() as tx:
         await tx.payments.add_attempt(an_attempt(await tx.payments.get(REFERENCE), 1, AttemptState.UNKNOWN))
@@ -226,10 +246,10 @@ async def test_a_late_success_for_an_expired_payment_finds_it_failed_even_before
     assert (await world.events())[0] == ["payment.failed", "payment.late_success"]
 
 
-async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
+async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat() -> None:
     world = await SettlingPayment().with_payment(handed=False)
+    payment = await world.payment()
     async with world.store.begin() as tx:
-        payment = await tx.payments.get(REFERENCE)
         await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.REFUSED))
         await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.HANDED_OFF))
         await world.settlement.write(tx, *payment.hand_over("provider_a", world.clock.now(), "payer"))
@@ -239,7 +259,7 @@ async def test_a_second_paid_charge_of_one_payment_is_told_from_a_repeat():
     assert await world.anomalies() == [AnomalyKind.SECOND_CHARGE]
 
 
-async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alone():
+async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alone() -> None:
     world = await SettlingPayment().with_payment(handed=False)
     await world.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=world.clock.now() + HOUR))
     world.clock.move(HOUR)
@@ -256,7 +276,7 @@ async def test_the_sweep_fails_what_expired_once_and_leaves_pending_payments_alo
     assert await pending.settlement.expire_due() == 0
 
 
-async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subscriber():
+async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subscriber() -> None:
     endpoints = [
         an_endpoint("whe_all"),
         an_endpoint("whe_success", events=("payment.success",)),
@@ -273,7 +293,7 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
     assert sent == {(1, "whe_all"), (2, "whe_all"), (2, "whe_success")}
 
 
-async def test_the_payments_own_address_is_told_when_somebodys_secret_can_sign():
+async def test_the_payments_own_address_is_told_when_somebodys_secret_can_sign() -> None:
     own = "https://shop.example/own"
     world = await SettlingPayment().with_payment(webhook_url=own, endpoints=[an_endpoint(events=("payment.failed",))])
     await world.told()
@@ -284,7 +304,7 @@ async def test_the_payments_own_address_is_told_when_somebodys_secret_can_sign()
     assert (await unsigned.events())[1] == []
 
 
-async def test_an_events_body_is_the_merchants_view_and_no_more():
+async def test_an_events_body_is_the_merchants_view_and_no_more() -> None:
     world = await SettlingPayment().with_payment(webhook_url="https://shop.example/own", metadata={"order": 7})
     await world.told()
     async with world.store.begin() as tx:
@@ -297,7 +317,7 @@ async def test_an_events_body_is_the_merchants_view_and_no_more():
         assert hidden not in event.body
 
 
-async def test_a_refused_move_rolls_back_everything_in_its_transaction():
+async def test_a_refused_move_rolls_back_everything_in_its_transaction() -> None:
     world = await SettlingPayment().with_payment()
     await world.told()
     before, events = await world.payment(), await world.events()

@@ -51,7 +51,7 @@ async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
         yield api
 
 
-async def test_every_operation_wants_an_administrator_before_anything_else(api: GatewayApi):
+async def test_every_operation_wants_an_administrator_before_anything_else(api: GatewayApi) -> None:
     forged, expired = admin_token()[:-4] + "AAAA", a_token(type="admin", role="ADMIN", ttl=-60)
     for method, path in READS + CHANGES:
         for bearer in (None, "garbage", forged, expired):
@@ -62,14 +62,14 @@ async def test_every_operation_wants_an_administrator_before_anything_else(api: 
             assert refusal(answer) == (403, "FORBIDDEN", None)
 
 
-async def test_support_reads_and_changes_nothing(api: GatewayApi):
+async def test_support_reads_and_changes_nothing(api: GatewayApi) -> None:
     for method, path in READS:
         assert (await api.call(method, ADMIN + path, admin_token("SUPPORT"))).status_code == 200
     for method, path in CHANGES:
         assert refusal(await api.call(method, ADMIN + path, admin_token("SUPPORT"))) == (403, "FORBIDDEN", None)
 
 
-async def test_a_gateway_from_creation_to_deletion(api: GatewayApi):
+async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme Pay", "description": "Cards"})
     assert (created.status_code, created.json()["success"]) == (201, True)
     gateway = created.json()["data"]
@@ -106,7 +106,7 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi):
     assert (await api.admin("POST", json={"slug": "acme", "name": "Again"})).status_code == 201
 
 
-async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi):
+async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi) -> None:
     for slug in ("builtin", "sandbox"):
         assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
         answer = await api.admin("POST", json={"slug": slug, "name": "Acme"})
@@ -117,7 +117,7 @@ async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(
     assert refusal(not_json)[:2] == (400, "VALIDATION_ERROR")
 
 
-async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi):
+async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi) -> None:
     for path, body, field in (
         ("", {"slug": "x"}, "slug"),
         ("", {"displayOrder": -1}, "displayOrder"),
@@ -133,7 +133,7 @@ async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi):
     assert refusal(await api.admin("GET", GONE + "/merchants?page=0")) == (400, "VALIDATION_ERROR", "page")
 
 
-async def test_the_built_in_is_protected(api: GatewayApi):
+async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     assert refusal(await api.admin("PATCH", BUILT_IN, json={"name": "Mine"})) == (400, "VALIDATION_ERROR", "name")
     answer = await api.admin("PATCH", BUILT_IN, json={"description": None})
     assert refusal(answer) == (400, "VALIDATION_ERROR", "description")
@@ -143,7 +143,7 @@ async def test_the_built_in_is_protected(api: GatewayApi):
     assert refusal(await api.admin("DELETE", BUILT_IN)) == (409, "GATEWAY_BUILT_IN", None)
 
 
-async def test_a_patch_tells_null_from_absent(api: GatewayApi):
+async def test_a_patch_tells_null_from_absent(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme", "description": "Cards", "displayOrder": 3})
     one = f"/{created.json()['data']['id']}"
     assert (await api.admin("PATCH", one, json={})).json() == {"success": True, "data": created.json()["data"]}
@@ -152,7 +152,7 @@ async def test_a_patch_tells_null_from_absent(api: GatewayApi):
     assert refusal(await api.admin("PATCH", one, json={"name": None})) == (400, "VALIDATION_ERROR", "name")
 
 
-async def test_merchants_come_in_pages(api: GatewayApi):
+async def test_merchants_come_in_pages(api: GatewayApi) -> None:
     async with api.services.store.begin() as tx:
         for number in range(24):
             await tx.businesses.add(a_business(f"b{number:02}", f"Shop {number:02}"))
@@ -180,7 +180,7 @@ async def test_merchants_come_in_pages(api: GatewayApi):
         assert (await api.admin("GET", BUILT_IN + "/merchants", params={name: value})).status_code == 200
 
 
-async def test_credentials_are_taken_and_never_given_back(api: GatewayApi):
+async def test_credentials_are_taken_and_never_given_back(api: GatewayApi) -> None:
     one = f"/{await api.an_active()}"
     whole = {f"k{number}": "\U0001f600" * 4000 for number in range(49)} | {"secret": "sk_live_0123456789"}
     answer = await api.admin("PATCH", one + "/credentials", json={"credentials": whole})
@@ -204,7 +204,9 @@ async def test_credentials_are_taken_and_never_given_back(api: GatewayApi):
     assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
 
 
-async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(api: GatewayApi, database_url: str):
+async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(
+    api: GatewayApi, database_url: str
+) -> None:
     keys = {
         "gw_provider_a": {"sandboxSecretKey": "sk_test_" + "a" * 40},
         "gw_provider_b": {"sandboxPublicKey": "PZ78-PKTEST-" + "B" * 36, "sandboxSigningSecret": "s" * 32},

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from litestar.routes import HTTPRoute
 from openapi_spec_validator import validate

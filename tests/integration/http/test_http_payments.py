@@ -128,7 +128,8 @@ async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api:
         """Whatever is sent: a new payment, a replay that would tell of an old one, or nothing that could be read.
         And whatever is asked for."""
         for credential in credentials:
-            for body in ({"amount": 500}, {"amount": 150000, "idempotencyKey": "first"}, {"amount": 1.5}, []):
+            bodies: list[Any] = [{"amount": 500}, {"amount": 150000, "idempotencyKey": "first"}, {"amount": 1.5}, []]
+            for body in bodies:
                 sent = await api.client.post("/payments/initiate", headers=credential, json=body)
                 assert_refused(sent, status, code)
             for reference in (payment, "PAY-20250131-ABSENT", "nonsense"):

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -36,7 +37,7 @@ async def site(database_url: str, tmp_path: Path) -> AsyncIterator[PayerApi]:
 async def test_a_business_that_opted_out_cannot_prefer_the_gateway(api: Api) -> None:
     await api.open_gateways()
     shop = await api.open_shop()
-    body = {"amount": 100, "gateway": "provider_a"}
+    body: dict[str, Any] = {"amount": 100, "gateway": "provider_a"}
     assert (await api.initiate(shop, **body))["status"] == "INITIATED"
     listed = (await api.client.get(f"{shop.path}/gateways", headers=shop.as_owner)).json()["data"]
     gateway = next(one["id"] for one in listed if one["slug"] == "provider_a")

@@ -71,18 +71,18 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_the_installed_wheel_offers_its_test_equipment(fresh: Path):
+def test_the_installed_wheel_offers_its_test_equipment(fresh: Path) -> None:
     where = ran(fresh, "-c", USE_OF_TESTING).strip()
     assert Path(where).is_relative_to(fresh.parents[1])
 
 
-def test_the_installed_domain_needs_nobody_else(fresh: Path):
+def test_the_installed_domain_needs_nobody_else(fresh: Path) -> None:
     (site,) = fresh.parents[1].glob("lib/python*/site-packages")
     # -S leaves the borrowed packages out.
     ran(fresh, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import payagg.domain.payment")
 
 
-def test_the_wheel_says_what_testing_needs(wheel: Path):
+def test_the_wheel_says_what_testing_needs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(name).decode()
@@ -90,7 +90,7 @@ def test_the_wheel_says_what_testing_needs(wheel: Path):
     assert re.search(r"^Requires-Dist: hypothesis[<>=.,0-9]*; extra == 'testing'$", metadata, re.MULTILINE)
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"payagg"}

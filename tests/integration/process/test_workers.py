@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import psycopg
 import pytest
 
