@@ -64,15 +64,6 @@ class GatewayApi:
             await tx.businesses.save(a_business(status=status))
 
 
-def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
-    """Status, code and field of an error envelope that holds nothing else."""
-    body = answer.json()
-    assert set(body) == {"success", "error"}
-    assert body["success"] is False
-    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "field"}
-    return answer.status_code, body["error"]["code"], body["error"].get("field")
-
-
 @asynccontextmanager
 async def a_gateway_api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
     """With `biz_1`, whose owner is `ada`, and the seeded gateways."""

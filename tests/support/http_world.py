@@ -149,13 +149,17 @@ async def an_api(services: Services, body_seconds: float = BODY_SECONDS) -> Asyn
         yield Api(services, origin, client)
 
 
-def assert_refused(answer: httpx.Response, status: int, code: str, field: str | None = None) -> None:
-    """The answer is an error envelope and nothing else."""
+def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
+    """Status, code and field of an error envelope that holds nothing else."""
     body = answer.json()
-    assert (answer.status_code, body["error"]["code"]) == (status, code), answer.text
-    assert body["success"] is False
     assert set(body) == {"success", "error"}
-    assert set(body["error"]) <= {"code", "message", "field"}
-    assert body["error"]["message"]
-    if field is not None:
-        assert body["error"].get("field") == field, answer.text
+    assert body["success"] is False
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "field"}
+    return answer.status_code, body["error"]["code"], body["error"].get("field")
+
+
+def assert_refused(answer: httpx.Response, status: int, code: str, field: str | None = None) -> None:
+    found = refusal(answer)
+    assert found[:2] == (status, code), answer.text
+    assert answer.json()["error"]["message"]
+    assert field in (None, found[2]), answer.text

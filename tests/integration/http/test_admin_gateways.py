@@ -7,9 +7,9 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.builders import a_business, a_payment
-from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
-from tests.support.http_world import a_token, admin_token, merchant_token
+from tests.support.http_world import a_token, admin_token, merchant_token, refusal
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN
-from tests.support.http_world import admin_token, merchant_token
+from tests.support.http_world import admin_token, merchant_token, refusal
 from tests.support.images import HOSTILE, a_png_of, an_image
 
 pytestmark = pytest.mark.anyio

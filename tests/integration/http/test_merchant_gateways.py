@@ -11,9 +11,9 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import Refusal
 from payagg.domain.values import Environment
 from tests.support.builders import a_business
-from tests.support.gateway_api import MERCHANT, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_api import MERCHANT, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN
-from tests.support.http_world import a_token, admin_token, merchant_token
+from tests.support.http_world import a_token, admin_token, merchant_token, refusal
 
 pytestmark = pytest.mark.anyio
 
