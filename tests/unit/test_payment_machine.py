@@ -13,8 +13,9 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.application.ports import Transaction
 from payagg.application.settlement import Settlement
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Transition
-from payagg.domain.report import TRIGGER_FOR, AnomalyKind, Outcome
+from payagg.domain.report import TRIGGER_FOR, Outcome
 from payagg.domain.values import Environment
 from payagg.testing.clocks import SeededEntropy
 from payagg.testing.state_machine.machine import Facts, PaymentSystem, payment_machine

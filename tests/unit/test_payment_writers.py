@@ -9,7 +9,7 @@ PRODUCT = Path(__file__).parents[2] / "src" / "payagg"
 # Where calls are not those of the product: the repositories themselves, and the suites that try them.
 APART = {"adapters", "testing"}
 # The other repositories with a `save`. One that is reached by any other name counts as that of payments.
-OTHERS = {"businesses", "api_keys", "gateways", "inbox", "health"}
+OTHERS = {"businesses", "api_keys", "gateways", "inbox", "health", "anomalies"}
 
 
 def saves_a_payment(source: str) -> bool:

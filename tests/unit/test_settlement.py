@@ -15,7 +15,7 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
 from payagg.domain.payment import Payment, Status, Trigger
-from payagg.domain.report import Outcome, ReportEffect
+from payagg.domain.report import Outcome, ProviderReport, ReportEffect
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, WebhookEndpoint
 from payagg.testing.clocks import ManualClock, SeededEntropy
@@ -340,8 +340,10 @@ async def test_a_refused_move_rolls_back_everything_in_its_transaction() -> None
         (Outcome.SUCCEEDED, a_report(Outcome.DISPUTED, amounts=frozenset({5000})), "payment.disputed"),
     ],
 )
-async def test_the_merchant_is_told_once_of_news_that_moves_nothing(first, report, told):
-    world = await World().with_payment(endpoints=[an_endpoint()])
+async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
+    first: Outcome, report: ProviderReport, told: str
+) -> None:
+    world = await SettlingPayment().with_payment(endpoints=[an_endpoint()])
     await world.told(first)
     before = await world.payment()
     for _ in range(2):
@@ -359,9 +361,9 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(first, repor
     assert anomaly.event_sequence == 3
 
 
-async def test_notices_are_numbered_on_and_go_to_their_subscribers_alone():
+async def test_notices_are_numbered_on_and_go_to_their_subscribers_alone() -> None:
     endpoints = [an_endpoint("whe_disputes", events=("payment.disputed",)), an_endpoint("whe_all")]
-    world = await World().with_payment(endpoints=endpoints)
+    world = await SettlingPayment().with_payment(endpoints=endpoints)
     await world.told()
     for outcome in (Outcome.DISPUTED, Outcome.REVERSED):
         await world.told(outcome)
@@ -372,8 +374,8 @@ async def test_notices_are_numbered_on_and_go_to_their_subscribers_alone():
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REVERSED, Outcome.DISPUTED])
-async def test_a_merchant_who_was_never_told_of_a_success_hears_of_no_refund_or_dispute(outcome):
-    world = await World().with_payment()
+async def test_a_merchant_who_was_never_told_of_a_success_hears_of_no_refund_or_dispute(outcome: Outcome) -> None:
+    world = await SettlingPayment().with_payment()
     await world.told(Outcome.FAILED)
     await world.told(outcome)
     assert (await world.events())[0] == ["payment.pending", "payment.failed"]

@@ -19,7 +19,8 @@ from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from payagg.entrypoints.settings import REMEMBERED_KEYS
-from tests.support.http_world import SETTINGS, Api, Shop, an_api, assert_refused, bearer, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, Shop, an_api, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
