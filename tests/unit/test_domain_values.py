@@ -1,9 +1,7 @@
 """Values: what is accepted, and every near miss that must not be."""
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 import idna
 import pytest

@@ -102,6 +102,8 @@ HOSTILE_URLS = [
 ]
 
 environments = st.sampled_from(Environment)
+bad_emails = st.sampled_from(BAD_EMAILS)
+hostile_urls = st.sampled_from(HOSTILE_URLS)
 outcomes = st.sampled_from(sorted(OUTCOMES))
 test_cards = st.sampled_from(sorted(TEST_CARDS))
 instants = st.datetimes(DAY_ONE, LAST_DAY, timezones=st.just(UTC))
