@@ -56,6 +56,8 @@ def main() -> int:
             "PAYAGG_STATE_DIR": f"{folder}/state",
             "PAYAGG_WEBHOOK_RATE_LIMIT": NEVER,
             "PAYAGG_UNKNOWN_REFERENCE_LIMIT": NEVER,
+            "PAYAGG_REFERENCE_RATE_LIMIT": NEVER,
+            "PAYAGG_ADDRESS_RATE_LIMIT": NEVER,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
         with the_service(environ) as told:

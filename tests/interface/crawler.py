@@ -16,6 +16,7 @@ LISTED: dict[str, set[tuple[str, int]]] = {
         ("GET /payments/context", 200),
         ("GET /admin/gateways/{gatewayId}", 200),
         ("GET /admin/gateways/{gatewayId}/merchants", 200),
+        ("GET /admin/payments", 200),
     },
     "secretKey": {("POST /merchant/businesses/{businessId}/api-keys", 201)},
     "signingSecret": {(f"POST {WEBHOOKS}", 201), (f"POST {WEBHOOKS}/{{endpointId}}/rotate-secret", 200)},

@@ -6,6 +6,7 @@ GATEWAYS = "u/test_gateways.py::test_"
 GATEWAY = "u/test_domain_gateway.py::test_"
 PAYMENT = "u/test_domain_payment.py::test_"
 JSON = "u/test_strict_json.py::test_"
+RATES = "i/http/test_http_rate_limits.py::test_"
 
 LIMIT_ROWS = (
     row("minimum payment amount 100 kobo", LIMITS + "limits_of_initiate_and_of_the_test_payment"),
@@ -58,6 +59,18 @@ LIMIT_ROWS = (
     row("credentials body 2.5 MB", LIMITS + "limits_of_credentials"),
     row("inbound body 1 MB", INBOUND + "the_body_is_capped_at_one_megabyte_and_never_decompressed"),
     row("60 unknown references per minute and address", EDGES + "unknown_references_are_limited_per_address"),
+    row("a valid reference is never refused for guesses", EDGES + "unknown_references_are_limited_per_address"),
+    row(
+        "limits hold over any minute",
+        "u/test_domain_rate_limit.py::test_no_window_has_more_hits_than_the_limit",
+        "u/test_domain_rate_limit.py::test_the_turn_of_the_minute_opens_nothing",
+    ),
+    row("requests per key", RATES + "a_key_has_a_limit_of_its_own_over_any_minute"),
+    row("process and verify per reference", RATES + "process_and_verify_have_a_limit_per_reference"),
+    row(
+        "process and verify per address",
+        RATES + "an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up",
+    ),
     row("one test delivery per 5 s", HOOKS + "a_test_delivery_is_signed_answered_and_not_counted"),
     row("nesting of 32", JSON + "nesting_counts_to_the_cap"),
 )

@@ -2,6 +2,8 @@
 
 from tests.interface.table import (
     ADMIN,
+    AUDIT,
+    BUSINESSES,
     CODES,
     DESCRIPTION,
     EDGES,
@@ -16,11 +18,14 @@ from tests.interface.table import (
     PAY,
     PUBLIC,
     RACES,
+    SEARCH,
     TESTS,
     VERIFY,
     row,
 )
 
+TRAIL = "u/test_audit.py::test_"
+COMMANDS = "i/process/test_cli.py::test_"
 GATEWAYS = "u/test_gateways.py::test_"
 SETTINGS = "u/test_checkout_settings.py::test_"
 GATEWAY = "u/test_domain_gateway.py::test_"
@@ -47,6 +52,14 @@ RULES = (
     row("every route asks for its own realm", MATRIX),
     row("401, 403, 400 for the path, 400 for the body, then the rest", ORDER),
     row("support administrators only read", ADMIN + "support_reads_and_changes_nothing"),
+    row("token keys are chosen by kid", "u/test_jwks.py::test_each_key_reads_its_own_tokens"),
+    row("issuer and audience", "u/test_jwks.py::test_issuer_and_audience_are_checked_when_set"),
+    row("dev uses the keys it is given", "u/test_settings.py::test_dev_uses_the_keys_it_is_given_and_makes_the_rest"),
+    row("named origins alone read answers", EDGES + "named_origins_alone_may_read_answers"),
+    row(
+        "metrics ask for their token where one is set",
+        "i/http/test_metrics.py::test_a_token_guards_the_metrics_where_one_is_set",
+    ),
     row("forged tokens are unauthorized", "u/test_security_tokens.py::test_a_forged_token_is_unauthorized"),
     row("business routes want a verified manager", MERCHANT + "only_a_verified_manager_of_the_business_comes_in"),
     row("public keys are never accepted", EDGES + "an_odd_key_is_invalid_and_an_odd_token_unauthorized"),
@@ -136,7 +149,38 @@ RULES = (
         KEY + "live_needs_an_approved_kyc_and_everything_an_active_business",
     ),
     row("a restricted business can still revoke", KEYS + "a_restricted_business_can_revoke_and_nothing_else"),
-    row("KYC moves by its machine", MACHINES + "an_operator_moves_kyc_only_along_the_machine"),
+    row(
+        "KYC moves by its machine",
+        MACHINES + "an_operator_moves_kyc_only_along_the_machine",
+        BUSINESSES + "a_kyc_move_that_the_machine_lacks_is_refused_on_its_field_and_changes_nothing",
+    ),
+    row("a business keeps an owner", "u/test_businesses.py::test_a_business_keeps_an_owner"),
+    row("support reads businesses and changes none", BUSINESSES + "support_reads_businesses_and_changes_nothing"),
+    # Audit
+    row(
+        "every changing route leaves its entry",
+        AUDIT + "every_changing_route_leaves_an_entry_that_says_who_from_where_what_and_which_request",
+        AUDIT + "a_refused_request_leaves_no_entry",
+    ),
+    row(
+        "what the clock changes is in the trail",
+        TRAIL + "a_drain_that_the_sweep_ends_is_the_clocks_change",
+        "i/http/test_http_audit.py::test_an_endpoint_that_its_failures_switch_off_is_the_clocks_change",
+    ),
+    row(
+        "what a command changes is in the trail",
+        COMMANDS + "what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host",
+    ),
+    row("an entry is never changed or deleted", SCHEMA + "an_audit_entry_is_never_changed_or_deleted"),
+    row(
+        "no entry shows a secret",
+        TRAIL + "an_endpoint_is_told_without_its_secrets",
+        "u/test_domain_audit.py::test_a_sealed_blob_is_refused_even_when_named",
+    ),
+    row(
+        "the log line names who called and which object",
+        AUDIT + "the_log_line_names_who_called_and_which_object",
+    ),
     # Payments
     row("every state and trigger", MACHINES + "each_pair_leads_where_the_table_says_or_is_refused_with_its_code"),
     row("final is final", SCHEMA + "a_final_payment_never_changes"),
@@ -203,6 +247,22 @@ RULES = (
         EDGES + "odd_path_parameters_are_refused_in_the_envelope",
     ),
     row("test payments are sandbox payments", TESTS + "fields_that_a_caller_may_not_choose_are_ignored"),
+    # Lists, summaries, exports
+    row(
+        "no cursor passes a payment by",
+        "i/store/test_payment_search.py::test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed",
+        "i/store/test_payment_search.py::test_a_payment_that_waited_to_be_stored_is_dated_when_it_is",
+    ),
+    row(
+        "lists and summaries stay in their business and environment",
+        SEARCH + "businesses_and_environments_do_not_see_each_other",
+    ),
+    row("expiry counts in lists and summaries", SEARCH + "each_filter_chooses_wherever_it_is_read"),
+    row("a summary is of 31 days at most", SEARCH + "a_summary_is_of_31_days_at_most"),
+    row("no cell of an export is a formula", SEARCH + "no_cell_of_an_export_is_a_formula"),
+    row("an export that breaks is no whole file", SEARCH + "an_export_that_breaks_is_no_whole_file"),
+    row("only an administrator sees whose a payment is", SEARCH + "an_administrator_sees_whose_each_payment_is"),
+    row("the delivery log has cursors too", HOOKS + "the_log_is_walked_by_cursor_as_by_number"),
     # Hosted checkout
     row("a payer changes nothing of the payment", PUBLIC + "a_payer_cannot_change_what_the_merchant_fixed"),
     row("card numbers are never kept or echoed", PUBLIC + "no_card_number_is_repeated_or_kept"),
@@ -246,7 +306,27 @@ RULES = (
         "a differing event moves nothing",
         INBOUND + "a_signed_event_that_differs_is_acknowledged_kept_and_moves_nothing",
     ),
+    row(
+        "of an event nothing is kept of payer, card or authorisation",
+        "i/store/test_personal_data.py::test_no_authorisation_code_is_ever_stored",
+    ),
     row("a disabled gateway still hears", INBOUND + "a_disabled_gateway_still_hears_about_its_own_payments"),
+    # Personal data
+    row(
+        "inbox bodies end after 30 days",
+        "u/test_retention.py::test_the_inbox_keeps_bodies_for_thirty_days_after_they_were_handled",
+    ),
+    row(
+        "payer fields end after a stated time",
+        "u/test_retention.py::test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else",
+        "i/store/test_personal_data.py::test_after_its_time_a_dump_says_nothing_of_the_payer",
+        SCHEMA + "of_a_final_payment_the_payer_may_be_cleared_and_nothing_else",
+    ),
+    row(
+        "one payer is erased",
+        "u/test_retention.py::test_one_payer_is_erased_from_all_that_can_no_longer_be_paid",
+        "i/store/test_personal_data.py::test_a_payer_who_asks_is_forgotten_and_others_are_not",
+    ),
     # Merchant webhooks
     row(
         "events reach the endpoints of their environment that asked",
@@ -296,6 +376,7 @@ RULES = (
         "a payment's own webhookUrl",
         DELIVERIES + "the_address_of_one_payment_hears_the_same_event_signed_by_the_endpoints_secret",
     ),
+    row("a webhookUrl without an endpoint is told", PAY + "a_webhook_url_that_nothing_can_be_sent_to_is_told"),
     row(
         "without a secret it is silent", DELIVERIES + "the_address_of_one_payment_is_silent_where_no_endpoint_can_sign"
     ),

@@ -38,7 +38,10 @@ LIMITS = "i/http/test_interface_limits.py::test_"
 CODES = "i/http/test_interface_codes.py::test_"
 RACES = "i/checkout/test_process_races.py::test_"
 VERIFY = "i/checkout/test_process_verify.py::test_"
+SEARCH = "i/http/test_http_payment_search.py::test_"
 DESCRIPTION = "i/http/test_http_openapi.py::test_"
+AUDIT = "i/http/test_http_audit.py::test_"
+BUSINESSES = "i/http/test_http_businesses.py::test_"
 BUSINESS = "/merchant/businesses/{businessId}"
 
 ROUTES = (
@@ -52,6 +55,15 @@ ROUTES = (
     row("GET /admin/gateways/{gatewayId}/merchants", ADMIN + "merchants_come_in_pages"),
     row("PATCH /admin/gateways/{gatewayId}/credentials", ADMIN + "credentials_are_taken_and_never_given_back"),
     row("POST /admin/gateways/{gatewayId}/logo", LOGO + "a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour"),
+    row("GET /admin/businesses", BUSINESSES + "businesses_are_searched_and_paged_while_others_are_made"),
+    row("POST /admin/businesses", BUSINESSES + "a_business_from_creation_to_approval"),
+    row("GET /admin/businesses/{businessId}", BUSINESSES + "a_business_from_creation_to_approval"),
+    row("PATCH /admin/businesses/{businessId}", BUSINESSES + "a_business_from_creation_to_approval"),
+    row("GET /admin/businesses/{businessId}/members", BUSINESSES + "members_are_added_changed_and_removed"),
+    row("POST /admin/businesses/{businessId}/members", BUSINESSES + "members_are_added_changed_and_removed"),
+    row("POST /admin/businesses/{businessId}/members/remove", BUSINESSES + "members_are_added_changed_and_removed"),
+    row("GET /admin/audit", AUDIT + "an_administrator_reads_everything_and_filters_it"),
+    row(f"GET {BUSINESS}/audit", AUDIT + "a_manager_reads_the_own_business_alone_and_not_where_operators_sit"),
     row("GET /public/gateways/{gatewayId}/logo", LOGO + "a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour"),
     row(f"GET {BUSINESS}/gateways", MERCHANT + "the_list_holds_active_gateways_with_the_built_in_first"),
     row(
@@ -89,6 +101,28 @@ ROUTES = (
         HOOKS + "redelivery_to_an_endpoint_that_is_off_is_refused",
     ),
     row(f"GET {BUSINESS}/events", HOOKS + "past_events_are_paged_by_cursor_exactly_as_sent"),
+    row("GET /events", SEARCH + "events_are_read_with_the_secret_key_as_on_the_dashboard"),
+    row(
+        "GET /payments",
+        SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
+        SEARCH + "each_bad_parameter_is_named",
+    ),
+    row("GET /payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
+    row("GET /payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),
+    row(
+        f"GET {BUSINESS}/payments",
+        SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
+        SEARCH + "each_bad_parameter_is_named",
+    ),
+    row(f"GET {BUSINESS}/payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
+    row(f"GET {BUSINESS}/payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),
+    row(
+        "GET /admin/payments",
+        SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
+        SEARCH + "each_bad_parameter_is_named",
+    ),
+    row("GET /admin/payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
+    row("GET /admin/payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),
     row("GET /payments/context", PAY + "the_context_shows_what_a_key_stands_for"),
     row("POST /payments/initiate", PAY + "a_payment_from_initiate_to_success"),
     row("GET /payments/{reference}", PAY + "a_payment_from_initiate_to_success"),
@@ -169,6 +203,7 @@ ERROR_CODES = (
     row("GATEWAY_ALREADY_ENABLED", ADMIN + "a_gateway_from_creation_to_deletion"),
     row("GATEWAY_NOT_ACTIVE", ADMIN + "a_gateway_from_creation_to_deletion"),
     row("GATEWAY_IN_USE", ADMIN + "a_gateway_from_creation_to_deletion"),
+    row("LAST_OWNER", BUSINESSES + "the_last_owner_stays_whoever_is_quicker"),
     row("PAYMENT_EXPIRED", PUBLIC + "refusals_of_process_in_order_of_precedence"),
     row("RATE_LIMITED", INBOUND + "the_101st_request_of_a_minute_is_refused_on_every_server_and_route"),
     row("PAYMENT_AMOUNT_MISMATCH", CODES + "verify_that_finds_another_amount_is_a_502_and_moves_nothing"),

@@ -1,6 +1,7 @@
 """The shipped builders, under the name tests import them by."""
 
 from payagg.testing.builders import (
+    AN_ADMIN,
     NOW,
     REFERENCE,
     a_business,
@@ -11,8 +12,10 @@ from payagg.testing.builders import (
     a_payment,
     a_report,
     a_transition,
+    an_actor,
     an_attempt,
     an_endpoint,
+    an_entry,
     an_event,
     an_expired_payment,
     an_id,
@@ -20,6 +23,7 @@ from payagg.testing.builders import (
 )
 
 __all__ = [
+    "AN_ADMIN",
     "NOW",
     "REFERENCE",
     "a_business",
@@ -30,8 +34,10 @@ __all__ = [
     "a_payment",
     "a_report",
     "a_transition",
+    "an_actor",
     "an_attempt",
     "an_endpoint",
+    "an_entry",
     "an_event",
     "an_expired_payment",
     "an_id",

@@ -23,6 +23,7 @@ from payagg.entrypoints.settings import Settings
 from payagg.testing.builders import a_business, a_gateway, a_payment
 from payagg.testing.fake_providers import FakeServers
 from tests.interface.recorder import recorded
+from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import fakes_running
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class Site:
         self.gateway(slug, credentials=sealed, **fields)
 
     def simulate(self, page_url: str, outcome: str) -> None:
-        self.do(self.services.payments.simulate(page_url[-19:], outcome, "biz_1", "test"))
+        self.do(self.services.payments.simulate(page_url[-19:], outcome, "biz_1", by=AN_ADMIN))
 
     def status(self, page_url: str) -> str:
         payment = self.do(self.services.store.find_payment(page_url[-19:]))

@@ -14,7 +14,7 @@ from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import KEYS, services_over
-from tests.support.builders import a_business
+from tests.support.builders import AN_ADMIN, a_business
 
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
@@ -45,10 +45,11 @@ class GatewayWorld:
     providers: dict[str, Provider] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.entropy = SeededEntropy()
         services = services_over(
             self.store,
             clock=self.clock,
-            entropy=SeededEntropy(),
+            entropy=self.entropy,
             vault=self.vault,
             providers=self.providers,
             logos=self.logos,
@@ -70,11 +71,11 @@ class GatewayWorld:
         await self.gateways.seed("builtin", slugs)
         ids = {gateway.slug: gateway.id for gateway in await self.gateways.listed()}
         for slug in slugs:
-            await self.gateways.enable(ids[slug])
+            await self.gateways.enable(ids[slug], by=AN_ADMIN)
         return ids
 
     async def choose(self, gateway_id: str, business_id: str = "biz_1", **changes: Any) -> Any:
-        return await self.settings.update(business_id, gateway_id, UpdateBusinessGateway(**changes))
+        return await self.settings.update(business_id, gateway_id, UpdateBusinessGateway(**changes), by=AN_ADMIN)
 
     async def stored(self, gateway_id: str) -> Gateway:
         async with self.store.begin() as tx:

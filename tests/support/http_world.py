@@ -19,6 +19,7 @@ from payagg.entrypoints.http.middleware import BODY_SECONDS
 from payagg.entrypoints.process.server import http_server, listen
 from tests.interface.recorder import recorded
 from tests.support.assembly import TOKENS
+from tests.support.builders import AN_ADMIN
 
 
 @asynccontextmanager
@@ -128,8 +129,8 @@ class Api:
         await gateways.seed("builtin", ("provider_a", "provider_b"))
         seeded = {gateway.slug: gateway.id for gateway in await gateways.listed()}
         credentials = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40}
-        await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials))
-        await gateways.enable(seeded["provider_a"])
+        await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials), by=AN_ADMIN)
+        await gateways.enable(seeded["provider_a"], by=AN_ADMIN)
 
     async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
         answer = await self.client.post(

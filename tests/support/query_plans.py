@@ -26,11 +26,12 @@ from tests.support.builders import NOW
 MODES = ("force_custom_plan", "force_generic_plan")
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
-    | {"inbox", "api_keys"}
+    | {"inbox", "api_keys", "audit"}
 )
 ROWS = 100_000
 BUSINESSES = 1_000
 BIG = "biz_0"  # one merchant has a fifth of everything
+EVERYBODY = "till@example.com"  # what some merchants write for every payer
 
 # An eighth of the payments have expired, an eighth are still open, a quarter are PENDING and due to be asked about; one
 # delivery in 47 is due, one inbound event in ten waits for another try.
@@ -57,10 +58,12 @@ INSERT INTO webhook_endpoints (id, business_id, environment, url, events, is_act
                                created_at, updated_at)
 SELECT 'whe_' || n, 'biz_' || n, 'SANDBOX', 'https://shop.example/', '{{}}', true, 's', 'abcd',
        CASE WHEN n = 0 THEN {ROWS // 5} ELSE 80 END, '{NOW}', '{NOW}' FROM generate_series(0, {BUSINESSES - 1}) n;
-INSERT INTO payments (reference, business_id, environment, amount, currency, status, idempotency_key, sequence,
-                      created_at, updated_at, expires_at, settled_at)
+INSERT INTO payments (reference, business_id, environment, amount, currency, status, customer_email, idempotency_key,
+                      sequence, created_at, updated_at, expires_at, settled_at)
 SELECT reference, 'biz_' || owner, 'SANDBOX', 150000, 'NGN',
-       (ARRAY['INITIATED', 'PENDING', 'SUCCESS', 'FAILED'])[kind + 1], 'order ' || n, least(kind, 1), '{NOW}', '{NOW}',
+       (ARRAY['INITIATED', 'PENDING', 'SUCCESS', 'FAILED'])[kind + 1],
+       CASE WHEN n % 10 = 0 THEN '{EVERYBODY}' WHEN n % 2 = 0 THEN 'payer' || n % 1000 || '@example.com' END,
+       'order ' || n, least(kind, 1), '{NOW}'::timestamptz - ({ROWS} - n) * interval '1 second', '{NOW}',
        '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute', CASE WHEN kind > 1 THEN timestamptz '{NOW}' END
 FROM given;
 INSERT INTO idempotency_keys SELECT business_id, environment, idempotency_key, reference FROM payments;
@@ -86,7 +89,12 @@ FROM given;
 INSERT INTO inbox
 SELECT 'inb_' || id, 'provider_a', 'SANDBOX', sha256(n::text::bytea), '{{}}', '{NOW}', 0,
        CASE WHEN n % 10 = 0 THEN '{NOW}'::timestamptz - n * interval '1 millisecond' END, NULL, NULL FROM given;
-INSERT INTO rate_counters SELECT 'inbound:' || n, '{NOW}', 1 FROM generate_series(1, 5000) n;
+INSERT INTO audit
+SELECT 'aud_' || id, '{NOW}'::timestamptz + n * interval '1 millisecond', 'merchant', 'user ' || owner, '192.0.2.1',
+       'request', 'webhook.' || (ARRAY['create', 'update', 'test'])[n % 3 + 1], 'webhook', 'whe_' || n % 5000,
+       'biz_' || owner, '{{}}'
+FROM given;
+INSERT INTO rate_hits SELECT 'inbound:' || n, '{{"1": 1}}', '{NOW}' FROM generate_series(1, 5000) n;
 INSERT INTO tallies SELECT '["requests","GET","/' || n || '","200"]', n FROM generate_series(1, 500) n;
 DROP TABLE given;
 """

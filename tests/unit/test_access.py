@@ -149,7 +149,7 @@ def test_administrators_change_by_role_and_support_reads(role: Any, changes: boo
     access = AccessWorld().access
     token: Any = {"type": "admin", "role": role}
     if role in ("SUPER_ADMIN", "ADMIN") or (role == "SUPPORT" and not changes):
-        assert access.administrator(token, changes=changes).actor == "admin:ada"
+        assert access.administrator(token, changes=changes).subject == "ada"
     else:
         with pytest.raises(Refusal) as refused:
             access.administrator(token, changes=changes)
@@ -160,7 +160,7 @@ async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
     world = await AccessWorld(status=BusinessStatus.RESTRICTED).opened()
     token: Any = {"type": "merchant", "emailVerified": True}
     manager = await world.access.manager(token, "biz_1", changes=False)
-    assert (manager.actor, manager.business) == ("user:ada", world.business)
+    assert (manager.subject, manager.business) == ("ada", world.business)
     assert await refusal(world.access.manager(token, "biz_1", changes=True)) is ErrorCode.BUSINESS_RESTRICTED
     assert await refusal(world.access.manager(token, "biz_2", changes=False)) is ErrorCode.FORBIDDEN
     unverified: Any = {"type": "merchant", "emailVerified": "true"}

@@ -5,7 +5,7 @@ import pytest
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
-from tests.support.builders import a_business
+from tests.support.builders import AN_ADMIN, a_business
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
 from tests.support.refusals import refused_with
 
@@ -23,7 +23,7 @@ async def slugs(world: GatewayWorld) -> list[str]:
 async def test_a_business_that_never_chose_sees_every_active_gateway_enabled_and_the_built_in_first() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "other", "drained")
-    await world.gateways.disable(ids["drained"])
+    await world.gateways.disable(ids["drained"], by=AN_ADMIN)
     listed = await world.settings.listed("biz_1")
     assert [gateway.slug for gateway in listed] == ["builtin", "acme", "other"]
     for gateway in listed:
@@ -96,7 +96,7 @@ async def test_the_built_in_can_be_renamed_and_made_default_but_neither_disabled
 async def test_a_gateway_that_is_not_active_is_not_there() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme")
-    await world.gateways.disable(ids["acme"])
+    await world.gateways.disable(ids["acme"], by=AN_ADMIN)
     for moved in (TICK, DRAIN):
         world.clock.move(moved)
         assert await refused_with(world.choose(ids["acme"], display_name="x")) == (ErrorCode.NOT_FOUND, None)
@@ -112,14 +112,14 @@ async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(
         0
     ] is ErrorCode.BUSINESS_RESTRICTED
     order = an_order(**{ids["acme"]: 1})
-    assert (await refused_with(world.settings.reorder("biz_2", order)))[0] is ErrorCode.BUSINESS_RESTRICTED
+    assert (await refused_with(world.settings.reorder("biz_2", order, by=AN_ADMIN)))[0] is ErrorCode.BUSINESS_RESTRICTED
 
 
 async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in() -> None:
     world = GatewayWorld()
     ids = await world.seeded("a1", "a2", "a3")
     await world.choose(ids["a3"], is_enabled=False, display_name="Third")
-    await world.settings.reorder("biz_1", an_order(**{ids["a3"]: 0, ids["a1"]: 9, ids["builtin"]: 50}))
+    await world.settings.reorder("biz_1", an_order(**{ids["a3"]: 0, ids["a1"]: 9, ids["builtin"]: 50}), by=AN_ADMIN)
     assert await slugs(world) == ["builtin", "a3", "a2", "a1"]
     built_in, third = (await world.settings.listed("biz_1"))[:2]
     assert built_in.business_display_order is None
@@ -129,13 +129,19 @@ async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in() -> 
 async def test_a_reorder_is_all_or_nothing() -> None:
     world = GatewayWorld()
     ids = await world.seeded("a1", "a2", "off")
-    await world.gateways.disable(ids["off"])
+    await world.gateways.disable(ids["off"], by=AN_ADMIN)
     before = await world.settings.listed("biz_1")
     refused = (ErrorCode.VALIDATION_ERROR, "order")
-    assert await refused_with(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, ids["off"]: 1}))) == refused
-    assert await refused_with(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, "gw_unknown": 1}))) == refused
+    assert (
+        await refused_with(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, ids["off"]: 1}), by=AN_ADMIN))
+        == refused
+    )
+    assert (
+        await refused_with(world.settings.reorder("biz_1", an_order(**{ids["a2"]: 0, "gw_unknown": 1}), by=AN_ADMIN))
+        == refused
+    )
     twice = ReorderGateways(order=[OrderedGateway(gateway_id=ids["a2"], display_order=n) for n in (0, 1)])
-    assert await refused_with(world.settings.reorder("biz_1", twice)) == refused
+    assert await refused_with(world.settings.reorder("biz_1", twice, by=AN_ADMIN)) == refused
     assert await world.settings.listed("biz_1") == before
 
 
@@ -144,6 +150,6 @@ async def test_opting_out_keeps_the_gateway_in_the_list_so_that_it_can_be_turned
     ids = await world.seeded("acme")
     await world.choose(ids["acme"], is_enabled=False)
     assert await slugs(world) == ["builtin", "acme"]
-    await world.gateways.disable(ids["acme"])
-    await world.gateways.enable(ids["acme"])
+    await world.gateways.disable(ids["acme"], by=AN_ADMIN)
+    await world.gateways.enable(ids["acme"], by=AN_ADMIN)
     assert [gateway.is_enabled for gateway in await world.settings.listed("biz_1")] == [True, False]

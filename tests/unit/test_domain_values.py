@@ -18,6 +18,7 @@ from payagg.domain.values import (
     ascii_url,
     make_reference,
     parse_email,
+    parse_instant,
     parse_reference,
     parse_url,
 )
@@ -225,3 +226,39 @@ def test_a_webhook_url_must_be_https() -> None:
 def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps() -> None:
     assert int(float(MAX_AMOUNT)) == MAX_AMOUNT
     assert int(float(MAX_AMOUNT + 2)) != MAX_AMOUNT + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2025-01-31T12:00:00Z", datetime(2025, 1, 31, 12, tzinfo=UTC)),
+        ("2025-01-31T12:00:00.5+01:30", datetime(2025, 1, 31, 10, 30, 0, 500_000, tzinfo=UTC)),
+        ("2999-12-31T23:59:59.999999-23:59", datetime(3000, 1, 1, 23, 58, 59, 999_999, tzinfo=UTC)),
+    ],
+)
+def test_an_instant_is_read_in_utc(text, instant):
+    assert parse_instant(text, "from") == instant
+    assert parse_instant(text, "from").tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2025-01-31",
+        "2025-01-31T12:00:00",
+        "2025-01-31T12:00Z",
+        "2025-01-31 12:00:00Z",
+        "2025-02-30T12:00:00Z",
+        "2025-01-31T24:00:01Z",
+        "2025-01-31T12:00:00Z\n",
+        "2025-01-31T12:00:00+25:00",
+        "1999-12-31T23:59:59Z",
+        "3000-01-01T00:00:00Z",
+        "２025-01-31T12:00:00Z",
+        "20250131T120000Z",
+    ],
+)
+def test_anything_else_is_no_instant(text):
+    refusal = refusal_of(parse_instant, text, "from")
+    assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
 from tests.support.assembly import KEYS
+from tests.support.builders import AN_ADMIN
 from tests.support.gateway_world import GatewayWorld
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +30,7 @@ async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
 
 
 async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: str) -> None:
-    await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials))
+    await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
 
 
 async def test_credentials_replace_the_previous_ones_in_full() -> None:
@@ -76,7 +78,8 @@ async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key(
     world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="before")
-    rotated = GatewayWorld(world.store, vault=AesVault((NEW_KEY, *KEYS)))
+    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
+    rotated = GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY, *KEYS)))
     await set_credentials(rotated, ids["other"], key="after")
     assert await opened(rotated, ids["acme"]) == {"key": "before"}
     only_new = GatewayWorld(world.store, vault=AesVault((NEW_KEY,)))
@@ -112,7 +115,7 @@ async def test_deleting_a_gateway_forgets_its_credentials() -> None:
     world = GatewayWorld(store)
     created = (await world.seeded("acme"))["acme"]
     await set_credentials(world, created, key="secret")
-    await world.gateways.disable(created)
+    await world.gateways.disable(created, by=AN_ADMIN)
     world.clock.move(world.gateways.drain_window)
-    await world.gateways.delete(created)
+    await world.gateways.delete(created, by=AN_ADMIN)
     assert store.state.gateways[created].credentials is None

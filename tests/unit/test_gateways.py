@@ -8,7 +8,7 @@ from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
-from tests.support.builders import NOW, a_business
+from tests.support.builders import AN_ADMIN, NOW, a_business
 from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
 from tests.support.refusals import refused_with
 
@@ -21,7 +21,7 @@ def acme(**fields: Any) -> CreateGateway:
 
 async def test_a_new_gateway_is_disabled_and_listed() -> None:
     world = GatewayWorld()
-    created = await world.gateways.create(acme(description="Cards", display_order=7))
+    created = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
     assert (created.status, created.is_active, created.is_built_in, created.has_credentials) == (
         "DISABLED",
         False,
@@ -35,14 +35,17 @@ async def test_a_new_gateway_is_disabled_and_listed() -> None:
 
 async def test_a_slug_in_use_or_reserved_is_refused() -> None:
     world = GatewayWorld()
-    await world.gateways.create(acme())
+    await world.gateways.create(acme(), by=AN_ADMIN)
     for slug in ("acme", "builtin", "sandbox"):
-        assert await refused_with(world.gateways.create(acme(slug=slug))) == (ErrorCode.GATEWAY_SLUG_EXISTS, "slug")
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
+            ErrorCode.GATEWAY_SLUG_EXISTS,
+            "slug",
+        )
     assert len(await world.gateways.listed()) == 1
 
 
 async def test_a_slug_must_match_to_its_last_character() -> None:
-    assert await refused_with(GatewayWorld().gateways.create(acme(slug="acme\n"))) == (
+    assert await refused_with(GatewayWorld().gateways.create(acme(slug="acme\n"), by=AN_ADMIN)) == (
         ErrorCode.VALIDATION_ERROR,
         "slug",
     )
@@ -50,26 +53,30 @@ async def test_a_slug_must_match_to_its_last_character() -> None:
 
 async def test_a_deleted_gateway_is_gone_and_its_slug_free_but_a_reserved_one_is_not() -> None:
     world = GatewayWorld()
-    old = await world.gateways.create(acme())
-    await world.gateways.delete(old.id)
+    old = await world.gateways.create(acme(), by=AN_ADMIN)
+    await world.gateways.delete(old.id, by=AN_ADMIN)
     assert await world.gateways.listed() == []
-    for call in (world.gateways.detail, world.gateways.delete, world.gateways.enable, world.gateways.logo):
-        assert (await refused_with(call(old.id)))[0] is ErrorCode.NOT_FOUND
-    assert (await world.gateways.create(acme())).id != old.id
+    for read in (world.gateways.detail, world.gateways.logo):
+        assert (await refused_with(read(old.id)))[0] is ErrorCode.NOT_FOUND
+    for change in (world.gateways.delete, world.gateways.enable):
+        assert (await refused_with(change(old.id, by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
+    assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != old.id
     await world.gateways.seed("builtin", ["provider_a"])
-    await world.gateways.delete("gw_provider_a")
-    assert (await refused_with(world.gateways.create(acme(slug="provider_a"))))[0] is ErrorCode.VALIDATION_ERROR
+    await world.gateways.delete("gw_provider_a", by=AN_ADMIN)
+    assert (await refused_with(world.gateways.create(acme(slug="provider_a"), by=AN_ADMIN)))[
+        0
+    ] is ErrorCode.VALIDATION_ERROR
 
 
 async def test_a_patch_changes_only_what_it_names() -> None:
     world = GatewayWorld()
-    gateway = await world.gateways.create(acme(description="Cards", display_order=7))
+    gateway = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
     world.clock.move(TICK)
-    assert await world.gateways.update(gateway.id, UpdateGateway()) == gateway
-    renamed = await world.gateways.update(gateway.id, UpdateGateway(name="Acme"))
+    assert await world.gateways.update(gateway.id, UpdateGateway(), by=AN_ADMIN) == gateway
+    renamed = await world.gateways.update(gateway.id, UpdateGateway(name="Acme"), by=AN_ADMIN)
     assert (renamed.name, renamed.description, renamed.display_order) == ("Acme", "Cards", 7)
     assert renamed.updated_at == NOW + TICK
-    cleared = await world.gateways.update(gateway.id, UpdateGateway(description=None, display_order=0))
+    cleared = await world.gateways.update(gateway.id, UpdateGateway(description=None, display_order=0), by=AN_ADMIN)
     assert (cleared.name, cleared.description, cleared.display_order) == ("Acme", None, 0)
 
 
@@ -81,36 +88,39 @@ async def test_only_the_display_order_of_the_built_in_may_change() -> None:
         ("name", UpdateGateway(name="Other", display_order=3)),
         ("description", UpdateGateway(description=None)),
     ):
-        assert await refused_with(world.gateways.update(built_in, command)) == (ErrorCode.VALIDATION_ERROR, field)
-    assert (await world.gateways.update(built_in, UpdateGateway(display_order=3))).display_order == 3
-    assert await refused_with(world.gateways.disable(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
-    assert await refused_with(world.gateways.delete(built_in)) == (ErrorCode.GATEWAY_BUILT_IN, None)
-    assert await refused_with(world.gateways.enable(built_in)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
+        assert await refused_with(world.gateways.update(built_in, command, by=AN_ADMIN)) == (
+            ErrorCode.VALIDATION_ERROR,
+            field,
+        )
+    assert (await world.gateways.update(built_in, UpdateGateway(display_order=3), by=AN_ADMIN)).display_order == 3
+    assert await refused_with(world.gateways.disable(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refused_with(world.gateways.delete(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refused_with(world.gateways.enable(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
 
 
 async def test_a_drain_ends_at_its_instant_without_a_worker() -> None:
     world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
-    draining = await world.gateways.disable(gateway)
+    draining = await world.gateways.disable(gateway, by=AN_ADMIN)
     assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
     world.clock.set(NOW + DRAIN - TICK)
     assert (await world.gateways.detail(gateway)).status == "DRAINING"
-    assert (await refused_with(world.gateways.delete(gateway)))[0] is ErrorCode.GATEWAY_IN_USE
+    assert (await refused_with(world.gateways.delete(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
     world.clock.move(TICK)
     ended = await world.gateways.detail(gateway)
     assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
     assert [g.status for g in await world.gateways.listed() if g.id == gateway] == ["DISABLED"]
-    assert (await refused_with(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
-    await world.gateways.delete(gateway)
+    await world.gateways.delete(gateway, by=AN_ADMIN)
 
 
 async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others() -> None:
     world = GatewayWorld()
     ids = await world.seeded("acme", "later")
-    await world.gateways.disable(ids["acme"])
+    await world.gateways.disable(ids["acme"], by=AN_ADMIN)
     world.clock.move(TICK)
-    await world.gateways.disable(ids["later"])
+    await world.gateways.disable(ids["later"], by=AN_ADMIN)
     world.clock.set(NOW + DRAIN)
     assert await world.gateways.end_drains() == 1
     assert (await world.stored(ids["acme"])).status is GatewayStatus.DISABLED
@@ -123,10 +133,10 @@ async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs() -
     world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.choose(gateway, is_enabled=False)
-    assert (await refused_with(world.gateways.enable(gateway)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
-    await world.gateways.disable(gateway)
-    assert (await refused_with(world.gateways.disable(gateway)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
-    enabled = await world.gateways.enable(gateway)
+    assert (await refused_with(world.gateways.enable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
+    await world.gateways.disable(gateway, by=AN_ADMIN)
+    assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    enabled = await world.gateways.enable(gateway, by=AN_ADMIN)
     assert (enabled.status, enabled.drain_started_at, enabled.drain_ends_at) == ("ACTIVE", None, None)
     world.clock.move(DRAIN)
     detail = await world.gateways.detail(gateway)
@@ -147,7 +157,7 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs() -> Non
     detail = await world.gateways.detail(ids["acme"])
     assert detail.business_count == 2
     assert [override.business_name for override in detail.overrides] == ["Ada's Shop", "Bola"]
-    assert (await world.gateways.disable(ids["acme"])).business_count == 2
+    assert (await world.gateways.disable(ids["acme"], by=AN_ADMIN)).business_count == 2
 
 
 async def test_every_active_business_is_a_merchant_configured_or_not() -> None:
@@ -202,8 +212,8 @@ async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_delete
         "provider_a": ("DISABLED", False),
         "provider_b": ("DISABLED", False),
     }
-    await world.gateways.delete("gw_provider_b")
-    await world.gateways.enable("gw_provider_a")
+    await world.gateways.delete("gw_provider_b", by=AN_ADMIN)
+    await world.gateways.enable("gw_provider_a", by=AN_ADMIN)
     before = await world.gateways.listed()
     await world.gateways.seed("builtin", ["provider_a", "provider_b"])
     assert await world.gateways.listed() == before

@@ -11,12 +11,13 @@ from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
 from payagg.domain.gateway import GATEWAY
 from payagg.domain.machine import Machine
-from payagg.domain.payment import PAYMENT
+from payagg.domain.payment import PAYER_FIELDS, PAYMENT
 
 # The migration that last wrote each machine's triggers.
 FOLDER = "payagg.adapters.postgres.migrations.versions"
 third = importlib.import_module(f"{FOLDER}.0003_declines_and_anomalies")
 first = importlib.import_module(f"{FOLDER}.0001_first_schema")
+ends = importlib.import_module(f"{FOLDER}.0006_end_of_personal_data")
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,8 @@ first = importlib.import_module(f"{FOLDER}.0001_first_schema")
 )
 def test_a_changed_machine_needs_a_migration(machine: Machine[Any, Any], written: Moves) -> None:
     assert Moves.of(machine) == written
+
+
+def test_the_trigger_that_lets_payer_fields_be_cleared_knows_the_same_final_states() -> None:
+    assert Moves.of(PAYMENT) == ends.PAYMENT
+    assert set(ends.CLEARABLE) == {*PAYER_FIELDS, "fingerprint"}

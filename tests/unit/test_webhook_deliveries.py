@@ -19,7 +19,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import SCHEDULE, Delivery, DeliveryStatus
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import services_over
-from tests.support.builders import a_business, a_payment
+from tests.support.builders import AN_ADMIN, a_business, a_payment
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +59,9 @@ class MemoryOutbox:
         async with self.store.begin() as tx:
             await tx.businesses.add(a_business())
         made = await self.webhooks.create(
-            "biz_1", CreateWebhook(url="https://shop.example/hooks", environment=environment)
+            "biz_1",
+            CreateWebhook(url="https://shop.example/hooks", environment=environment),
+            by=AN_ADMIN,
         )
         self.endpoint_id = made.id
         return self
@@ -138,15 +140,16 @@ async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_
     world = await MemoryOutbox(postman=Postman(failing(410))).open()
     await world.settle()
     await world.dispatcher.run_once()
-    assert world.only.status is DeliveryStatus.FAILED
+    gone = world.only
+    assert gone.status is DeliveryStatus.FAILED
     assert not (await world.webhooks.listed("biz_1"))[0].is_active
     await world.settle()
     assert len(world.deliveries()) == 1
 
     world.postman.answer = lambda _: TryResult(200, None, 5)
-    await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True))
+    await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True), by=AN_ADMIN)
     await world.settle()
-    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.deliveries()[0].id)
+    await world.webhooks.redeliver("biz_1", world.endpoint_id, gone.id, by=AN_ADMIN)
     await world.dispatcher.run_once()
     assert [delivery.status for delivery in world.deliveries()] == [DeliveryStatus.DELIVERED] * 2
     [endpoint] = await world.webhooks.listed("biz_1")
@@ -169,7 +172,7 @@ async def test_a_redelivery_of_a_failed_delivery_is_one_try() -> None:
     world = await MemoryOutbox(postman=Postman(failing())).open(Environment.SANDBOX)
     await world.settle(Environment.SANDBOX)
     await world.run_to_the_end()
-    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.only.id)
+    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
     assert world.only.status is DeliveryStatus.PENDING
     await world.dispatcher.run_once()
     assert (world.only.status, world.only.attempts) == (DeliveryStatus.FAILED, 5)

@@ -2,30 +2,48 @@
 
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import jwt
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 
 TOKEN_MAX = 8192  # characters
-SUBJECT_MAX = 255
 _NONCE_BYTES = 12
 _VERSION = 1
 
 
-class Tokens:
-    """Reads admin and merchant JWTs with one key and exactly one algorithm.
+class VerifyingKeys(Protocol):
+    def find(self, kid: str) -> tuple[Any, str] | None:
+        """The key of that name, and the one algorithm it is used with."""
 
-    The PEM may be public or private; only a private one (or an HMAC key) can also issue. Headers that name a key
-    (`kid`, `jku`, `x5u`, `jwk`) are never looked at.
+
+class Tokens:
+    """Reads admin and merchant JWTs, each key with exactly one algorithm.
+
+    The PEM may be public or private; only a private one (or an HMAC key) can also issue. With `keys`, a token's `kid`
+    chooses among them, and `key` is for tokens without one; otherwise `kid` is not looked at. Headers that bring or
+    point to a key (`jku`, `x5u`, `jwk`) never are. `issuer` and `audience`, where given, must be the token's.
     """
 
-    def __init__(self, key: str | None, algorithm: str) -> None:
+    def __init__(
+        self,
+        key: str | None,
+        algorithm: str,
+        *,
+        keys: VerifyingKeys | None = None,
+        issuer: str | None = None,
+        audience: str | None = None,
+    ) -> None:
         self._algorithm = algorithm
+        self._keys = keys
+        self._issuer = issuer
+        self._audience = audience
+        self._required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
         self._signing: Any = None
         self._verifying: Any = None
         if key is None:
@@ -42,14 +60,17 @@ class Tokens:
 
     def read(self, token: str) -> dict[str, Any]:
         """The verified claims, `exp` and a text `sub` among them; raises UNAUTHORIZED for every other token."""
-        if self._verifying is None or len(token) > TOKEN_MAX:
+        if len(token) > TOKEN_MAX:
             raise Refusal(ErrorCode.UNAUTHORIZED)
         try:
+            key, algorithm = self._key_of(token)
             claims: dict[str, Any] = jwt.decode(
                 token,
-                self._verifying,
-                algorithms=[self._algorithm],
-                options={"require": ["exp", "sub"]},
+                key,
+                algorithms=[algorithm],
+                issuer=self._issuer,
+                audience=self._audience,
+                options={"require": self._required},
             )
         except (jwt.PyJWTError, ValueError, OverflowError, RecursionError):
             raise Refusal(ErrorCode.UNAUTHORIZED) from None
@@ -61,11 +82,28 @@ class Tokens:
             raise Refusal(ErrorCode.UNAUTHORIZED)
         return claims
 
+    def _key_of(self, token: str) -> tuple[Any, str]:
+        """Raises UNAUTHORIZED where no key of ours is the token's, and PyJWTError for what is no token."""
+        kid = jwt.get_unverified_header(token).get("kid") if self._keys is not None else None
+        if self._keys is None or kid is None:
+            found = (self._verifying, self._algorithm) if self._verifying is not None else None
+        else:
+            found = self._keys.find(kid) if isinstance(kid, str) else None
+        if found is None:
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        return found
+
+    @property
+    def can_issue(self) -> bool:
+        return self._signing is not None
+
     def issue(self, claims: Mapping[str, Any], ttl: int, now: int) -> str:
         """A token for `ttl` seconds from `now` (Unix seconds); raises ValueError without a key that can sign."""
         if self._signing is None:
             raise ValueError("this key verifies tokens and cannot sign them")
-        return jwt.encode({**claims, "iat": now, "exp": now + ttl}, self._signing, algorithm=self._algorithm)
+        named = {"iss": self._issuer, "aud": self._audience}
+        own = {name: value for name, value in named.items() if value is not None}
+        return jwt.encode({**claims, **own, "iat": now, "exp": now + ttl}, self._signing, algorithm=self._algorithm)
 
 
 class AesVault:

@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from payagg.application.ports import Clock, KeyHolder, StaleKey, Store, TokenReader
 from payagg.domain.api_key import parse_secret
+from payagg.domain.audit import ActorRealm
 from payagg.domain.business import Business, ensure_manager
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
@@ -21,10 +22,7 @@ class Administrator:
     """A verified administrator whose role allows the request."""
 
     subject: str
-
-    @property
-    def actor(self) -> str:
-        return f"admin:{self.subject}"
+    realm: ClassVar[ActorRealm] = ActorRealm.ADMIN
 
 
 @dataclass(frozen=True)
@@ -33,10 +31,7 @@ class Manager:
 
     subject: str
     business: Business
-
-    @property
-    def actor(self) -> str:
-        return f"user:{self.subject}"
+    realm: ClassVar[ActorRealm] = ActorRealm.MERCHANT
 
 
 @dataclass(frozen=True)

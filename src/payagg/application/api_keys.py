@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from payagg.application.audit import record
 from payagg.application.ports import Clock, Entropy, KeyHolder, Store
 from payagg.application.retry import retried
 from payagg.domain.api_key import (
@@ -21,6 +22,7 @@ from payagg.domain.api_key import (
     ApiKey,
     ApiKeyStatus,
 )
+from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import KycStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
@@ -83,7 +85,7 @@ class ApiKeys:
     entropy: Entropy
 
     @retried
-    async def generate(self, business_id: str, command: GenerateApiKey) -> GeneratedApiKey:
+    async def generate(self, business_id: str, command: GenerateApiKey, *, by: Actor) -> GeneratedApiKey:
         """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
         async with self.store.begin() as tx:
             business = await tx.businesses.lock(business_id)
@@ -103,6 +105,8 @@ class ApiKeys:
                 now=now,
             )
             await tx.api_keys.add(key)
+            changes = changes_of(None, key, "name", "environment", "public_key", "status")
+            await record(tx, self.entropy, now, by, Action.API_KEY_CREATE, key.id, changes, business_id=business_id)
         return GeneratedApiKey(
             id=key.id,
             name=key.name,
@@ -121,13 +125,17 @@ class ApiKeys:
         return BusinessApiKeyGroups([_record(key) for key in sandbox], [_record(key) for key in live])
 
     @retried
-    async def revoke(self, business_id: str, key_id: str) -> None:
+    async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:
         """Permanent, and works whatever the business's standing; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
         async with self.store.begin() as tx:
             key = await tx.api_keys.get(business_id, key_id)
             if key is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
-            await tx.api_keys.save(key.revoke(self.clock.now()))
+            now = self.clock.now()
+            revoked = key.revoke(now)
+            await tx.api_keys.save(revoked)
+            changes = changes_of(key, revoked, "status")
+            await record(tx, self.entropy, now, by, Action.API_KEY_REVOKE, key_id, changes, business_id=business_id)
 
 
 def context_of(holder: KeyHolder) -> ApiKeyContext:

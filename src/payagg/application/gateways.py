@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from payagg.application.audit import record
 from payagg.application.payment_options import logo_url
 from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
 from payagg.application.retry import retried
@@ -26,11 +27,14 @@ from payagg.application.schemas.gateways import (
     UploadedLogo,
 )
 from payagg.application.schemas.payments import Message
+from payagg.domain.audit import Action, Actor, changes_of, clock, secrets_changed
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
 
 LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
+# What an audit entry shows of a gateway.
+_AUDITED = ("slug", "name", "description", "display_order", "status", "drain_ends_at", "logo_path")
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
 
 
@@ -61,7 +65,7 @@ class Gateways:
         return [AdminGatewaySummary.of(gateway.as_of(now), active - off.get(gateway.id, 0)) for gateway in gateways]
 
     @retried
-    async def create(self, command: CreateGateway) -> AdminGatewaySummary:
+    async def create(self, command: CreateGateway, *, by: Actor) -> AdminGatewaySummary:
         """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved."""
         now = self.clock.now()
         gateway = Gateway.create(
@@ -75,6 +79,7 @@ class Gateways:
         async with self.store.begin() as tx:
             if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):
                 raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS, field="slug")
+            await self._record(tx, by, Action.GATEWAY_CREATE, None, gateway)
             return await _summary(tx, gateway)
 
     async def detail(self, gateway_id: str) -> AdminGatewayDetail:
@@ -87,7 +92,7 @@ class Gateways:
         return AdminGatewayDetail(**fields, overrides=overrides)
 
     @retried
-    async def update(self, gateway_id: str, command: UpdateGateway) -> AdminGatewaySummary:
+    async def update(self, gateway_id: str, command: UpdateGateway, *, by: Actor) -> AdminGatewaySummary:
         """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
@@ -100,31 +105,36 @@ class Gateways:
                     if name in changes:
                         raise invalid(name, "Only the display order of the built-in gateway may change.")
             if changes:
-                gateway = replace(gateway, **changes, updated_at=self.clock.now())
+                before, gateway = gateway, replace(gateway, **changes, updated_at=self.clock.now())
                 await tx.gateways.save(gateway)
+                await self._record(tx, by, Action.GATEWAY_UPDATE, before, gateway)
             return await _summary(tx, gateway)
 
-    async def delete(self, gateway_id: str) -> Message:
+    async def delete(self, gateway_id: str, *, by: Actor) -> Message:
         """A soft delete that keeps neither credentials nor logo; raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
-        logo_path = await self._delete(gateway_id)
+        logo_path = await self._delete(gateway_id, by)
         if logo_path is not None:
             await self._discard(logo_path)
         return Message("The gateway is deleted.")
 
     @retried
-    async def enable(self, gateway_id: str) -> AdminGatewaySummary:
+    async def enable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
         """ACTIVE for every active business at once, ending a drain; opt-outs stay. Raises GATEWAY_ALREADY_ENABLED."""
         async with self.store.begin() as tx:
-            gateway = (await self._locked(tx, gateway_id)).enable(self.clock.now())
+            before = await self._locked(tx, gateway_id)
+            gateway = before.enable(self.clock.now())
             await tx.gateways.save(gateway)
+            await self._record(tx, by, Action.GATEWAY_ENABLE, before, gateway)
             return await _summary(tx, gateway)
 
     @retried
-    async def disable(self, gateway_id: str) -> AdminGatewaySummary:
+    async def disable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
         """DRAINING for the drain window; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
         async with self.store.begin() as tx:
-            gateway = (await self._locked(tx, gateway_id)).disable(self.clock.now(), self.drain_window)
+            before = await self._locked(tx, gateway_id)
+            gateway = before.disable(self.clock.now(), self.drain_window)
             await tx.gateways.save(gateway)
+            await self._record(tx, by, Action.GATEWAY_DISABLE, before, gateway)
             return await _summary(tx, gateway)
 
     async def merchants(
@@ -137,17 +147,21 @@ class Gateways:
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
     @retried
-    async def set_credentials(self, gateway_id: str, command: UpdateCredentials) -> None:
+    async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> None:
         """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises."""
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
             provider = self.providers.get(gateway.slug)
             if provider is not None:
                 provider.check_credentials(command.credentials)
-            sealed = self.vault.seal(json.dumps(parse_credentials(command.credentials)).encode(), gateway.id)
-            await tx.gateways.save(revised(gateway, credentials=sealed, updated_at=self.clock.now()))
+            credentials = parse_credentials(command.credentials)
+            sealed = self.vault.seal(json.dumps(credentials).encode(), gateway.id)
+            now = self.clock.now()
+            await tx.gateways.save(revised(gateway, credentials=sealed, updated_at=now))
+            changes = secrets_changed("credentials", self._names(gateway), credentials)
+            await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
 
-    async def upload_logo(self, gateway_id: str, content: bytes) -> UploadedLogo:
+    async def upload_logo(self, gateway_id: str, content: bytes, *, by: Actor) -> UploadedLogo:
         """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
 
         The row points at the new file only once that file is there, and the old one goes only after the row has
@@ -159,7 +173,7 @@ class Gateways:
         path = f"{gateway_id}/{self.entropy.hex(16)}.{kind}"
         await self.logos.put(path, content)
         try:
-            gateway, previous = await self._switch_logo(gateway_id, path)
+            gateway, previous = await self._switch_logo(gateway_id, path, by)
         except Refusal:
             await self._discard(path)
             raise
@@ -186,7 +200,7 @@ class Gateways:
         async with self.store.begin() as tx:
             drained = await tx.gateways.draining(now)
             for gateway in drained:
-                await tx.gateways.save(gateway.as_of(now))
+                await self._end_drain(tx, gateway, gateway.as_of(now))
             return len(drained)
 
     @retried
@@ -197,25 +211,34 @@ class Gateways:
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
                 built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
-                await tx.gateways.add(replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
+                await self._seed(tx, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
             for order, slug in enumerate(provider_slugs, start=1):
                 name = slug.replace("_", " ").replace("-", " ").title()
-                await tx.gateways.add(Gateway.seed(id=f"gw_{slug}", slug=slug, name=name, display_order=order, now=now))
+                await self._seed(tx, Gateway.seed(id=f"gw_{slug}", slug=slug, name=name, display_order=order, now=now))
+
+    async def _seed(self, tx: Transaction, gateway: Gateway) -> None:
+        if await tx.gateways.add(gateway):
+            await self._record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
 
     @retried
-    async def _delete(self, gateway_id: str) -> str | None:
+    async def _delete(self, gateway_id: str, by: Actor) -> str | None:
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
-            deleted = gateway.delete(self.clock.now())
-            await tx.gateways.save(revised(deleted, credentials=None, logo_path=None))
+            now = self.clock.now()
+            deleted = revised(gateway.delete(now), credentials=None, logo_path=None)
+            await tx.gateways.save(deleted)
+            wiped = secrets_changed("credentials", self._names(gateway), ())
+            changes = {**changes_of(gateway, deleted, *_AUDITED), **wiped}
+            await record(tx, self.entropy, now, by, Action.GATEWAY_DELETE, gateway_id, changes)
             return gateway.logo_path
 
     @retried
-    async def _switch_logo(self, gateway_id: str, path: str) -> tuple[Gateway, str | None]:
+    async def _switch_logo(self, gateway_id: str, path: str, by: Actor) -> tuple[Gateway, str | None]:
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
             switched = revised(gateway, logo_path=path, updated_at=self.clock.now())
             await tx.gateways.save(switched)
+            await self._record(tx, by, Action.GATEWAY_SET_LOGO, gateway, switched)
             return switched, gateway.logo_path
 
     async def _discard(self, path: str) -> None:
@@ -228,8 +251,25 @@ class Gateways:
         stored = _found(await tx.gateways.lock(gateway_id))
         gateway = stored.as_of(self.clock.now())
         if gateway is not stored:
-            await tx.gateways.save(gateway)
+            await self._end_drain(tx, stored, gateway)
         return gateway
+
+    async def _end_drain(self, tx: Transaction, draining: Gateway, drained: Gateway) -> None:
+        await tx.gateways.save(drained)
+        await self._record(tx, clock("drains"), Action.GATEWAY_END_DRAIN, draining, drained)
+
+    async def _record(self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway) -> None:
+        changes = changes_of(before, after, *_AUDITED)
+        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
+
+    def _names(self, gateway: Gateway) -> list[str]:
+        """Of its stored credentials; none where they do not open, for what is lost can still be replaced."""
+        if gateway.credentials is None:
+            return []
+        try:
+            return list(json.loads(self.vault.open(gateway.credentials, gateway.id)))
+        except ValueError:
+            return []
 
 
 def _found(gateway: Gateway | None) -> Gateway:

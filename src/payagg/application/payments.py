@@ -1,16 +1,19 @@
 """Payments for a merchant's server and dashboard: initiate, read, simulate."""
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import msgspec
 
+from payagg.application.audit import record
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Entropy, KeyHolder, ReferenceTaken, Store, Unavailable
+from payagg.application.ports import Clock, Conflict, Entropy, KeyHolder, ReferenceTaken, Store, Unavailable
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.application.settlement import Settlement
+from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -22,11 +25,13 @@ REFERENCE_DRAWS = 8
 
 @dataclass(frozen=True)
 class Initiation:
-    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time."""
+    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time;
+    `unsigned` = nothing can be sent to the webhookUrl now, as no active endpoint has a secret to sign it with."""
 
     payment: InitiatedPayment
     created: bool
     mismatch: bool
+    unsigned: bool
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,21 @@ class Payments:
         Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
         StaleKey when the key no longer stands as `remembered`.
         """
+
+        async def add(payment: Payment) -> tuple[Payment, bool]:
+            return await self.store.add_payment(payment, remembered)
+
+        return await self._initiate(command, business, environment, remembered, add)
+
+    async def _initiate(
+        self,
+        command: InitiatePayment,
+        business: Business,
+        environment: Environment,
+        remembered: KeyHolder | None,
+        add: Callable[[Payment], Awaitable[tuple[Payment, bool]]],
+    ) -> Initiation:
+        """`add` stores a payment, as the store's `add_payment` does."""
         fingerprint = hashlib.sha256(msgspec.json.encode(command, order="sorted")).digest()
         now = self.clock.now()
         payment = Payment.initiate(
@@ -70,29 +90,52 @@ class Payments:
             idempotency_key=command.idempotency_key,
             fingerprint=fingerprint,
         )
+        unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)
         if command.gateway is not None or environment is Environment.LIVE:
             if command.idempotency_key is not None:
                 # A replay answers the same while gateways change, so the key is looked up before they are.
                 original = await self.store.find_original(business.id, environment, command.idempotency_key, remembered)
                 if original is not None:
-                    return self._initiation(original.replay(now), False, fingerprint)
+                    return self._initiation(original.replay(now), False, fingerprint, unsigned)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
             try:
-                stored, created = await self.store.add_payment(payment, remembered)
+                stored, created = await add(payment)
             except ReferenceTaken:
                 payment = replace(payment, reference=self.entropy.reference(now))
                 continue
-            return self._initiation(stored if created else stored.replay(self.clock.now()), created, fingerprint)
+            seen = stored if created else stored.replay(self.clock.now())
+            return self._initiation(seen, created, fingerprint, unsigned)
         raise Unavailable("no free reference was drawn")
 
-    async def initiate_test(self, command: TestPayment, business: Business) -> Initiation:
+    async def initiate_test(self, command: TestPayment, business: Business, *, by: Actor) -> Initiation:
         """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY where no key could have asked for it."""
         async with self.store.begin() as tx:
             if not await tx.api_keys.count_active(business.id, Environment.SANDBOX):
                 raise Refusal(ErrorCode.NO_SANDBOX_KEY)
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
-        return await self.initiate(InitiatePayment(**fields, gateway=SANDBOX_SLUG), business, Environment.SANDBOX)
+        paid_by_simulator = InitiatePayment(**fields, gateway=SANDBOX_SLUG)
+
+        async def add(payment: Payment) -> tuple[Payment, bool]:
+            return await self._add_recorded(payment, by)
+
+        return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add)
+
+    @retried
+    async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:
+        """As the store's `add_payment`, and its audit entry with it: behind this payment is a person."""
+        async with self.store.begin() as tx:
+            if await tx.payments.add(payment):
+                changes = changes_of(None, payment, "amount", "status")
+                now, action, business_id = payment.created_at, Action.PAYMENT_CREATE, payment.business_id
+                await record(tx, self.entropy, now, by, action, payment.reference, changes, business_id=business_id)
+                return payment, True
+        original = await self.store.find_original(
+            payment.business_id, payment.environment, payment.idempotency_key or ""
+        )
+        if original is None:
+            raise Conflict("the payment that held the idempotency key is gone")
+        return original, False
 
     async def read(
         self, reference: str, business_id: str, environment: Environment, remembered: KeyHolder | None = None
@@ -103,17 +146,26 @@ class Payments:
         return PaymentDetail.of(payment.as_of(self.clock.now()))
 
     @retried
-    async def simulate(self, reference: str, outcome: str, business_id: str, actor: str) -> PaymentDetail:
+    async def simulate(self, reference: str, outcome: str, business_id: str, *, by: Actor) -> PaymentDetail:
         """Moves an open SANDBOX payment to the final state `outcome` names; raises PAYMENT_ALREADY_FINAL."""
         trigger = OUTCOMES.get(outcome.upper())
         if trigger is None:
             raise invalid("outcome", "Must be SUCCESS, FAILED or REVERSED.")
         async with self.store.begin() as tx:
             payment = _owned(await tx.payments.lock(reference), business_id, Environment.SANDBOX)
-            payment.as_of(self.clock.now()).ensure_open()
-            return PaymentDetail.of(await self.settlement.move(tx, payment, trigger, actor=actor, reason=SIMULATED))
+            now = self.clock.now()
+            payment.as_of(now).ensure_open()
+            moved = await self.settlement.move(tx, payment, trigger, actor=by.name, reason=SIMULATED)
+            changes = changes_of(payment, moved, "status")
+            action = Action.PAYMENT_SIMULATE
+            await record(tx, self.entropy, now, by, action, reference, changes, business_id=business_id)
+            return PaymentDetail.of(moved)
 
-    def _initiation(self, payment: Payment, created: bool, fingerprint: bytes) -> Initiation:
+    async def _has_endpoint(self, business_id: str, environment: Environment) -> bool:
+        async with self.store.begin() as tx:
+            return bool(await tx.webhooks.subscribers(business_id, environment))
+
+    def _initiation(self, payment: Payment, created: bool, fingerprint: bytes, unsigned: bool) -> Initiation:
         view = InitiatedPayment(
             reference=payment.reference,
             checkout_url=f"{self.base_url}/checkout/{payment.reference}",
@@ -123,7 +175,8 @@ class Payments:
             status=payment.status,
             expires_at=payment.expires_at,
         )
-        return Initiation(view, created, not created and payment.fingerprint != fingerprint)
+        mismatch = not created and payment.fingerprint not in (None, fingerprint)
+        return Initiation(view, created, mismatch, unsigned)
 
 
 def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:

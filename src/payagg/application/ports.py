@@ -1,18 +1,21 @@
 """What the use cases need from the world. Every Protocol is here; adapters fit them without inheriting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, Charge, HandOff
+from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
@@ -100,6 +103,10 @@ class Provider(Protocol):
     def read_event(self, body: bytes) -> ProviderReport | None:
         """The report in an authentic body, None for events that are not ours; raises ProviderFault(MALFORMED)."""
 
+    def reduced_event(self, body: bytes) -> bytes:
+        """What of a body may be kept: all that `read_event` reads, which comes to the same of both, and nothing of the
+        payer, the card or an authorisation to charge it again."""
+
 
 class Images(Protocol):
     async def kind(self, content: bytes) -> str:
@@ -149,13 +156,25 @@ class BusinessRepository(Protocol):
     async def lock(self, business_id: str) -> Business | None:
         """The business, its row locked: limits of five are counted under it."""
 
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        """The name of each business that there is, by its id."""
+
     async def role(self, business_id: str, subject: str) -> Role | None: ...
 
     async def add(self, business: Business) -> None: ...
 
     async def save(self, business: Business) -> None: ...
 
+    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+        """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
+        literal, case-insensitive substring of the name."""
+
+    async def members(self, business_id: str) -> dict[str, Role]:
+        """The role of each subject, by subject in code point order."""
+
     async def set_member(self, business_id: str, subject: str, role: Role) -> None: ...
+
+    async def remove_member(self, business_id: str, subject: str) -> None: ...
 
 
 class ApiKeyRepository(Protocol):
@@ -225,6 +244,10 @@ class PaymentRepository(Protocol):
 
     async def lock(self, reference: str) -> Payment | None: ...
 
+    async def add(self, payment: Payment) -> bool:
+        """A new payment beside other writes; `Store.add_payment` is the quick way. False when its idempotency key is
+        taken. Raises ReferenceTaken."""
+
     async def save(self, payment: Payment, transition: Transition) -> None:
         """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
 
@@ -257,6 +280,32 @@ class PaymentRepository(Protocol):
 
     async def last_answer(self, reference: str) -> "ProviderCall | None":
         """The last look-up of the payment that the provider answered, with its word."""
+
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        """References of final payments that ended before then and still have a payer field, oldest first, locked,
+        skipping what others hold."""
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        """Of the next `limit` references in order: those whose payer has this address, in any letter case, and the last
+        one looked at, None past the end."""
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        """Clears the payer's fields, the digest of the request that gave them, and the hand-offs that carry them."""
+
+
+class PaymentSearchRepository(Protocol):
+    """Payments by what they have in common. A filter by idempotency key needs the business too."""
+
+    async def page(
+        self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
+    ) -> list[Payment]:
+        """Newest first, strictly after the cursor, as stored; `now` decides what has expired. None is shown while a
+        transaction that may still commit an earlier one is open, so a cursor never passes a payment by; what is looked
+        up by reference or idempotency key is shown at once."""
+
+    async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
+        """By day, then status in the machine's order, for a filter by business, environment, status and time alone;
+        reads the entry of every payment that is counted."""
 
 
 @dataclass(frozen=True)
@@ -314,7 +363,8 @@ class HealthRepository(Protocol):
 
 @dataclass(frozen=True)
 class ProviderEvent:
-    """A provider's event exactly as it came. `next_attempt_at` None = handled."""
+    """A provider's event. `digest` is of the body as it came, `body` what was kept of that: empty in the end.
+    `next_attempt_at` None = handled."""
 
     id: str
     provider: str
@@ -338,6 +388,9 @@ class ProviderEventRepository(Protocol):
     async def due(self, now: datetime, limit: int) -> list[str]: ...
 
     async def save(self, event: ProviderEvent) -> None: ...
+
+    async def empty(self, before: datetime, limit: int) -> int:
+        """Empties the bodies of events handled before then, oldest first; how many."""
 
 
 class WebhookRepository(Protocol):
@@ -363,8 +416,11 @@ class WebhookRepository(Protocol):
 
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
 
-    async def deliveries(self, endpoint_id: str, offset: int, limit: int) -> tuple[list[Delivery], int]:
-        """A page, newest first, and the total from counters."""
+    async def deliveries(
+        self, endpoint_id: str, offset: int, limit: int, after: str | None = None
+    ) -> tuple[list[Delivery], int]:
+        """A page, newest first, and the total from counters. Strictly older than the id `after` where it is given;
+        what stands before the offset costs time, what stands before `after` does not."""
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         """Locked for update. Lock its endpoint first, as the queue does."""
@@ -377,6 +433,20 @@ class WebhookRepository(Protocol):
         may still commit an earlier one is open, so a cursor never passes an event by."""
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]: ...
+
+    async def events_of(self, references: Sequence[str]) -> list[Event]:
+        """The events of these payments, locked."""
+
+    async def save_bodies(self, events: Sequence[Event]) -> None: ...
+
+
+class AuditRepository(Protocol):
+    """Entries are added and read; the store refuses to change or delete one."""
+
+    async def add(self, entry: AuditEntry) -> None: ...
+
+    async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+        """By id, newest first, strictly older than the id `after`."""
 
 
 class Transaction(Protocol):
@@ -398,6 +468,9 @@ class Transaction(Protocol):
     def anomalies(self) -> AnomalyRepository: ...
 
     @property
+    def payment_search(self) -> PaymentSearchRepository: ...
+
+    @property
     def webhooks(self) -> WebhookRepository: ...
 
     @property
@@ -405,6 +478,9 @@ class Transaction(Protocol):
 
     @property
     def health(self) -> HealthRepository: ...
+
+    @property
+    def audit(self) -> AuditRepository: ...
 
 
 @dataclass(frozen=True)
@@ -415,10 +491,11 @@ class KeyHolder:
     key: ApiKey
     business: Business
     is_remembered: bool = False
+    realm: ClassVar[ActorRealm] = ActorRealm.KEY
 
     @property
-    def actor(self) -> str:
-        return f"key:{self.key.id}"
+    def subject(self) -> str:
+        return self.key.id
 
     @property
     def proof(self) -> "KeyHolder | None":
@@ -442,7 +519,7 @@ class DeliveryQueue(Protocol):
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
-        address was changed meanwhile, `failing_since` and deactivation."""
+        address was changed meanwhile, `failing_since` and deactivation, which goes into the audit trail."""
 
     async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""
@@ -521,5 +598,6 @@ class Store(Protocol):
 
     async def counts(self) -> dict[tuple[str, ...], int]: ...
 
-    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
-        """Counts one more in the fixed window that holds `now`, over all processes; the count so far."""
+    async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
+        """Counts one more in `bucket`, over all processes. Where there is no room in the window that ends `now`, it
+        counts nothing and says when there will be."""

@@ -68,7 +68,7 @@ class EventResult(Enum):
     """What became of an event beside the outcomes of Settled; stored as its `result`."""
 
     IGNORED = "IGNORED"  # authentic, but not about a payment of ours
-    MALFORMED = "MALFORMED"  # authentic, kept as it came
+    MALFORMED = "MALFORMED"  # authentic, and no event
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,16 @@ class ProviderEvents:
         if not provider.is_authentic(body, headers, credentials, route.environment):
             raise Refusal(ErrorCode.INVALID_WEBHOOK_SIGNATURE)
         self.crash_point("W1")
-        event = await self._keep(route, body)
+        # The raw body holds the payer, and a code to charge the card again: it is proved, and never stored.
+        kept = provider.reduced_event(body)
+        event = await self._keep(route, hashlib.sha256(body).digest(), kept)
         self.crash_point("W2")
         if event is not None:
             await self._handle_now(event)
         self.crash_point("W4")
         if route.refuses_malformed:
             try:
-                provider.read_event(body)
+                provider.read_event(kept)
             except ProviderFault:
                 raise Refusal(ErrorCode.VALIDATION_ERROR, "The payload is malformed.") from None
 
@@ -121,14 +123,14 @@ class ProviderEvents:
         return self.payment_options.credentials(gateway) if gateway is not None else {}
 
     @retried
-    async def _keep(self, route: ProviderEventRoute, body: bytes) -> ProviderEvent | None:
+    async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:
         """The event, committed; None when the very same body is there already."""
         now = self.clock.now()
         event = ProviderEvent(
             id=self.entropy.id("inb", now),
             provider=route.slug,
             environment=route.environment,
-            digest=hashlib.sha256(body).digest(),
+            digest=digest,
             body=body,
             received_at=now,
             attempts=1,

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from payagg.application.audit import record
 from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Sender, Store, Transaction, Vault
 from payagg.application.retry import retried
@@ -20,6 +21,7 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.application.settlement import EventBody
+from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.signing import secret_text, signed_headers
@@ -34,6 +36,9 @@ from payagg.domain.webhook import (
     parse_events,
     secret_context,
 )
+
+# What an audit entry shows of an endpoint.
+_AUDITED = ("url", "description", "events", "is_active")
 
 
 class TestBody(msgspec.Struct, rename="camel", frozen=True):
@@ -62,7 +67,7 @@ class Webhooks:
             return [WebhookEndpointView.of(endpoint) for endpoint in await tx.webhooks.endpoints(business_id)]
 
     @retried
-    async def create(self, business_id: str, command: CreateWebhook) -> CreatedWebhook:
+    async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
         """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED."""
         now = self.clock.now()
         endpoint_id = self.entropy.id("whe", now)
@@ -83,10 +88,14 @@ class Webhooks:
             await _lock_business(tx, business_id)
             await _ensure_room(tx, business_id)
             await tx.webhooks.add_endpoint(endpoint)
+            changes = changes_of(None, endpoint, "environment", *_AUDITED)
+            await self._record(tx, by, Action.WEBHOOK_CREATE, endpoint, changes)
         return _created(endpoint, shown)
 
     @retried
-    async def change(self, business_id: str, endpoint_id: str, command: ChangeWebhook) -> WebhookEndpointView:
+    async def change(
+        self, business_id: str, endpoint_id: str, command: ChangeWebhook, *, by: Actor
+    ) -> WebhookEndpointView:
         """The endpoint as changed; activation counts against the five. Raises VALIDATION_ERROR on `url` or `events`
         whether or not there is such an endpoint, then NOT_FOUND."""
         events = parse_events(command.events) if command.events is not None else None
@@ -94,7 +103,7 @@ class Webhooks:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one is also held to HTTPS, below
         async with self.store.begin() as tx:
             await _lock_business(tx, business_id)
-            endpoint = await _locked(tx, business_id, endpoint_id)
+            before = endpoint = await _locked(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
             if events is not None:
@@ -107,13 +116,16 @@ class Webhooks:
                 endpoint = revised(endpoint, is_active=command.is_active)
             endpoint = revised(endpoint, updated_at=self.clock.now())
             await tx.webhooks.save_endpoint(endpoint)
+            switched_off = before.is_active and not endpoint.is_active
+            action = Action.WEBHOOK_DEACTIVATE if switched_off else Action.WEBHOOK_UPDATE
+            await self._record(tx, by, action, endpoint, changes_of(before, endpoint, *_AUDITED))
             return WebhookEndpointView.of(endpoint)
 
-    async def deactivate(self, business_id: str, endpoint_id: str) -> WebhookEndpointView:
-        return await self.change(business_id, endpoint_id, ChangeWebhook(is_active=False))
+    async def deactivate(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
+        return await self.change(business_id, endpoint_id, ChangeWebhook(is_active=False), by=by)
 
     @retried
-    async def rotate_secret(self, business_id: str, endpoint_id: str) -> CreatedWebhook:
+    async def rotate_secret(self, business_id: str, endpoint_id: str, *, by: Actor) -> CreatedWebhook:
         """A new secret, shown once; the old one signs beside it for 24 hours."""
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
@@ -123,11 +135,12 @@ class Webhooks:
             sealed = self.vault.seal(key, secret_context(endpoint_id))
             endpoint = endpoint.rotated(sealed, shown[-4:], self.clock.now())
             await tx.webhooks.save_endpoint(endpoint)
+            await self._record(tx, by, Action.WEBHOOK_ROTATE, endpoint)
         return _created(endpoint, shown)
 
-    async def test(self, business_id: str, endpoint_id: str) -> TestDelivery:
+    async def test(self, business_id: str, endpoint_id: str, *, by: Actor) -> TestDelivery:
         """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the last."""
-        endpoint = await self._begin_test(business_id, endpoint_id)
+        endpoint = await self._begin_test(business_id, endpoint_id, by)
         now = self.clock.now()
         body = TestBody(
             id=self.entropy.id("evt", now),
@@ -148,7 +161,7 @@ class Webhooks:
         return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
 
     @retried
-    async def _begin_test(self, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+    async def _begin_test(self, business_id: str, endpoint_id: str, by: Actor) -> WebhookEndpoint:
         async with self.store.begin() as tx:
             endpoint = await _locked(tx, business_id, endpoint_id)
             now = self.clock.now()
@@ -157,20 +170,24 @@ class Webhooks:
                 raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-int(wait.total_seconds() * 1000) // 1000)))
             endpoint = revised(endpoint, last_test_at=now)
             await tx.webhooks.save_endpoint(endpoint)
+            await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
             return endpoint
 
     async def deliveries(
-        self, business_id: str, endpoint_id: str, page: int, per_page: int
+        self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
     ) -> tuple[list[DeliveryView], int]:
-        """A page of the log, newest first, and the total."""
+        """A page of the log, newest first, and the total; with `after` the page that follows that delivery. Raises
+        VALIDATION_ERROR on `after`, NOT_FOUND."""
+        if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
+            raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
         async with self.store.begin() as tx:
             if await tx.webhooks.find_endpoint(business_id, endpoint_id) is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
-            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page)
+            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
         return [DeliveryView.of(row) for row in rows], total
 
     @retried
-    async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str) -> DeliveryView:
+    async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
         """The delivery, due again at once under the same ids; one that is under way is left as it is."""
         async with self.store.begin() as tx:
             endpoint = await _locked(tx, business_id, endpoint_id)
@@ -179,9 +196,13 @@ class Webhooks:
                 raise Refusal(ErrorCode.NOT_FOUND)
             if not endpoint.is_active:
                 raise invalid("endpointId", "Activate the endpoint first.")
-            await tx.webhooks.redeliver(delivery, self.clock.now())
-            again = await tx.webhooks.delivery(endpoint_id, delivery_id)
-        return DeliveryView.of(again or delivery)
+            now = self.clock.now()
+            await tx.webhooks.redeliver(delivery, now)
+            again = await tx.webhooks.delivery(endpoint_id, delivery_id) or delivery
+            changes = changes_of(delivery, again, "status", "next_attempt_at")
+            action = Action.DELIVERY_REDELIVER
+            await record(tx, self.entropy, now, by, action, delivery_id, changes, business_id=business_id)
+        return DeliveryView.of(again)
 
     async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
         """Past events in the order they were recorded, strictly after the cursor."""
@@ -198,6 +219,12 @@ class Webhooks:
             next_cursor=shown[-1].id if shown else after,
             has_more=len(found) > limit,
         )
+
+    async def _record(
+        self, tx: Transaction, by: Actor, action: Action, endpoint: WebhookEndpoint, changes: Changes | None = None
+    ) -> None:
+        now, business_id = self.clock.now(), endpoint.business_id
+        await record(tx, self.entropy, now, by, action, endpoint.id, changes, business_id=business_id)
 
 
 async def _lock_business(tx: Transaction, business_id: str) -> None:

@@ -1,5 +1,6 @@
 """The merchant's business: its standing, its KYC and who may act for it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -119,6 +120,12 @@ def move_kyc(current: KycStatus, wanted: KycStatus) -> KycStatus:
             ErrorCode.VALIDATION_ERROR, f"KYC cannot move from {current.value} to {wanted.value}.", "kycStatus"
         )
     return wanted
+
+
+def ensure_owner_left(before: Mapping[str, Role], after: Mapping[str, Role]) -> None:
+    """Raises LAST_OWNER when a change of members (roles by subject) would leave a business without its last OWNER."""
+    if Role.OWNER in before.values() and Role.OWNER not in after.values():
+        raise Refusal(ErrorCode.LAST_OWNER)
 
 
 def ensure_manager(role: Role | None) -> None:

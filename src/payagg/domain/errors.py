@@ -57,6 +57,7 @@ class ErrorCode(Enum):
     GATEWAY_IN_USE = Kind.CONFLICT, "Disable the gateway and let it drain before deleting it."
     ANOMALY_NOT_OPEN = Kind.CONFLICT, "The anomaly is acknowledged or closed already."
     ANOMALY_ALREADY_CLOSED = Kind.CONFLICT, "The anomaly is closed already."
+    LAST_OWNER = Kind.CONFLICT, "A business keeps at least one OWNER."
     PAYMENT_EXPIRED = Kind.GONE, "The checkout window has closed."
     RATE_LIMITED = Kind.THROTTLED, "Too many requests; try again later."
     PAYMENT_AMOUNT_MISMATCH = Kind.UPSTREAM, "The provider's details differ from the payment."

@@ -144,6 +144,9 @@ def check_gateway(gateway: Any, environment: Environment | None = None) -> None:
         raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
 
 
+PAYER_FIELDS = ("customer_email", "customer_name", "customer_phone", "metadata")
+
+
 @dataclass(frozen=True)
 class Transition:
     """One committed change of status. `sequence` counts from 1 per payment, without gaps; `actor` says who."""
@@ -248,6 +251,17 @@ class Payment:
             raise invalid("settledAt", "A payment is settled when its status is final, and only then.")
         if self.failure_reason is not None and self.status is not Status.FAILED:
             raise invalid("failureReason", "Only a failed payment has one.")
+
+    @property
+    def has_payer(self) -> bool:
+        """Whether anything is kept of who pays."""
+        return any(getattr(self, name) is not None for name in PAYER_FIELDS)
+
+    def without_payer(self) -> "Payment":
+        """The payment with nothing of who paid, and without the digest of a request that said so."""
+        return revised(
+            self, customer_email=None, customer_name=None, customer_phone=None, metadata=None, fingerprint=None
+        )
 
     @classmethod
     def initiate(

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv6Address
@@ -29,6 +29,10 @@ HOST_MAX, LABEL_MAX = 253, 63  # of the ASCII form; RFC 1035
 _PAIRS = [first + second for first in REFERENCE_ALPHABET for second in REFERENCE_ALPHABET]  # two digits of base 36
 REFERENCE_SHAPE = re.compile(REFERENCE_PATTERN.strip("^$"))
 _OPTION_SLUG = re.compile(OPTION_SLUG_PATTERN.strip("^$"))
+
+_INSTANT = re.compile(
+    r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 # fullmatch with [0-9] and ASCII classes: `$` would let a newline through and `\d` Arabic-Indic digits.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff-]+"
@@ -84,6 +88,16 @@ def parse_slug(text: Any) -> str:
 def is_option_slug(text: Any) -> bool:
     """Whether a payment option may be called so: what a deployment names by itself may hold underscores too."""
     return isinstance(text, str) and SLUG_MIN <= len(text) <= SLUG_MAX and _OPTION_SLUG.fullmatch(text) is not None
+
+
+def parse_instant(text: str, field: str) -> datetime:
+    """An RFC 3339 instant of the years 2000 to 2999, in UTC; raises VALIDATION_ERROR naming `field`."""
+    try:
+        if not _INSTANT.fullmatch(text):
+            raise ValueError
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise invalid(field, "Must be an instant with its offset, for example 2025-01-31T12:00:00Z.") from None
 
 
 def parse_email(text: Any, field: str) -> str:

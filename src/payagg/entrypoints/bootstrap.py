@@ -5,7 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
+from cryptography.exceptions import UnsupportedAlgorithm
+
 from payagg.adapters.images import PillowImages
+from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
@@ -15,21 +19,27 @@ from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
 from payagg.application.api_keys import ApiKeys
+from payagg.application.audit import AuditTrail
+from payagg.application.businesses import Businesses
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import PaymentOptions
+from payagg.application.payment_search import PaymentSearch
 from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
+from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
-from payagg.entrypoints.settings import REMEMBERED_KEYS, Settings
+from payagg.entrypoints.settings import REMEMBERED_KEYS, Settings, SettingsError
+
+_log = structlog.get_logger("payagg.bootstrap")
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,13 @@ class Services:
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
+    businesses: Businesses
+    audit: AuditTrail
+    payment_search: PaymentSearch
     provider_events: ProviderEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
+    retention: Retention
 
 
 def assemble(
@@ -85,7 +99,7 @@ def assemble(
         access=Access(store, clock, tokens, REMEMBERED_KEYS not in settings.without),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
-        anomalies=Anomalies(store, clock),
+        anomalies=Anomalies(store, clock, entropy),
         checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
@@ -101,32 +115,65 @@ def assemble(
             settings.reserved_slugs,
             settings.drain_window,
         ),
-        checkout_settings=CheckoutSettings(store, clock),
+        checkout_settings=CheckoutSettings(store, clock, entropy),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
+        businesses=Businesses(store, clock, entropy),
+        audit=AuditTrail(store),
+        payment_search=PaymentSearch(store, clock),
         provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, crash_point),
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
+        retention=Retention(store, clock),
     )
+
+
+def tokens_of(settings: Settings, keys: KeySet | None = None) -> Tokens:
+    """Raises SettingsError for a key that is none."""
+    try:
+        return Tokens(
+            settings.jwt_key,
+            settings.jwt_algorithm,
+            keys=keys,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+        )
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise SettingsError(f"PAYAGG_JWT_KEY must be a PEM key for {settings.jwt_algorithm}.") from None
+
+
+async def _load(keys: KeySet) -> None:
+    """The first load. A file that is no key set is a wrong setting; an issuer that is away will come back."""
+    try:
+        await keys.load()
+    except ValueError as error:
+        if not keys.is_remote:
+            raise SettingsError(f"PAYAGG_JWT_JWKS {error}.") from None
+        _log.warning("the key set could not be loaded; tokens that need it are refused until it is", reason=str(error))
 
 
 @asynccontextmanager
 async def running(settings: Settings, database_url: str) -> AsyncIterator[Services]:
     """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
-    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
+    store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer, dates_payments=True)
     clock = DatabaseClock(store.now)
     sender = HttpSender(allow_loopback=settings.dev)
+    keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
+    tokens = tokens_of(settings, keys)
     keeping: list[asyncio.Task[None]] = []
     try:
+        if keys is not None:
+            await _load(keys)
+            keeping.append(asyncio.create_task(keys.keep()))
         await clock.synchronise()
-        keeping = [asyncio.create_task(clock.keep()), asyncio.create_task(keep_flushing(store))]
+        keeping += [asyncio.create_task(clock.keep()), asyncio.create_task(keep_flushing(store))]
         services = assemble(
             settings,
             store=store,
             clock=clock,
             entropy=SystemEntropy(settings.reference_prefix),
             vault=AesVault(settings.encryption_keys),
-            tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
+            tokens=tokens,
             providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from payagg.domain.errors import Refusal
 from payagg.domain.values import SLUG_PATTERN, ascii_url, parse_url
 
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
 # What a benchmark may leave out, to show what it is worth: each changes speed alone.
 REMEMBERED_KEYS = "remembered-keys"
@@ -38,13 +40,23 @@ class Settings:
     drain_window: timedelta = timedelta(minutes=30)
     jwt_key: str | None = field(default=None, repr=False)
     jwt_algorithm: str = "EdDSA"
+    jwt_jwks: str | None = None  # path or URL of a JSON Web Key Set, whose keys are chosen by a token's kid
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
     encryption_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    cors_origins: tuple[str, ...] = ()  # whose scripts may read answers
     logo_store: str | None = None  # None = a folder under state_dir
     pool_size: int = 10  # connections per process
     pgbouncer: bool = False  # transaction pooling: no prepared statements kept
-    unknown_reference_limit: int = 60  # per client address and minute, on the public endpoints
-    webhook_rate_limit: int = 100  # per client address and minute, on the inbound routes; interface, Limits
+    # Requests in any minute. These two are counted over all processes,
+    unknown_reference_limit: int = 60  # per client address, on the public endpoints
+    webhook_rate_limit: int = 100  # per client address, on the inbound routes; interface, Limits
+    # and these by each process for itself: they guard against load alone, and may not cost a statement.
+    key_rate_limit: int = 600_000  # per secret key
+    reference_rate_limit: int = 1_200  # process and verify, per reference
+    address_rate_limit: int = 60_000  # process and verify, per client address, behind which a carrier's payers may be
+    payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
     metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = open
     without: frozenset[str] = frozenset()  # OPTIMISATIONS that are off; for benchmarks
     otel: bool = False  # traces through OpenTelemetry
@@ -108,6 +120,9 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     jwt_key = environ.get("PAYAGG_JWT_KEY") or None
     if jwt_key is not None and algorithm == "HS256" and len(jwt_key.encode()) < HMAC_KEY_MIN:
         raise wrong("JWT_KEY", f"must be at least {HMAC_KEY_MIN} bytes for HS256.")
+    jwks = value("JWT_JWKS", "") or None
+    if jwks is not None and "://" in jwks and not _is_fetched_safely(jwks):
+        raise wrong("JWT_JWKS", "must be a path, an https URL, or an http one of this machine.")
     try:
         networks = [text.strip() for text in value("TRUSTED_PROXIES", "").split(",")]
         proxies = tuple(ipaddress.ip_network(text) for text in networks if text)
@@ -128,15 +143,23 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         drain_window=seconds("DRAIN_WINDOW", 1800),
         jwt_key=jwt_key,
         jwt_algorithm=algorithm,
+        jwt_jwks=jwks,
+        jwt_issuer=value("JWT_ISSUER", "") or None,
+        jwt_audience=value("JWT_AUDIENCE", "") or None,
         encryption_keys=_encryption_keys(environ.get("PAYAGG_ENCRYPTION_KEYS", "")),
         trusted_proxies=proxies,
+        cors_origins=_origins(value("CORS_ORIGINS", "")),
         logo_store=environ.get("PAYAGG_LOGO_STORE") or None,
         pool_size=count("POOL_SIZE", 10),
         pgbouncer=value("PGBOUNCER", "false").lower() == "true",
         unknown_reference_limit=count("UNKNOWN_REFERENCE_LIMIT", 60),
         webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
         without=without,
+        key_rate_limit=count("KEY_RATE_LIMIT", 600_000),
+        reference_rate_limit=count("REFERENCE_RATE_LIMIT", 1_200),
+        address_rate_limit=count("ADDRESS_RATE_LIMIT", 60_000),
         otel=value("OTEL", "0") == "1",
+        payer_retention=timedelta(days=count("PAYER_RETENTION_DAYS", 365)),
         metrics_token=environ.get("PAYAGG_METRICS_TOKEN") or None,
         state_dir=Path(value("STATE_DIR", ".payagg")).absolute(),
         dev=dev,
@@ -145,10 +168,37 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
 
 def require_secrets(settings: Settings) -> None:
     """Raises SettingsError unless the secrets a server needs are set: there is no default secret."""
-    if settings.jwt_key is None:
-        raise SettingsError("PAYAGG_JWT_KEY is required: the key that verifies admin and merchant tokens.")
+    if settings.jwt_key is None and settings.jwt_jwks is None:
+        raise SettingsError("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required: what verifies admin and merchant tokens.")
     if not settings.encryption_keys:
         raise SettingsError("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
+
+
+def _is_fetched_safely(url: str) -> bool:
+    try:
+        parse_url(url, "url")
+    except Refusal:
+        return False
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.hostname or "") in LOOPBACK
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """Origins as browsers send them, so that comparing them whole is right: no path, no wildcard, no default port."""
+    origins = tuple(filter(None, (part.strip() for part in text.split(","))))
+    for origin in origins:
+        scheme, _, host = origin.partition("://")
+        port = {"http": ":80", "https": ":443"}.get(scheme)
+        if (
+            port is None
+            or host.endswith(port)
+            or not re.fullmatch(r"(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", host)
+        ):
+            raise SettingsError(
+                "PAYAGG_CORS_ORIGINS must be a comma list of origins as browsers send them,"
+                " for example https://shop.example,http://localhost:3000."
+            )
+    return origins
 
 
 def _encryption_keys(text: str) -> tuple[tuple[str, bytes], ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.audit import Action, Actor, ActorRealm, AuditEntry, Changes
 from payagg.domain.business import Business, BusinessStatus, KycStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 from payagg.domain.payment import PAYMENT, Payment, Status, Transition, Trigger
@@ -136,6 +137,27 @@ def an_endpoint(id: str = "whe_1", environment: Environment = Environment.SANDBO
 def an_id(prefix: str, number: int = 1, now: datetime = NOW) -> str:
     """An id in Entropy's form: stores read the instant that it begins with."""
     return f"{prefix}_{int(now.timestamp() * 1000):012x}{number:020x}"
+
+
+def an_actor(realm: ActorRealm = ActorRealm.ADMIN, subject: str = "ada") -> Actor:
+    return Actor(realm, subject, "192.0.2.1", "request-1")
+
+
+AN_ADMIN = an_actor()
+
+
+def an_entry(
+    number: int = 1,
+    action: Action = Action.GATEWAY_ENABLE,
+    object_id: str = "gw_1",
+    *,
+    actor: Actor = AN_ADMIN,
+    business_id: str | None = None,
+    changes: Changes | None = None,
+    now: datetime = NOW,
+) -> AuditEntry:
+    """An entry whose id is drawn at `now`; those with a higher `number` are younger."""
+    return AuditEntry.of(an_id("aud", number, now), now, actor, action, object_id, changes or {}, business_id)
 
 
 EVENT_ID, DELIVERY_ID = an_id("evt"), an_id("dlv")

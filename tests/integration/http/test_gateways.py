@@ -21,7 +21,7 @@ from payagg.application.schemas.gateways import (
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import GatewayStatus
-from tests.support.builders import NOW, a_business
+from tests.support.builders import AN_ADMIN, NOW, a_business
 from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld, files_under
 from tests.support.images import an_image
 
@@ -40,10 +40,10 @@ async def outcomes(*calls: Awaitable[Any]) -> Counter[str]:
 async def test_a_gateway_comes_back_from_the_database_as_it_went_in(store: PostgresStore) -> None:
     world = GatewayWorld(store)
     created = await world.gateways.create(
-        CreateGateway(slug="acme", name="Ọjà", description="₦", display_order=2**31 - 1)
+        CreateGateway(slug="acme", name="Ọjà", description="₦", display_order=2**31 - 1), by=AN_ADMIN
     )
     assert await world.gateways.listed() == [created]
-    cleared = await world.gateways.update(created.id, UpdateGateway(description=None, display_order=0))
+    cleared = await world.gateways.update(created.id, UpdateGateway(description=None, display_order=0), by=AN_ADMIN)
     assert (cleared.description, cleared.display_order) == (None, 0)
     assert await world.gateways.listed() == [cleared]
 
@@ -51,25 +51,25 @@ async def test_a_gateway_comes_back_from_the_database_as_it_went_in(store: Postg
 async def test_the_life_of_a_gateway_passes_the_database_rules(store: PostgresStore) -> None:
     world = GatewayWorld(store)
     acme = (await world.seeded("acme"))["acme"]
-    await world.gateways.disable(acme)
-    await world.gateways.enable(acme)
-    await world.gateways.disable(acme)
+    await world.gateways.disable(acme, by=AN_ADMIN)
+    await world.gateways.enable(acme, by=AN_ADMIN)
+    await world.gateways.disable(acme, by=AN_ADMIN)
     world.clock.set(NOW + DRAIN - TICK)
-    assert await outcomes(world.gateways.delete(acme)) == {"GATEWAY_IN_USE": 1}
+    assert await outcomes(world.gateways.delete(acme, by=AN_ADMIN)) == {"GATEWAY_IN_USE": 1}
     world.clock.move(TICK)
     assert (await world.gateways.detail(acme)).status == "DISABLED"
-    await world.gateways.enable(acme)
-    await world.gateways.disable(acme)
+    await world.gateways.enable(acme, by=AN_ADMIN)
+    await world.gateways.disable(acme, by=AN_ADMIN)
     world.clock.move(DRAIN)
-    await world.gateways.delete(acme)
-    assert (await world.gateways.create(CreateGateway(slug="acme", name="Again"))).status == "DISABLED"
+    await world.gateways.delete(acme, by=AN_ADMIN)
+    assert (await world.gateways.create(CreateGateway(slug="acme", name="Again"), by=AN_ADMIN)).status == "DISABLED"
 
 
 async def test_ended_drains_are_made_durable_and_locked_ones_left_for_the_next_round(store: PostgresStore) -> None:
     world = GatewayWorld(store)
     ids = await world.seeded("acme", "other")
     for slug in ("acme", "other"):
-        await world.gateways.disable(ids[slug])
+        await world.gateways.disable(ids[slug], by=AN_ADMIN)
     world.clock.move(DRAIN)
     async with store.begin() as tx:
         await tx.gateways.lock(ids["acme"])
@@ -137,7 +137,7 @@ async def test_reorders_at_once_end_in_one_of_them_and_keep_an_opt_out(store: Po
         return ReorderGateways(order=items)
 
     wanted = [("a1", "a2", "a3"), ("a3", "a2", "a1"), ("a2", "a3", "a1")]
-    calls = [world.settings.reorder("biz_1", order(*slugs)) for slugs in wanted * 5]
+    calls = [world.settings.reorder("biz_1", order(*slugs), by=AN_ADMIN) for slugs in wanted * 5]
     assert await outcomes(*calls, world.choose(ids["a2"], is_enabled=False)) == {"done": 16}
     listed = await world.settings.listed("biz_1")
     assert tuple(gateway.slug for gateway in listed[1:]) in wanted
@@ -147,17 +147,23 @@ async def test_reorders_at_once_end_in_one_of_them_and_keep_an_opt_out(store: Po
 async def test_of_two_moves_at_once_one_is_refused(store: PostgresStore) -> None:
     world = GatewayWorld(store)
     acme = (await world.seeded("acme"))["acme"]
-    await world.gateways.disable(acme)
-    assert await outcomes(*(world.gateways.enable(acme) for _ in range(8))) == {"done": 1, "GATEWAY_ALREADY_ENABLED": 7}
-    assert await outcomes(*(world.gateways.disable(acme) for _ in range(8))) == {"done": 1, "GATEWAY_NOT_ACTIVE": 7}
+    await world.gateways.disable(acme, by=AN_ADMIN)
+    assert await outcomes(*(world.gateways.enable(acme, by=AN_ADMIN) for _ in range(8))) == {
+        "done": 1,
+        "GATEWAY_ALREADY_ENABLED": 7,
+    }
+    assert await outcomes(*(world.gateways.disable(acme, by=AN_ADMIN) for _ in range(8))) == {
+        "done": 1,
+        "GATEWAY_NOT_ACTIVE": 7,
+    }
     world.clock.move(DRAIN)
-    assert await outcomes(*(world.gateways.delete(acme) for _ in range(8))) == {"done": 1, "NOT_FOUND": 7}
+    assert await outcomes(*(world.gateways.delete(acme, by=AN_ADMIN) for _ in range(8))) == {"done": 1, "NOT_FOUND": 7}
 
 
 async def test_of_equal_slugs_at_once_one_is_created(store: PostgresStore) -> None:
     world = GatewayWorld(store)
     command = CreateGateway(slug="acme", name="Acme")
-    created = await outcomes(*(world.gateways.create(command) for _ in range(16)))
+    created = await outcomes(*(world.gateways.create(command, by=AN_ADMIN) for _ in range(16)))
     assert created == {"done": 1, "GATEWAY_SLUG_EXISTS": 15}
 
 
@@ -172,7 +178,9 @@ async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: Postgr
     world = GatewayWorld(store, logos=ObjectLogos(tmp_path))
     acme = (await world.seeded("acme"))["acme"]
     images = [an_image(kind, colour=colour) for kind in ("PNG", "JPEG") for colour in ("red", "green", "blue")]
-    assert await outcomes(*(world.gateways.upload_logo(acme, content) for content in images)) == {"done": 6}
+    assert await outcomes(*(world.gateways.upload_logo(acme, content, by=AN_ADMIN) for content in images)) == {
+        "done": 6
+    }
     (left,) = files_under(tmp_path)
     assert str(left.relative_to(tmp_path)) == (await world.stored(acme)).logo_path
 
@@ -181,15 +189,19 @@ async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, 
     world = GatewayWorld(store)
     acme = (await world.seeded("acme"))["acme"]
     secret = "sk_live_0123456789abcdef"
-    await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"liveSecretKey": secret}))
+    await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"liveSecretKey": secret}), by=AN_ADMIN)
     assert (await world.stored(acme)).has_credentials
-    rows = []
+    rows: dict[str, list[str]] = {}
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         names = await connection.execute("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
         for (name,) in await names.fetchall():
             found = await connection.execute(f'SELECT t::text FROM "{name}" t')
-            rows += [row for (row,) in await found.fetchall()]
-    dump = "\n".join(rows)
+            rows[name] = [row for (row,) in await found.fetchall()]
+    dump = repr(rows)
     assert acme in dump
-    for trace in (secret, secret.encode().hex(), "liveSecretKey", b"liveSecretKey".hex()):
+    for trace in (secret, secret.encode().hex()):
         assert trace not in dump
+    # The audit trail alone tells which were set, by their names.
+    assert "liveSecretKey" in repr(rows.pop("audit"))
+    for name in ("liveSecretKey", b"liveSecretKey".hex()):
+        assert name not in repr(rows)

@@ -23,7 +23,13 @@ FORBIDDEN = (403, "FORBIDDEN")
 
 
 # Interface, Authentication: which credential is asked for under which path.
-REALMS = (("/admin/", "adminBearer"), ("/merchant/", "merchantBearer"), ("/payments/", "secretKey"), ("/", None))
+REALMS = (
+    ("/admin/", "adminBearer"),
+    ("/merchant/", "merchantBearer"),
+    ("/payments", "secretKey"),
+    ("/events", "secretKey"),
+    ("/", None),
+)
 
 
 def test_every_guard_asks_for_the_credential_of_its_path() -> None:

@@ -22,7 +22,7 @@ from tests.support.http_world import Api, Shop, admin_token, an_api, bearer
 pytestmark = pytest.mark.anyio
 ROUTES = routes_of(api_routes())
 AT_ONCE = 16
-NO_LIMITS = replace(SETTINGS, unknown_reference_limit=10**6, webhook_rate_limit=10**6)
+NO_LIMITS = replace(SETTINGS, unknown_reference_limit=10**6, webhook_rate_limit=10**6, reference_rate_limit=10**6)
 
 ANY_TYPE = [b"true", b"7", b"-1", b"1.5", b"1e2", b'"text"', b"[[]]", b"[null]", b'{"$gt":{}}', b"9" * 300, b'""']
 UNKEEPABLE = [

@@ -14,6 +14,7 @@ from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import ADD, ORIGINALS
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import access
+from payagg.application.payments import Payments
 from payagg.application.ports import KeyHolder
 from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
@@ -244,6 +245,40 @@ async def test_the_keys_read_longest_ago_are_forgotten(api: Api, monkeypatch: py
     for shop in (first, second, first, third):
         await api.client.get("/payments/context", headers=shop.as_sandbox)
     assert list(api.services.access.remembered) == [hash_secret(first.sandbox), hash_secret(third.sandbox)]
+
+
+async def test_a_webhook_url_that_nothing_can_be_sent_to_is_told(api: Api) -> None:
+    shop = await api.open_shop()
+    body = {"amount": 500, "webhookUrl": "https://shop.example/own", "idempotencyKey": "k"}
+
+    async def warning(headers: dict[str, str] = shop.as_sandbox, **fields: str) -> str | None:
+        answer = await api.client.post("/payments/initiate", headers=headers, json=body | fields)
+        assert answer.status_code in (200, 201)
+        told: str | None = answer.headers.get("webhook-url-warning")
+        return told
+
+    assert [await warning(), await warning()] == ["no-active-endpoint"] * 2
+    for environment in ("LIVE", "SANDBOX"):
+        endpoint = {"url": "https://shop.example/hooks", "environment": environment}
+        made = await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint)
+        assert made.status_code == 201
+        assert await warning() == (None if environment == "SANDBOX" else "no-active-endpoint")
+    path = f"{shop.path}/webhooks/{made.json()['data']['id']}"
+    assert (await api.client.delete(path, headers=shop.as_owner)).status_code == 200
+    assert await warning(idempotencyKey="other") == "no-active-endpoint"
+
+
+async def test_a_payment_without_a_webhook_url_asks_for_no_endpoints(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = await api.open_shop()
+    asked: list[str] = []
+
+    async def noted(self: Payments, business_id: str, environment: Environment) -> bool:
+        asked.append(business_id)
+        return False
+
+    monkeypatch.setattr(Payments, "_has_endpoint", noted)
+    answer = await api.client.post("/payments/initiate", headers=shop.as_sandbox, json={"amount": 500})
+    assert (asked, answer.headers.get("webhook-url-warning")) == ([], None)
 
 
 async def test_the_header_is_the_equal_of_the_field(api: Api) -> None:

@@ -393,3 +393,35 @@ async def test_a_test_delivery_whose_secret_cannot_be_opened_says_so(api: Api, s
     assert answer.status_code == 200
     result = answer.json()["data"]
     assert (result["delivered"], result["error"]) == (False, "the signing secret cannot be opened")
+
+
+async def test_the_log_is_walked_by_cursor_as_by_number(api: Api) -> None:
+    shop = await api.open_shop()
+    made = await create(api, shop)
+    for _ in range(5):
+        await settle(api, shop)
+    path = f"{shop.path}/webhooks/{made['id']}/deliveries"
+
+    async def page(**query: Any) -> Any:
+        answer = await api.client.get(path, headers=shop.as_owner, params={"perPage": 2, **query})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    by_number = [await page(page=number) for number in (1, 2, 3)]
+    by_cursor: list[Any] = []
+    after: dict[str, str] = {}
+    for _ in range(3):
+        by_cursor.append(await page(**after))
+        after = {"after": by_cursor[-1]["data"][-1]["id"]}
+    assert [one["data"] for one in by_cursor] == [one["data"] for one in by_number]
+    assert {one["meta"]["total"] for one in [*by_number, *by_cursor]} == {5}
+    assert [one["meta"].get("nextCursor") for one in by_cursor] == [
+        None,
+        by_cursor[1]["data"][-1]["id"],
+        after["after"],
+    ]
+    end = await page(**after)
+    assert (end["data"], end["meta"]["nextCursor"]) == ([], after["after"])
+    for query, field in (({"after": "dlv_1"}, "after"), ({"page": "2", **after}, "page")):
+        answer = await api.client.get(path, headers=shop.as_owner, params=query)
+        assert_refused(answer, 400, "VALIDATION_ERROR", field)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -17,15 +17,19 @@ from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports import AnomalyFilter, DeliveryResult, ProviderCall, ProviderEvent, TryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
-from payagg.domain.payment import Trigger
+from payagg.domain.audit import AuditFilter
+from payagg.domain.payment import Status, Trigger
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
 from tests.support.assembly import services_over
-from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_event, an_id
-from tests.support.query_plans import BIG, Plan, Recorder, Watched, fill, nth, watched
+from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
+from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, watched
 
 SANDBOX = Environment.SANDBOX
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 TX = Callable[[PostgresTransaction], Awaitable[Any]]
 MANY = 64
 TOUCHED_MAX = 2_000  # rows that one step may look at: some for each lane or row that it is about, never the table
@@ -76,6 +80,14 @@ async def receive(tx: PostgresTransaction) -> None:
     await tx.inbox.save(replace(event, attempts=1))
 
 
+async def clear_payers(tx: PostgresTransaction) -> None:
+    references = [nth(4 * n + 2) for n in range(100)]
+    await tx.payments.clear_payer(references)
+    found = await tx.webhooks.events_of(references)
+    assert len(found) == 100
+    await tx.webhooks.save_bodies(found[:3])
+
+
 async def endpoints(tx: PostgresTransaction) -> None:
     await tx.webhooks.endpoints(BIG)
     await tx.webhooks.subscribers(BIG, SANDBOX)
@@ -88,6 +100,80 @@ async def merchants(tx: PostgresTransaction) -> None:
     await tx.gateways.overrides("gw_1")
     await tx.gateways.opt_outs()
 
+
+async def audit(tx: PostgresTransaction) -> None:
+    await tx.audit.add(an_entry())
+    minute: dict[str, Any] = {"since": NOW + MINUTE / 2, "until": NOW + MINUTE}
+    for wanted in (
+        AuditFilter(),
+        AuditFilter(**minute),
+        AuditFilter(business_id="biz_7"),
+        AuditFilter(business_id=BIG, action="webhook.test"),
+        AuditFilter(subject="user 7", **minute),
+        AuditFilter(object_id="whe_77"),
+        AuditFilter(action="webhook.create", until=NOW + MINUTE),
+        AuditFilter(action="gateway.enable"),
+    ):
+        await tx.audit.listed(wanted, None, 101)
+        await tx.audit.listed(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
+
+
+def listed(wanted: PaymentFilter, after: PaymentCursor | None = None) -> TX:
+    return lambda tx: tx.payment_search.page(wanted, NOW, after, 21)
+
+
+def totals(business_id: str | None, day: datetime) -> TX:
+    wanted = PaymentFilter(business_id, SANDBOX, since=day, until=day + HOUR)
+    return lambda tx: tx.payment_search.totals(wanted, NOW)
+
+
+OF_BUSINESS = {"payments_of_business", "payments_pkey"}
+OF_ALL = {"payments_by_time", "payments_pkey"}
+OF_EMAIL = {"payments_of_email", "payments_pkey"}
+MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
+BEFORE_ALL = NOW - 100 * HOUR
+# Lists and summaries by what they are filtered by: none of them reads what it does not show.
+SEARCHES: dict[str, tuple[TX, set[str]]] = {
+    "payments of a merchant": (listed(PaymentFilter("biz_7", SANDBOX)), OF_BUSINESS),
+    "payments of the big merchant": (listed(PaymentFilter(BIG, SANDBOX)), OF_BUSINESS),
+    "deep page of the big merchant": (listed(PaymentFilter(BIG, SANDBOX), MIDDLE), OF_BUSINESS),
+    "hour of the big merchant": (
+        listed(PaymentFilter(BIG, SANDBOX, since=NOW - 13 * HOUR, until=NOW - 12 * HOUR)),
+        OF_BUSINESS,
+    ),
+    "status that the big merchant has none of": (
+        listed(PaymentFilter(BIG, SANDBOX, status=Status.REVERSED)),
+        OF_BUSINESS,
+    ),
+    "failures of the big merchant": (listed(PaymentFilter(BIG, SANDBOX, status=Status.FAILED), MIDDLE), OF_BUSINESS),
+    "open payments of the big merchant": (listed(PaymentFilter(BIG, SANDBOX, status=Status.INITIATED)), OF_BUSINESS),
+    "payments of an address": (
+        listed(PaymentFilter("biz_2", SANDBOX, email="payer2@example.com")),
+        OF_EMAIL,
+    ),
+    "payments of everybody's address": (listed(PaymentFilter(BIG, SANDBOX, email=EVERYBODY), MIDDLE), OF_EMAIL),
+    "payments of another's address": (
+        listed(PaymentFilter("biz_7", SANDBOX, email=EVERYBODY)),
+        OF_EMAIL,
+    ),
+    "failures of everybody's address": (
+        listed(PaymentFilter(BIG, SANDBOX, status=Status.FAILED, email=EVERYBODY)),
+        OF_EMAIL,
+    ),
+    "payments of an address at every merchant": (listed(PaymentFilter(email=EVERYBODY), MIDDLE), OF_EMAIL),
+    "payment searched by reference": (listed(PaymentFilter(BIG, SANDBOX, reference=nth(5))), {"payments_pkey"}),
+    "payment searched by idempotency key": (
+        listed(PaymentFilter(BIG, SANDBOX, idempotency_key="order 5")),
+        {"idempotency_keys_pkey", "payments_pkey"},
+    ),
+    "payments of all merchants": (listed(PaymentFilter()), OF_ALL),
+    "deep page of all merchants": (listed(PaymentFilter(environment=SANDBOX), MIDDLE), OF_ALL),
+    "status that nobody has": (listed(PaymentFilter(status=Status.REVERSED)), OF_ALL),
+    "failures of all merchants": (listed(PaymentFilter(status=Status.FAILED), MIDDLE), OF_ALL),
+    "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_of_business"}),
+    "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_of_business"}),
+    "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_time"}),
+}
 
 # What is done in one transaction, and the indexes of large tables that it goes by.
 IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
@@ -122,6 +208,10 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.webhooks.deliveries("whe_0", 40, 20),
         {"deliveries_of_endpoint", "deliveries_due"},
     ),
+    "deliveries log of the big merchant by cursor": (
+        lambda tx: tx.webhooks.deliveries("whe_0", 0, 20, an_id("dlv", 5000)),
+        {"deliveries_of_endpoint", "deliveries_due"},
+    ),
     "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
     "events caught up": (
         lambda tx: tx.webhooks.events(BIG, SANDBOX, an_id("evt", 5000), 100),
@@ -132,8 +222,22 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.webhooks.of_payment(nth(1)),
         {"events_pkey", "deliveries_pkey"},
     ),
+    "old payers": (lambda tx: tx.payments.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
+    "payments of one payer": (
+        lambda tx: tx.payments.of_payer("ada@example.com", nth(500), 1000),
+        {"payments_pkey"},
+    ),
+    "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey"}),
+    "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.due(NOW, 100), {"inbox_due"}),
+    "audit": (
+        audit,
+        {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"},
+    ),
+    "businesses": (lambda tx: tx.businesses.listed("shop 7", "biz_5", 101), set()),
+    **SEARCHES,
+    "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
     "merchants of a gateway": (merchants, set()),
     "choices of a business": (lambda tx: tx.gateways.settings(BIG), set()),
 }
@@ -218,7 +322,10 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
     "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
     "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
-    "hit counted, old ones swept": (lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, MINUTE), set()),
+    "hit counted, old ones swept": (
+        lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
+        set(),
+    ),
     "deliveries claimed and finished": (
         lambda on: deliver(on.store.queue),
         {"deliveries_due", "deliveries_pkey", "events_pkey"},

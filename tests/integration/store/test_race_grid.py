@@ -29,7 +29,7 @@ from payagg.domain.webhook import EVENT_FOR
 from payagg.entrypoints.bootstrap import Services
 from payagg.testing.clocks import ManualClock
 from payagg.testing.fake_providers import FakeCharge, FakePaystack, WebhookMode
-from tests.support.builders import an_endpoint
+from tests.support.builders import AN_ADMIN, an_endpoint
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import PATIENCE, World, assembled, world_on
 from tests.support.rounds import ROUNDS
@@ -80,7 +80,7 @@ class Grid:
 
     def simulate(self, payment: Payment, outcome: str, chance: random.Random) -> Call:
         server = chance.choice(self.servers)
-        return partial(server.payments.simulate, payment.reference, outcome, payment.business_id, "test")
+        return partial(server.payments.simulate, payment.reference, outcome, payment.business_id, by=AN_ADMIN)
 
     def event(self, payment: Payment) -> list[Call]:
         """The provider's word that the payer has paid, once to each server; it may overtake the answer to our call."""
@@ -259,7 +259,7 @@ async def event_and_simulate(grid: Grid, chance: random.Random) -> None:
 
 async def process_and_a_gateway_switched_off(grid: Grid, chance: random.Random) -> None:
     payment = await grid.world.payment()
-    switch_off = partial(chance.choice(grid.servers).gateways.disable, GATEWAY_ID)
+    switch_off = partial(chance.choice(grid.servers).gateways.disable, GATEWAY_ID, by=AN_ADMIN)
     *answers, off = await grid.race(chance, *grid.process(payment), switch_off)
     values([off])
     assert (await grid.gateway()).status is GatewayStatus.DRAINING
@@ -267,7 +267,7 @@ async def process_and_a_gateway_switched_off(grid: Grid, chance: random.Random) 
     assert len(given) in (0, len(answers))  # whoever comes after the one who was let in gets the same hand-off
     assert {answer.checkout_url for answer in given} == await grid.hand_offs(payment)
     assert await grid.legal_history(payment) == ((PENDING,) if given else ())
-    await grid.servers[0].gateways.enable(GATEWAY_ID)
+    await grid.servers[0].gateways.enable(GATEWAY_ID, by=AN_ADMIN)
 
 
 async def process_and_the_end_of_a_drain(grid: Grid, chance: random.Random) -> None:
@@ -280,12 +280,12 @@ async def process_and_the_end_of_a_drain(grid: Grid, chance: random.Random) -> N
     assert (await grid.gateway()).status is GatewayStatus.DISABLED
     assert await grid.legal_history(handed_over) == (PENDING,)
     assert await grid.legal_history(fresh) == ()
-    await grid.servers[0].gateways.enable(GATEWAY_ID)
+    await grid.servers[0].gateways.enable(GATEWAY_ID, by=AN_ADMIN)
 
 
 async def process_and_a_gateway_switched_on_at_the_end_of_its_drain(grid: Grid, chance: random.Random) -> None:
     handed_over, fresh, drain_ends = await draining(grid)
-    switch_on = partial(chance.choice(grid.servers).gateways.enable, GATEWAY_ID)
+    switch_on = partial(chance.choice(grid.servers).gateways.enable, GATEWAY_ID, by=AN_ADMIN)
     repeats_and_firsts = (*grid.process(handed_over), *grid.process(fresh))
     *answers, ended, on = await grid.race(chance, *repeats_and_firsts, drain_ends, switch_on)
     assert {answer.checkout_url for answer in values(answers[:2])} == await grid.hand_offs(handed_over)
@@ -301,7 +301,7 @@ async def process_and_a_gateway_switched_on_at_the_end_of_its_drain(grid: Grid, 
 async def draining(grid: Grid) -> tuple[Payment, Payment, Call]:
     """Shortly before the end of a drain: a payment handed to its gateway, a fresh one, and how the drain ends."""
     handed_over, fresh = await grid.world.handed_over(SLUG), await grid.world.payment()
-    await grid.servers[0].gateways.disable(GATEWAY_ID)
+    await grid.servers[0].gateways.disable(GATEWAY_ID, by=AN_ADMIN)
     end = (await grid.gateway()).drain_ends_at
     assert end is not None
     grid.clock.set(end - SHORTLY)

@@ -20,7 +20,7 @@ from payagg.domain.payment import CHECKOUT_TTL, Payment, Status
 from payagg.domain.values import Environment, make_reference
 from payagg.testing.clocks import ManualClock
 from tests.support.assembly import services_over
-from tests.support.builders import NOW, a_business, a_gateway
+from tests.support.builders import AN_ADMIN, NOW, a_business, a_gateway
 
 pytestmark = pytest.mark.anyio
 CALLERS = 64
@@ -178,7 +178,7 @@ async def test_two_outcomes_racing_for_one_payment_move_it_once(processes: list[
     outcomes = [("SUCCESS", "FAILED", "REVERSED")[n % 3] for n in range(CALLERS)]
     answers = await asyncio.gather(
         *(
-            processes[n % 2].payments.simulate(reference, outcome, "biz_1", "test")
+            processes[n % 2].payments.simulate(reference, outcome, "biz_1", by=AN_ADMIN)
             for n, outcome in enumerate(outcomes)
         ),
         return_exceptions=True,

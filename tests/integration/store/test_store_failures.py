@@ -1,7 +1,6 @@
 """What a failing database means to a caller, and that nothing is lost or doubled by it."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from sqlalchemy.exc import DataError
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
@@ -56,7 +56,7 @@ async def test_a_transaction_that_swallowed_an_error_never_pretends_to_commit(st
 async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStore) -> None:
     async def simulates_live() -> None:
         async with store.begin() as tx:
-            await tx.payments.save(replace(moved, gateway="sandbox"), transition)
+            await tx.payments.save(revised(moved, gateway="sandbox"), transition)
 
     await store.add_payment(payment := numbered(1, environment=Environment.LIVE, customer_email="ada@example.com"))
     moved, transition = a_transition(payment)

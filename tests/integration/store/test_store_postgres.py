@@ -12,6 +12,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, a_business, a_key
 from tests.support.postgres_world import count, numbered, together
@@ -203,16 +204,17 @@ async def test_last_use_is_written_at_most_once_a_minute_and_never_after_revocat
     assert await used() == NOW + timedelta(seconds=60)
 
 
-async def test_hits_of_many_callers_are_counted_exactly_and_old_windows_go_away(
+async def test_hits_of_many_callers_are_counted_exactly_and_old_buckets_go_away(
     store: PostgresStore, database_url: str
 ) -> None:
-    minute = timedelta(minutes=1)
-    counts = await asyncio.gather(*(store.count_hit("a", NOW, minute) for _ in range(40)))
-    assert sorted(counts) == list(range(1, 41))
-    assert await store.count_hit("b", NOW, minute) == 1
-    assert await store.count_hit("a", NOW + minute, minute) == 1
-    assert await store.count_hit("a", NOW + 5 * minute, minute) == 1
-    assert await count(database_url, "rate_counters") == 1
+    limit = RateLimit(25)
+    answers = await asyncio.gather(*(store.count_hit("a", NOW, limit) for _ in range(40)))
+    assert answers.count(None) == 25
+    assert set(answers) == {None, NOW + limit.window}
+    assert await store.count_hit("b", NOW, limit) is None
+    assert await count(database_url, "rate_hits") == 2
+    assert await store.count_hit("c", NOW + 5 * limit.window, limit) is None
+    assert await count(database_url, "rate_hits") == 1
 
 
 async def test_times_come_back_in_utc(store: PostgresStore) -> None:

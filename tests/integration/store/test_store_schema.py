@@ -81,6 +81,16 @@ ATTEMPT_ROW = {
     "created_at": NOW,
     "asks": 0,
 }
+AUDIT_ROW = {
+    "id": "aud_1",
+    "at": NOW,
+    "realm": "admin",
+    "subject": "ada",
+    "action": "gateway.enable",
+    "object_kind": "gateway",
+    "object_id": "gw_1",
+    "changes": "{}",
+}
 # What a row of each state needs beside the state itself, to meet the other checks.
 MACHINES: dict[str, tuple[Machine[Any, Any], str, dict[str, Any], dict[str, dict[str, Any]]]] = {
     "payments": (
@@ -172,8 +182,8 @@ def definitions(url: str) -> set[tuple[str, str, str]]:
         return {row for row in rows.fetchall() if row[0] != "alembic_version"}
 
 
-def test_rate_counters_are_not_logged(rows: Rows) -> None:
-    assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = 'rate_counters'").fetchone() == ("u",)
+def test_hits_of_rate_limits_are_not_logged(rows: Rows) -> None:
+    assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = 'rate_hits'").fetchone() == ("u",)
 
 
 def test_several_processes_may_migrate_at_once(postgres: str) -> None:
@@ -268,6 +278,33 @@ def test_a_live_payment_is_never_moved_to_the_simulator(rows: Rows) -> None:
         rows.run("UPDATE payments SET gateway = 'sandbox'")
 
 
+@pytest.mark.parametrize("state", ["SUCCESS", "FAILED", "REVERSED"])
+def test_of_a_final_payment_the_payer_may_be_cleared_and_nothing_else(rows: Rows, state: str) -> None:
+    payer = {"customer_email": "a@b.example", "customer_name": "Ada", "customer_phone": "1", "metadata": '{"a": 1}'}
+    final = {"status": state, "settled_at": NOW, "gateway": "provider_a", "idempotency_key": "k", "fingerprint": b"f"}
+    rows.load("payments", PAYMENT_ROW, **payer, **final)
+    columns = [
+        name
+        for (name,) in rows.run(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'payments'::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+    ]
+    clearable = {*payer, "fingerprint"}
+    for name in columns:
+        nothing = f"UPDATE payments SET {name} = NULL"
+        if name not in clearable and rows.run(f"SELECT {name} FROM payments").fetchone() != (None,):
+            with pytest.raises(psycopg.errors.IntegrityError):
+                rows.run(nothing)
+    for name in payer:
+        with refused("payments in a final state"):
+            rows.run(f"UPDATE payments SET {name} = %s", "{}" if name == "metadata" else "other")
+    with refused("payments in a final state"):
+        rows.run("UPDATE payments SET customer_email = NULL, gateway = 'provider_b'")
+    rows.run("UPDATE payments SET " + ", ".join(f"{name} = NULL" for name in sorted(clearable)))
+    with refused("payments in a final state"):
+        rows.run("UPDATE payments SET customer_email = 'a@b.example'")
+
+
 def test_a_reference_names_one_payment(rows: Rows) -> None:
     rows.add("payments", PAYMENT_ROW)
     with refused("payments_pkey"):
@@ -323,6 +360,22 @@ def test_a_secret_belongs_to_one_key(rows: Rows) -> None:
     rows.add("api_keys", KEY_ROW)
     with refused("api_keys_secret_hash_key"):
         rows.add("api_keys", KEY_ROW, id="key_2", public_key="spk_2")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE audit SET subject = 'eve'", "UPDATE audit SET changes = '{}'", "DELETE FROM audit", "TRUNCATE audit"],
+)
+def test_an_audit_entry_is_never_changed_or_deleted(rows: Rows, statement: str) -> None:
+    rows.add("audit", AUDIT_ROW)
+    with refused("audit rows are never changed or deleted"):
+        rows.run(statement)
+    assert rows.run("SELECT subject FROM audit").fetchall() == [("ada",)]
+
+
+def test_an_audit_entry_says_by_what_right(rows: Rows) -> None:
+    with refused("realm_known"):
+        rows.add("audit", AUDIT_ROW, realm="root")
 
 
 def test_an_inbound_event_is_kept_once(rows: Rows) -> None:

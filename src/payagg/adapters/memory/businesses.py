@@ -1,5 +1,6 @@
 """Businesses, their members and their API keys in memory."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from payagg.adapters.memory.state import BrokenRule, State
@@ -18,6 +19,10 @@ class MemoryBusinesses:
     async def lock(self, business_id: str) -> Business | None:
         return self.state.businesses.get(business_id)
 
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        found = self.state.businesses
+        return {business_id: found[business_id].name for business_id in business_ids if business_id in found}
+
     async def role(self, business_id: str, subject: str) -> Role | None:
         return self.state.members.get((business_id, subject))
 
@@ -29,10 +34,22 @@ class MemoryBusinesses:
     async def save(self, business: Business) -> None:
         self.state.businesses[business.id] = business
 
+    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+        found = [b for b in self.state.businesses.values() if search is None or search.lower() in b.name.lower()]
+        found.sort(key=lambda business: business.id, reverse=True)
+        return [business for business in found if after is None or business.id < after][:limit]
+
+    async def members(self, business_id: str) -> dict[str, Role]:
+        own = {subject: role for (id, subject), role in self.state.members.items() if id == business_id}
+        return dict(sorted(own.items()))
+
     async def set_member(self, business_id: str, subject: str, role: Role) -> None:
         if business_id not in self.state.businesses:
             raise BrokenRule(f"business {business_id} does not exist")
         self.state.members[business_id, subject] = role
+
+    async def remove_member(self, business_id: str, subject: str) -> None:
+        self.state.members.pop((business_id, subject), None)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
+from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult, TryResult
 from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
@@ -61,7 +62,7 @@ class MemoryDeliveryQueue:
         return claimed
 
     async def finish(self, results: Sequence[DeliveryResult]) -> None:
-        async with self._store.begin():
+        async with self._store.begin() as tx:
             for result in results:
                 delivery = self._store.state.deliveries.get(result.claimed.delivery.id)
                 if delivery is None or delivery.token is None or delivery.token != result.claimed.delivery.token:
@@ -71,7 +72,9 @@ class MemoryDeliveryQueue:
                 # A try at an address that was changed since says nothing of the endpoint as it is now.
                 is_current = endpoint is not None and endpoint.url == result.claimed.url
                 if endpoint is not None and is_current and not result.blameless:
-                    self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
+                    after = self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
+                    if endpoint.is_active and not after.is_active:
+                        await tx.audit.add(switched_off(result, endpoint.business_id))
 
     async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
         async with self._store.begin():

@@ -1,13 +1,14 @@
 """Payments with their attempts, transitions and provider calls in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import Conflict, ProviderCall
+from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
 from payagg.domain.values import Environment
@@ -35,6 +36,17 @@ class MemoryPayments:
 
     async def lock(self, reference: str) -> Payment | None:
         return self.state.payments.get(reference)
+
+    async def add(self, payment: Payment) -> bool:
+        key = payment.business_id, payment.environment, payment.idempotency_key
+        if key in self.state.idempotency_keys:
+            return False
+        if payment.reference in self.state.payments:
+            raise ReferenceTaken(payment.reference)
+        self.state.payments[payment.reference] = payment
+        if payment.idempotency_key is not None:
+            self.state.idempotency_keys[key[0], key[1], payment.idempotency_key] = payment.reference
+        return True
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         stored = self.state.payments[payment.reference]
@@ -99,6 +111,26 @@ class MemoryPayments:
     async def last_answer(self, reference: str) -> ProviderCall | None:
         answers = [call for call in self.state.calls.values() if call.reference == reference and call.word is not None]
         return max(answers, key=lambda call: call.id, default=None)
+
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        ended = [
+            (payment.settled_at, payment.reference)
+            for payment in self.state.payments.values()
+            if payment.settled_at and payment.settled_at < before and payment.has_payer
+        ]
+        return [reference for _, reference in sorted(ended)[:limit]]
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        walked = sorted(reference for reference in self.state.payments if reference > after)[:limit]
+        found = [one for one in walked if (self.state.payments[one].customer_email or "").lower() == email.lower()]
+        return found, walked[-1] if walked else None
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        for reference in references:
+            self.state.payments[reference] = self.state.payments[reference].without_payer()
+            for attempt in _numbered(self.state.attempts, reference):
+                if attempt.hand_off is not None:
+                    self._write(revised(attempt, hand_off=revised(attempt.hand_off, checkout_url="")))
 
     def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
         """Attempts that should have been asked about by `now`, the earliest first."""

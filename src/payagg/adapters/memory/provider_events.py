@@ -1,6 +1,6 @@
 """Inbound events and provider health in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
@@ -34,6 +34,12 @@ class MemoryProviderEvents:
 
     async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event
+
+    async def empty(self, before: datetime, limit: int) -> int:
+        old = [e for e in self.state.inbox.values() if e.handled_at is not None and e.handled_at < before and e.body]
+        for event in sorted(old, key=lambda e: (e.handled_at, e.id))[:limit]:
+            self.state.inbox[event.id] = replace(event, body=b"")
+        return min(len(old), limit)
 
 
 @dataclass(frozen=True)

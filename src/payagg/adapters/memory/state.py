@@ -7,10 +7,12 @@ from payagg.application.ports import ProviderCall, ProviderEvent
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt
+from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
+from payagg.domain.rate_limit import HitWindow
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
@@ -40,7 +42,8 @@ class State:
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     inbox: dict[str, ProviderEvent] = field(default_factory=dict)
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
-    counters: dict[tuple[str, datetime], int] = field(default_factory=dict)  # bucket, start of its window
+    audit: dict[str, AuditEntry] = field(default_factory=dict)
+    hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
 

@@ -4,21 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
+from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.gateways import MemoryGateways
+from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
+from payagg.application.ports import KeyHolder, StaleKey
 from payagg.domain.payment import Payment
+from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.domain.values import Environment
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,11 @@ class MemoryTransaction:
     gateways: MemoryGateways
     payments: MemoryPayments
     anomalies: MemoryAnomalies
+    payment_search: MemoryPaymentSearch
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
     health: MemoryHealth
+    audit: MemoryAudit
 
 
 class MemoryStore:
@@ -47,9 +50,11 @@ class MemoryStore:
             gateways=MemoryGateways(self.state),
             payments=MemoryPayments(self.state),
             anomalies=MemoryAnomalies(self.state),
+            payment_search=MemoryPaymentSearch(self.state),
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
+            audit=MemoryAudit(self.state),
         )
 
     @asynccontextmanager
@@ -85,18 +90,13 @@ class MemoryStore:
             return await tx.payments.get(reference)
 
     async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
-        async with self.begin():
+        async with self.begin() as tx:
             await self._ensure_standing(remembered)
-            key = payment.idempotency_key
-            original = self._original(payment.business_id, payment.environment, key)
-            if original is not None:
-                return original, False
-            if payment.reference in self.state.payments:
-                raise ReferenceTaken
-            self.state.payments[payment.reference] = payment
-            if key is not None:
-                self.state.idempotency_keys[payment.business_id, payment.environment, key] = payment.reference
-            return payment, True
+            if await tx.payments.add(payment):
+                return payment, True
+            original = self._original(payment.business_id, payment.environment, payment.idempotency_key)
+            assert original is not None
+            return original, False
 
     async def find_original(
         self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
@@ -126,11 +126,6 @@ class MemoryStore:
     async def counts(self) -> dict[tuple[str, ...], int]:
         return dict(self.state.counts)
 
-    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
-        start = now - (now - EPOCH) % window
+    async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         async with self.begin():
-            counters = self.state.counters
-            for old in [key for key in counters if key[0] == bucket and key[1] != start]:
-                del counters[old]
-            counters[bucket, start] = counters.get((bucket, start), 0) + 1
-            return counters[bucket, start]
+            return self.state.hits.setdefault(bucket, HitWindow()).hit(limit, now)

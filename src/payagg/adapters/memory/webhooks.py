@@ -45,10 +45,14 @@ class MemoryWebhooks:
         self.state.events[event.reference, event.sequence] = event
         self.state.deliveries.update({delivery.id: delivery for delivery in deliveries})
 
-    async def deliveries(self, endpoint_id: str, offset: int, limit: int) -> tuple[list[Delivery], int]:
+    async def deliveries(
+        self, endpoint_id: str, offset: int, limit: int, after: str | None = None
+    ) -> tuple[list[Delivery], int]:
         own = [delivery for delivery in self.state.deliveries.values() if delivery.endpoint_id == endpoint_id]
-        own.sort(key=lambda delivery: delivery.id, reverse=True)
-        return own[offset : offset + limit], len(own)
+        older = sorted(
+            (d for d in own if after is None or d.id < after), key=lambda delivery: delivery.id, reverse=True
+        )
+        return older[offset : offset + limit], len(own)
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         delivery = self.state.deliveries.get(delivery_id)
@@ -77,3 +81,9 @@ class MemoryWebhooks:
         events = [event for event in self.state.events.values() if event.reference == reference]
         deliveries = [delivery for delivery in self.state.deliveries.values() if delivery.reference == reference]
         return sorted(events, key=lambda event: event.sequence), sorted(deliveries, key=lambda delivery: delivery.id)
+
+    async def events_of(self, references: Sequence[str]) -> list[Event]:
+        return [event for event in self.state.events.values() if event.reference in references]
+
+    async def save_bodies(self, events: Sequence[Event]) -> None:
+        self.state.events.update({(event.reference, event.sequence): event for event in events})

@@ -81,6 +81,8 @@ RULES = {
         SELECT p.reference FROM payments p LEFT JOIN idempotency_keys k
             ON k.business_id = p.business_id AND k.environment = p.environment AND k.key = p.idempotency_key
         WHERE p.idempotency_key IS NOT NULL AND k.reference IS DISTINCT FROM p.reference""",
+    "of a provider's event nothing is kept 30 days after it was handled": """
+        SELECT id FROM inbox WHERE handled_at < now() - interval '31 days' AND handled_at IS NOT NULL AND body <> ''""",
     "a payment is settled when its final transition says": """
         SELECT p.reference FROM payments p JOIN transitions t USING (reference)
         WHERE t.to_status = ANY (:final) AND p.settled_at IS DISTINCT FROM t.at""",

@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 from psycopg.pq import TransactionStatus
-from sqlalchemy import delete, func, select, tuple_
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
@@ -17,20 +16,19 @@ from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
+from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
-from payagg.adapters.postgres.repositories.counters import add_counts, all_counts
+from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
+from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
-from payagg.adapters.postgres.schema.tables import rate_counters
 from payagg.application.ports import Conflict, KeyHolder
 from payagg.application.retry import retried
 from payagg.domain.payment import Payment
+from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import Environment
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SWEEP_MAX = 5_000  # dead counters removed at once
 
 
 class PostgresTransaction:
@@ -60,6 +58,10 @@ class PostgresTransaction:
         return PostgresAnomalies(self._connection)
 
     @cached_property
+    def payment_search(self) -> PostgresPaymentSearch:
+        return PostgresPaymentSearch(self._connection)
+
+    @cached_property
     def webhooks(self) -> PostgresWebhooks:
         return PostgresWebhooks(self._connection)
 
@@ -71,17 +73,24 @@ class PostgresTransaction:
     def health(self) -> PostgresHealth:
         return PostgresHealth(self._connection)
 
+    @cached_property
+    def audit(self) -> PostgresAudit:
+        return PostgresAudit(self._connection)
+
 
 class PostgresStore:
     """At most `pool_size` connections, and never fewer than two.
 
+    `dates_payments`: the callers' clock is the database's, which dates a payment anew at the moment that it is stored,
+    so that lists see payments in the order of their dates. Without, a payment keeps the date that it came with.
     Every call raises Unavailable when the database is down or too busy.
     """
 
-    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool) -> None:
+    def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
         lines = max(1, pool_size // 3)  # they are used for a moment each, transactions for several round trips
         self._engine = async_engine(connector(database_url, pgbouncer=pgbouncer), max(1, pool_size - lines))
-        self._hot = FastPath(StatementPool(connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX), lines))
+        by_index = connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX)
+        self._hot = FastPath(StatementPool(by_index, lines), dates_payments=dates_payments)
         self._queue = PostgresDeliveryQueue(self)
         self._swept = EPOCH
 
@@ -151,30 +160,12 @@ class PostgresStore:
             return await all_counts(connection)
 
     @retried
-    async def count_hit(self, bucket: str, now: datetime, window: timedelta) -> int:
-        start = EPOCH + (now - EPOCH) // window * window
+    async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         async with self.connection() as connection:
-            if now - self._swept >= window:
+            if now - self._swept >= limit.window:
                 self._swept = now
-                await _sweep(connection, start - window)
-            first = insert(rate_counters).values(bucket=bucket, window_start=start, count=1)
-            counted = first.on_conflict_do_update(
-                index_elements=["bucket", "window_start"], set_={"count": rate_counters.c.count + 1}
-            ).returning(rate_counters.c.count)
-            count: int = (await connection.execute(counted)).scalar_one()
-            return count
-
-
-async def _sweep(connection: AsyncConnection, before: datetime) -> None:
-    """Removes counters whose window is long over, skipping what another process is removing."""
-    key = tuple_(rate_counters.c.bucket, rate_counters.c.window_start)
-    dead = (
-        select(rate_counters.c.bucket, rate_counters.c.window_start)
-        .where(rate_counters.c.window_start < before)
-        .limit(SWEEP_MAX)
-        .with_for_update(skip_locked=True)
-    )
-    await connection.execute(delete(rate_counters).where(key.in_(dead)))
+                await sweep_hits(connection, now)
+            return await count_hit(connection, bucket, now, limit)
 
 
 async def _ensure_unbroken(connection: AsyncConnection) -> None:

@@ -67,7 +67,16 @@ class InitiatePayment(Struct, rename="camel", kw_only=True, frozen=True):
     customer_phone: Phone | None = None
     gateway: Annotated[str, Meta(max_length=SLUG_MAX)] | None = None
     callback_url: CallbackUrl | None = None
-    webhook_url: HttpsUrl | None = None
+    webhook_url: (
+        Annotated[
+            HttpsUrl,
+            Meta(
+                description="Also receives this payment's events, signed with the secret of every active endpoint of "
+                "the business in this environment. While there is none, nothing is sent: `Webhook-Url-Warning` says so."
+            ),
+        ]
+        | None
+    ) = None
     metadata: dict[str, Any] | None = None
     idempotency_key: IdempotencyKey | None = None
 

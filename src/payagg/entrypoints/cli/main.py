@@ -8,6 +8,7 @@ from functools import partial
 
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
+DAYS_MAX = 36_500
 Command = Callable[[argparse.Namespace, Settings], int]
 
 
@@ -81,13 +82,30 @@ def _parser() -> argparse.ArgumentParser:
     for one in (create, change):
         one.add_argument("--kyc", choices=("NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED"))
         one.add_argument("--status", choices=("ACTIVE", "RESTRICTED", "SUSPENDED"))
-    member = actions.add_parser("member", help="add a member or change the role")
+    member = actions.add_parser("member", help="add a member, change the role, or remove one")
     member.add_argument("id")
     member.add_argument("--sub", required=True)
-    member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"), required=True)
+    change_of_member = member.add_mutually_exclusive_group(required=True)
+    change_of_member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"))
+    change_of_member.add_argument("--remove", action="store_true")
+
+    audit = commands.add_parser("audit", help="who changed what, newest first")
+    audit.add_argument("--business", metavar="ID")
+    audit.add_argument("--subject", metavar="SUB", help="who made the change")
+    audit.add_argument("--object", metavar="ID", help="what was changed")
+    audit.add_argument("--action", help="for example gateway.enable")
+    audit.add_argument("--from", dest="since", metavar="INSTANT", help="for example 2025-01-31T12:00:00Z")
+    audit.add_argument("--to", dest="until", metavar="INSTANT", help="not included")
+    audit.add_argument("--after", metavar="ID", help="only entries older than this one")
+    audit.add_argument("--limit", type=_count, default=100)
+    audit.add_argument("--json", action="store_true", help="one object instead of lines")
 
     explain = commands.add_parser("explain", help="the timeline of one payment")
     explain.add_argument("reference")
+    retention = commands.add_parser("retention", help="clear who paid from payments that ended long ago")
+    retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
+    erase = commands.add_parser("erase", help="clear one payer from every payment that can no longer be paid")
+    erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
     commands.add_parser("doctor", help="check the money rules on the live database")
     anomalies = commands.add_parser("anomalies", help="list, acknowledge and close what moved no payment")
     steps = anomalies.add_subparsers(dest="action", required=True)
@@ -117,7 +135,10 @@ def _commands() -> dict[str, Command]:
         "migrate": operators.migrate,
         "token": operators.token,
         "business": operators.business,
+        "audit": operators.audit,
         "explain": operators.explain,
+        "retention": operators.retention,
+        "erase": operators.erase,
         "doctor": operators.doctor,
         "anomalies": operators.anomalies,
         "openapi": operators.openapi,
@@ -169,6 +190,12 @@ def _worker(_: argparse.Namespace, settings: Settings) -> int:
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 <= int(text) <= DAYS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of days from 0 to {DAYS_MAX}")
     return int(text)
 
 

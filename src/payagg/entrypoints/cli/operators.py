@@ -2,14 +2,32 @@
 
 import argparse
 import asyncio
+import getpass
 import json
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from payagg.domain.audit import Actor, ActorRealm
+from payagg.domain.business import SUBJECT_MAX
+from payagg.domain.errors import invalid
 from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.settings import Settings, SettingsError
 
 T = TypeVar("T")
+
+
+def operator(name: str | None = None) -> Actor:
+    """Whoever runs this command, on this host: by the name given, or else the account of the operating system."""
+    if name is None:
+        try:
+            name = getpass.getuser()
+        except (OSError, KeyError):  # an account without a name, as in some containers
+            name = str(os.getuid())
+    elif not 0 < len(name) <= SUBJECT_MAX or not name.isprintable():
+        raise invalid("by", f"Must be 1 to {SUBJECT_MAX} printable characters.")
+    return Actor(ActorRealm.CLI, name, socket.gethostname())
 
 
 def migrate(_: argparse.Namespace, settings: Settings) -> int:
@@ -36,7 +54,8 @@ def token(given: argparse.Namespace, settings: Settings) -> int:
     else:
         claims["emailVerified"] = not given.no_email_verified
     try:
-        _say(Tokens(key, algorithm).issue(claims, given.ttl, int(SystemClock().now().timestamp())))
+        tokens = Tokens(key, algorithm, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
+        _say(tokens.issue(claims, given.ttl, int(SystemClock().now().timestamp())))
     except ValueError as error:
         raise SettingsError(f"PAYAGG_JWT_KEY cannot be used: {error}.") from None
     return 0
@@ -50,6 +69,7 @@ def business(given: argparse.Namespace, settings: Settings) -> int:
     async def act(store: Any) -> dict[str, str]:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
+        by = operator()
         businesses = Businesses(store, clock, SystemEntropy(settings.reference_prefix))
         if given.action == "create":
             made = await businesses.create(
@@ -57,16 +77,47 @@ def business(given: argparse.Namespace, settings: Settings) -> int:
                 given.owner,
                 KycStatus(given.kyc or "NOT_SUBMITTED"),
                 BusinessStatus(given.status or "ACTIVE"),
+                by=by,
             )
             return {"id": made.id}
+        if given.action == "member" and given.remove:
+            await businesses.remove_member(given.id, given.sub, by=by)
+            return {"id": given.id, "sub": given.sub}
         if given.action == "member":
-            await businesses.set_member(given.id, given.sub, Role(given.role))
+            await businesses.set_member(given.id, given.sub, Role(given.role), by=by)
             return {"id": given.id, "sub": given.sub, "role": given.role}
         kyc = KycStatus(given.kyc) if given.kyc else None
-        changed = await businesses.change(given.id, kyc, BusinessStatus(given.status) if given.status else None)
+        status = BusinessStatus(given.status) if given.status else None
+        changed = await businesses.change(given.id, kyc, status, by=by)
         return {"id": changed.id, "kyc": changed.kyc_status.value, "status": changed.status.value}
 
     _say(json.dumps(_with_store(settings, act)))
+    return 0
+
+
+def audit(given: argparse.Namespace, settings: Settings) -> int:
+    import msgspec
+
+    from payagg.application.audit import AuditTrail, line_of
+    from payagg.domain.audit import AuditFilter
+    from payagg.domain.values import parse_instant
+
+    wanted = AuditFilter(
+        business_id=given.business,
+        subject=given.subject,
+        object_id=given.object,
+        action=given.action,
+        since=parse_instant(given.since, "from") if given.since else None,
+        until=parse_instant(given.until, "to") if given.until else None,
+    )
+    page = _with_store(settings, lambda store: AuditTrail(store).page(wanted, given.after, given.limit))
+    if given.json:
+        _say(msgspec.json.encode(page).decode())
+        return 0
+    for entry in page.entries:
+        _say(line_of(entry))
+    if page.has_more:
+        _say(f"There is more: --after {page.next_cursor}")
     return 0
 
 
@@ -77,6 +128,46 @@ def explain(given: argparse.Namespace, settings: Settings) -> int:
     reference = parse_reference(given.reference)
     for line in _with_store(settings, lambda store: timeline(store, reference)):
         _say(line)
+    return 0
+
+
+def retention(given: argparse.Namespace, settings: Settings) -> int:
+    from datetime import timedelta
+
+    from payagg.adapters.system import DatabaseClock
+    from payagg.application.retention import Retention
+    from payagg.domain.webhook import RETENTION
+
+    age = settings.payer_retention if given.older_than is None else timedelta(days=given.older_than)
+
+    async def act(store: Any) -> tuple[int, int]:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        ends = Retention(store, clock)
+        cleared, emptied = await ends.clear_payers(age), 0
+        while done := await ends.empty_inbox():
+            emptied += done
+        return cleared, emptied
+
+    cleared, emptied = _with_store(settings, act)
+    _say(f"{cleared} payments that ended more than {age.days} days ago: who paid is cleared.")
+    _say(f"{emptied} provider events older than {RETENTION.days} days: their bodies are emptied.")
+    return 0
+
+
+def erase(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.system import DatabaseClock
+    from payagg.application.retention import Erasure, Retention
+
+    async def act(store: Any) -> Erasure:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        return await Retention(store, clock).erase(given.email)
+
+    done = _with_store(settings, act)
+    _say(f"{done.cleared} payments: who paid is cleared.")
+    if done.waiting:
+        _say(f"{done.waiting} payments can still be paid: erase again when their hour is over.")
     return 0
 
 
@@ -99,7 +190,7 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def anomalies(given: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.anomalies import Anomalies
     from payagg.application.ports import AnomalyFilter
     from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
@@ -107,11 +198,11 @@ def anomalies(given: argparse.Namespace, settings: Settings) -> int:
     async def act(store: Any) -> list[Anomaly]:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
-        use = Anomalies(store, clock)
+        use = Anomalies(store, clock, SystemEntropy(settings.reference_prefix))
         if given.action == "acknowledge":
-            return [await use.acknowledge(given.id, given.by)]
+            return [await use.acknowledge(given.id, by=operator(given.by))]
         if given.action == "close":
-            return [await use.close(given.id, given.by, given.reason)]
+            return [await use.close(given.id, given.reason, by=operator(given.by))]
         wanted = AnomalyFilter(
             status=AnomalyStatus(given.status) if given.status else None,
             kind=AnomalyKind(given.kind) if given.kind else None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from payagg.application.businesses import Businesses
+from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.secrets import write_private
@@ -15,6 +15,7 @@ from payagg.entrypoints.settings import SettingsError
 
 OWNER = "demo-owner"
 ADMINISTRATOR = "demo-admin"
+DEV = Actor(ActorRealm.CLI, "payagg dev")
 TOKEN_TTL = 30 * 86400
 AMOUNT = 150_000  # kobo
 
@@ -89,8 +90,7 @@ class DemoMaker:
             async with services.store.begin() as tx:
                 if await tx.businesses.get(kept["businessId"]) is not None:
                     return kept
-        businesses = Businesses(services.store, services.clock, services.payments.entropy)
-        made = await businesses.create("Demo Shop", OWNER, KycStatus.APPROVED, BusinessStatus.ACTIVE)
+        made = await services.businesses.create("Demo Shop", OWNER, KycStatus.APPROVED, BusinessStatus.ACTIVE, by=DEV)
         return {"businessId": made.id}
 
     async def _key(self, kept: dict[str, str], base: str, environment: str) -> dict[str, str]:

@@ -6,13 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from payagg.application.ports import Entropy
-from payagg.entrypoints.settings import Settings
+from payagg.entrypoints.settings import Settings, SettingsError
 
 FOLDER = "secrets"
+DEV_KEY_ID = "dev"
 
 
 def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
-    """The settings with the state folder's own keys, made at the first call. Files are 0600."""
+    """The settings; what they leave out are the state folder's own keys, made at the first call. Files are 0600.
+
+    Raises SettingsError for a key that cannot sign, as `dev` issues tokens.
+    """
+    from payagg.entrypoints.bootstrap import tokens_of
+
     folder = settings.state_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     jwt_key, encryption_key = folder / "jwt.pem", folder / "encryption.key"
@@ -20,8 +26,15 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
         write_private(jwt_key, _new_jwt_key())
     if not encryption_key.exists():
         write_private(encryption_key, base64.b64encode(entropy.bytes(32)).decode())
-    key = base64.b64decode(encryption_key.read_text())
-    return replace(settings, jwt_key=jwt_key.read_text(), jwt_algorithm="EdDSA", encryption_keys=(("dev", key),))
+    # Behind the keys that were given, since it has sealed what is in the folder's database.
+    own = (DEV_KEY_ID, base64.b64decode(encryption_key.read_text()))
+    given = settings.encryption_keys
+    keys = given if DEV_KEY_ID in dict(given) else (*given, own)
+    if settings.jwt_key is None:
+        settings = replace(settings, jwt_key=jwt_key.read_text(), jwt_algorithm="EdDSA")
+    elif not tokens_of(settings).can_issue:
+        raise SettingsError("PAYAGG_JWT_KEY must be a private key for `dev`, which issues tokens; or leave it out.")
+    return replace(settings, encryption_keys=keys)
 
 
 def dev_jwt_key(state_dir: Path) -> str | None:

@@ -1,7 +1,6 @@
 """The HTTP application: routes, envelopes for every error, health, description. No rule of the business."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Response, Router, get
@@ -16,13 +15,16 @@ from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi import page
 from payagg.entrypoints.http.openapi.document import API_PATH, document
-from payagg.entrypoints.http.rate_limits import Limit
+from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.http.routes import (
     anomalies,
     api_keys,
+    audit,
+    businesses,
     checkout,
     checkout_settings,
     gateways,
+    payment_search,
     payments,
     provider_events,
     test_payments,
@@ -52,7 +54,9 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    modules = (payments, checkout, test_payments, api_keys, webhooks, checkout_settings, gateways, anomalies)
+    administration = (gateways, businesses, anomalies, audit)
+    merchants = (test_payments, api_keys, webhooks, checkout_settings)
+    modules = (payments, payment_search, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
@@ -64,12 +68,7 @@ def create_app(
 ) -> Litestar:
     """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`."""
     settings = services.settings
-    limit = partial(Limit, services.store, services.clock)
-    state = {
-        "services": services,
-        "unknown_references": limit("unknown-reference", settings.unknown_reference_limit),
-        "inbound": limit("inbound", settings.webhook_rate_limit),
-    }
+    state = {"services": services, "limits": Limits.of(settings, services.store, services.clock)}
     app = Litestar(
         route_handlers=[
             Router(API_PATH, route_handlers=api_routes(settings)),
@@ -93,6 +92,7 @@ def create_app(
         services.payments.entropy.hex,
         base_url=settings.base_url,
         body_seconds=body_seconds,
+        cors_origins=settings.cors_origins,
     )
     # Litestar's own middleware runs after routing and would miss its 404s and 405s.
     app.asgi_handler = edge

@@ -1,18 +1,29 @@
 """The guards: what each asks of the request's credential, and what it refuses with. The rules are Access's."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from payagg.application.access import Administrator, Manager
 from payagg.application.ports import KeyHolder
+from payagg.domain.api_key import parse_secret
+from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.rate_limits import Limit, client_address
-from payagg.entrypoints.http.routing import AnyRequest, Guard
+from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
+from payagg.entrypoints.http.routing import REQUEST_ID, AnyRequest, Call, Guard
 
 T = TypeVar("T")
+Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SCHEME = b"bearer "
+NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
+
+
+def by(call: Call[Acting, Any]) -> Actor:
+    """Who makes the change that `call` asks for, as the audit trail keeps it."""
+    address = client_ip(call.request)
+    scope: Any = call.request.scope
+    return Actor(call.caller.realm, call.caller.subject, str(address) if address else None, scope[REQUEST_ID])
 
 
 def bearer(request: AnyRequest) -> str:
@@ -22,6 +33,15 @@ def bearer(request: AnyRequest) -> str:
     if len(values) != 1 or values[0][: len(SCHEME)].lower() != SCHEME or len(values[0]) == len(SCHEME):
         raise Refusal(ErrorCode.UNAUTHORIZED)
     return str(values[0][len(SCHEME) :].decode("latin-1"))
+
+
+def secret(request: AnyRequest) -> str:
+    """The presented secret key, counted against its limit, whether or not it is a good one: by its digest, before the
+    database is asked. Raises UNAUTHORIZED, INVALID_API_KEY or RATE_LIMITED."""
+    presented = bearer(request)
+    _, digest = parse_secret(presented)
+    limits(request).keys.hit(request, digest)
+    return presented
 
 
 async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
@@ -47,42 +67,57 @@ async def _manager_changes(request: AnyRequest, held: Services, proceed: Callabl
 
 
 async def _secret_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await proceed(await held.access.secret_key(bearer(request)))
+    return await proceed(await held.access.secret_key(secret(request)))
 
 
 async def _remembered_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await held.access.with_key(bearer(request), proceed)
+    return await held.access.with_key(secret(request), proceed)
 
 
 async def _sandbox_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await proceed(await held.access.sandbox_key(bearer(request)))
+    return await proceed(await held.access.sandbox_key(secret(request)))
 
 
 async def _public_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # The reference stands for a credential here: its form first, then whether this address has been guessing.
+    # The reference stands for a credential here: its form first. Only unknown ones count as guesses and are refused, as
+    # payers may share an address with somebody who guesses.
     parse_reference(request.path_params["reference"])
-    guesses: Limit = request.app.state.unknown_references
-    address = client_address(request)
-    guesses.ensure_open(address)
     try:
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await guesses.hit(address)
+            await limits(request).guesses.hit(client_address(request))
+        raise
+
+
+async def _charging_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    own, reference, address = limits(request), request.path_params["reference"], client_address(request)
+    own.references.hit(request, reference)
+    own.addresses.hit(request, address)
+    try:
+        return await _public_reference(request, held, proceed)
+    except Refusal as refusal:
+        if refusal.code in NO_PAYMENT:
+            # Guesses have a limit of their own and take nothing of the payers'.
+            own.references.take_back(reference)
+            own.addresses.take_back(address)
         raise
 
 
 async def _provider_signature(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    limit: Limit = request.app.state.inbound
-    address = client_address(request)
     # Before the body is read and hashed: a flood must cost us less than it costs its sender.
-    limit.ensure_open(address)
-    await limit.hit(address)
+    await limits(request).inbound.hit(client_address(request))
     return await proceed(None)
 
 
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
-_KEY = (ErrorCode.UNAUTHORIZED, ErrorCode.INVALID_API_KEY, ErrorCode.BUSINESS_RESTRICTED)
+_KEY = (
+    ErrorCode.UNAUTHORIZED,
+    ErrorCode.INVALID_API_KEY,
+    ErrorCode.BUSINESS_RESTRICTED,
+    ErrorCode.RATE_LIMITED,
+)
+_REFERENCE = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 
 anyone = Guard[None](_anyone)
 admin_reads = Guard(_admin_reads, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
@@ -93,6 +128,8 @@ secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 # For calls whose every statement takes the caller's `proof`: without that a key revoked a minute ago would still do.
 remembered_key = Guard(_remembered_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
-public_reference = Guard(_public_reference, None, (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED))
+public_reference = Guard(_public_reference, None, _REFERENCE)
+# For what starts a charge or asks a provider: limited per reference and address, too.
+charging_reference = Guard(_charging_reference, None, _REFERENCE)
 # The signature itself covers the raw body and needs the gateway's secrets, so the use case verifies it, first of all.
 provider_signature = Guard(_provider_signature, None, (ErrorCode.INVALID_WEBHOOK_SIGNATURE, ErrorCode.RATE_LIMITED))

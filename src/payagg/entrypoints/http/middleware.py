@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,9 +12,11 @@ import structlog
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
-from payagg.entrypoints.http.routing import Operation
+from payagg.entrypoints.http.cors import Origins
+from payagg.entrypoints.http.rate_limits import RATES, rate_headers
+from payagg.entrypoints.http.routing import CALLER, OBJECT, REQUEST_ID, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.wire import JSON_BODY_MAX
+from payagg.entrypoints.http.wire import IS_HEAD, JSON_BODY_MAX
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -28,7 +30,8 @@ SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 OPTIONS_PROBE = "X-OPTIONS"
 API_PREFIX = "/api/"
 REQUEST_ID_BYTES = 12
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
+OBJECT_ID = re.compile(r"(?:biz|key|whe|dlv|gw|anm|aud)_[0-9a-f]{32}|gw_[a-z0-9_-]{2,50}")
+_ID_OF_A_CALLER = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 _API_HEADERS = [
     (b"cache-control", b"no-store"),
@@ -93,13 +96,20 @@ class Body:
 class Edge:
     """Wraps the application: what it adds holds for every answer, the framework's own refusals included."""
 
-    def __init__(self, app: ASGIApp, new_id: Callable[[int], str], *, base_url: str, body_seconds: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        new_id: Callable[[int], str],
+        *,
+        base_url: str,
+        body_seconds: float,
+        cors_origins: Iterable[str] = (),
+    ) -> None:
         self._app = app
         self._new_id = new_id
         self._body_seconds = body_seconds
-        # Our own origin and never the asker's: what browsers may read does not depend on what a request says.
-        origin = "/".join(base_url.split("/", 3)[:3])
-        self._always = [*_SECURITY_HEADERS, (b"access-control-allow-origin", origin.encode())]
+        self._origins = Origins("/".join(base_url.split("/", 3)[:3]), cors_origins)
+        self._always = [*_SECURITY_HEADERS]
         if base_url.startswith("https://"):
             self._always.append(_HSTS)
 
@@ -110,16 +120,17 @@ class Edge:
         started = time.monotonic()
         request_id = self._request_id(scope)
         structlog.contextvars.bind_contextvars(request_id=request_id)
+        scope[REQUEST_ID] = request_id
         method: str = scope["method"]
         is_head = method == "HEAD"
         if is_head:
             # Answered as GET without its body, which is what HEAD means.
-            scope = {**scope, "method": "GET"}
+            scope = {**scope, "method": "GET", IS_HEAD: True}
         elif method == "OPTIONS":
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}
         scope["path"] = _routable(scope)
-        added = [*self._always, (b"x-request-id", request_id.encode())]
+        added = [*self._always, *self._origins.headers(scope), (b"x-request-id", request_id.encode())]
         defaults = _API_HEADERS if scope["path"].startswith(API_PREFIX) else ()
         body = Body(scope, receive, self._body_seconds)
         status = 0
@@ -130,6 +141,8 @@ class Edge:
                 status = message["status"]
                 headers = [*message["headers"], *added]
                 present = {name.lower() for name, _ in headers}
+                if RATES in scope and b"ratelimit" not in present:
+                    headers += rate_headers(scope[RATES])
                 headers += [header for header in defaults if header[0] not in present]
                 if body.is_begun and not body.is_done:
                     headers.append((b"connection", b"close"))
@@ -139,14 +152,19 @@ class Edge:
             await send(message)
 
         try:
-            await self._app(scope, body, answer)
+            preflight = self._origins.preflight(scope) if method == "OPTIONS" else None
+            if preflight is not None:
+                await answer({"type": "http.response.start", "status": 204, "headers": preflight})
+                await answer({"type": "http.response.body", "body": b""})
+            else:
+                await self._app(scope, body, answer)
         finally:
             self._log(scope, method, status, time.monotonic() - started)
 
     def _request_id(self, scope: Scope) -> str:
         for name, value in scope["headers"]:
             if name == b"x-request-id":
-                return value.decode() if _REQUEST_ID.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
+                return value.decode() if _ID_OF_A_CALLER.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
         return self._new_id(REQUEST_ID_BYTES)
 
     def _log(self, scope: Scope, method: str, status: int, seconds: float) -> None:
@@ -161,6 +179,13 @@ class Edge:
         reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
         if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
             fields["reference"] = reference
+        caller = scope.get(CALLER)
+        if caller is not None:
+            fields |= {"realm": caller.realm.value, "subject": caller.subject}
+        # What the answer shows, or else the last name of the path, where it has an id's form.
+        named = scope.get(OBJECT) or next(reversed(scope.get("path_params", {}).values()), None)
+        if isinstance(named, str) and OBJECT_ID.fullmatch(named):
+            fields["object"] = named
         _log.info("request", **fields)
 
 

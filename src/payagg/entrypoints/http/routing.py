@@ -17,6 +17,8 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.uploads import uploaded
 from payagg.entrypoints.http.wire import JSON_BODY_MAX, decoded, done, envelope, whole_body
 
+# Where the scope carries, for the log line and the audit trail, the request's id, who called and what was answered.
+REQUEST_ID, CALLER, OBJECT = "payagg.request_id", "payagg.caller", "payagg.object"
 AnyRequest = Request[Any, Any, Any]
 Caller = TypeVar("Caller")
 Caller_co = TypeVar("Caller_co", covariant=True)
@@ -119,7 +121,11 @@ def route(
                         sent = await _received(request, operation)
                     if isinstance(sent, Refusal):
                         raise sent
-                return answered(operation, await handler(Call(request, held, caller, parameters, sent)))
+                scope: Any = request.scope
+                scope[CALLER] = caller
+                result = await handler(Call(request, held, caller, parameters, sent))
+                scope[OBJECT] = getattr(result, "id", None)
+                return answered(operation, result)
 
             return await admit(request, held, proceed)
 

@@ -13,6 +13,7 @@ from payagg.entrypoints.http.strict_json import decode
 
 T = TypeVar("T")
 JSON_BODY_MAX = 64 * 1024
+IS_HEAD = "payagg.head"  # in the scope of a request that is answered as GET without its body
 _encoder = msgspec.json.Encoder()
 
 
@@ -28,9 +29,12 @@ class PageEnvelope(msgspec.Struct):
 
 
 class PaginationMeta(msgspec.Struct, rename="camel"):
+    """`nextCursor` is there where `after` was given in place of `page`: pass it as the next `after`."""
+
     page: int
     per_page: int
     total: int
+    next_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
@@ -42,8 +46,10 @@ def done() -> Response[bytes]:
     return _json({"success": True}, 200, None)
 
 
-def page_envelope(data: Any, page: int, per_page: int, total: int) -> Response[bytes]:
-    return _json(PageEnvelope(True, data, PaginationMeta(page, per_page, total)), 200, None)
+def page_envelope(
+    data: Any, page: int, per_page: int, total: int, next_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
+) -> Response[bytes]:
+    return _json(PageEnvelope(True, data, PaginationMeta(page, per_page, total, next_cursor)), 200, None)
 
 
 def error_envelope(

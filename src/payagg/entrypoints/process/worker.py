@@ -34,6 +34,7 @@ def sweeps(services: Services) -> list[Sweep]:
         Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
         Sweep("reconciliation", 5.0, services.reconciler.run_once, until_dry=False),
         Sweep("retention", 3600.0, services.dispatcher.purge),
+        Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
     ]
 
 

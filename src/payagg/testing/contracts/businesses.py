@@ -9,7 +9,7 @@ from payagg.application.ports import Store, Transaction
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.values import Environment
-from payagg.testing.builders import NOW, a_business, a_choice, a_gateway, a_key
+from payagg.testing.builders import NOW, a_business, a_choice, a_gateway, a_key, an_id
 
 MINUTE = timedelta(minutes=1)
 TICK = timedelta(microseconds=1)
@@ -50,6 +50,41 @@ class BusinessContract:
             assert await tx.businesses.role("biz_2", "ada") is None
             assert await tx.businesses.role("biz_1", "Ada") is None
             assert await tx.businesses.role("biz_3", "ada") is None
+
+    async def test_members_are_listed_and_removed(self, store: Store) -> None:
+        async with store.begin() as tx:
+            for business_id in ("biz_1", "biz_2"):
+                await tx.businesses.add(a_business(business_id))
+                for subject, role in (("bo", Role.MEMBER), ("Ada", Role.OWNER), ("ada", Role.ADMIN)):
+                    await tx.businesses.set_member(business_id, subject, role)
+            await tx.businesses.remove_member("biz_1", "bo")
+            await tx.businesses.remove_member("biz_1", "nobody")
+            members = await tx.businesses.members("biz_1")
+            assert list(members.items()) == [("Ada", Role.OWNER), ("ada", Role.ADMIN)]
+            assert len(await tx.businesses.members("biz_2")) == 3
+            assert await tx.businesses.members("biz_3") == {}
+
+    async def test_businesses_are_listed_newest_first_searched_literally_and_paged_by_cursor(
+        self, store: Store
+    ) -> None:
+        names = ("100% Cotton", "Ada_Obi", "ada obi", "Zed\\Co")
+        ids = [an_id("biz", number) for number in range(len(names))]
+        async with store.begin() as tx:
+            for id, name in zip(ids, names, strict=True):
+                await tx.businesses.add(a_business(id, name, BusinessStatus.SUSPENDED))
+
+            async def found(search: str | None = None, after: str | None = None, limit: int = 10) -> list[int]:
+                return [ids.index(business.id) for business in await tx.businesses.listed(search, after, limit)]
+
+            assert await found() == [3, 2, 1, 0]
+            assert await found(limit=2) == [3, 2]
+            assert await found(after=ids[2], limit=2) == [1, 0]
+            assert await found("ADA") == [2, 1]
+            assert await found("ADA", after=ids[2]) == [1]
+            assert await found("%") == [0]
+            assert await found("_") == [1]
+            assert await found("\\") == [3]
+            assert await found("nobody") == []
 
     async def test_a_key_is_found_by_its_hash_with_its_business(self, store: Store) -> None:
         key, business = a_key(), a_business()

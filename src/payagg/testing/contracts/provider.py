@@ -236,6 +236,32 @@ class ProviderContract:
         text = json.dumps(body).replace(REFERENCE, json.dumps(reference)[1:-1])
         assert rig.provider.read_event(text.encode()) is None
 
+    async def test_what_is_kept_of_an_event_says_the_same_and_nothing_of_the_payer(self, rig: Rig) -> None:
+        body = await _paid_event(rig)
+        payer = {
+            "customer": {"email": "canary@payer.example", "customer_code": "CUS_canary"},
+            "authorization": {"authorization_code": "AUTH_canary", "last4": "4081", "bin": "408408"},
+            "customer_email": "canary@payer.example",
+            "ip_address": "203.0.113.7",
+            "metadata": {"note": "canary", "reference": "canary"},
+        }
+        event = json.loads(body)
+        told = event["data"] if isinstance(event.get("data"), dict) else event
+        told.update(payer, log={"history": [payer]})
+        full = json.dumps(event).encode()
+        kept = rig.provider.reduced_event(full)
+        assert rig.provider.read_event(kept) == rig.provider.read_event(full) == rig.provider.read_event(body)
+        assert rig.provider.read_event(kept) is not None
+        for canary in (b"canary", b"4081", b"408408", b"203.0.113.7"):
+            assert canary not in kept
+
+    @pytest.mark.parametrize("body", [b"", b"[]", b"canary", b'"canary"', b'{"canary', b'{"data":' * 100_000])
+    async def test_of_what_is_no_event_nothing_is_kept(self, rig: Rig, body: bytes) -> None:
+        kept = rig.provider.reduced_event(body)
+        assert len(kept) < 20
+        with pytest.raises(ProviderFault):
+            rig.provider.read_event(kept)
+
     # --- credentials -------------------------------------------------------------------------------------------------
 
     async def test_it_is_configured_only_where_its_credentials_are(self, rig: Rig) -> None:

@@ -9,8 +9,11 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 import pytest
 
 from payagg.testing.contracts.anomalies import AnomalyContract
+from payagg.testing.contracts.audit import AuditContract
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
+from payagg.testing.contracts.payment_search import PaymentSearchContract
 from payagg.testing.contracts.payments import PaymentContract
+from payagg.testing.contracts.personal_data import PersonalDataContract
 from payagg.testing.contracts.remembered_keys import RememberedKeyContract
 from payagg.testing.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
@@ -19,11 +22,14 @@ from payagg.testing.contracts.webhooks import InboxContract, QueueContract, Webh
 class StoreContract(
     PaymentContract,
     AnomalyContract,
+    PaymentSearchContract,
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,
+    AuditContract,
     WebhookContract,
     QueueContract,
     InboxContract,
+    PersonalDataContract,
 ):
     """Every promise of application/ports.py that a test can see."""

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from payagg.application.ports import ClaimedDelivery, DeliveryResult, ProviderEvent, Store, TryResult
 from payagg.domain.health import Health
+from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
 from payagg.testing.builders import NOW, REFERENCE, a_business, a_delivery, an_endpoint, an_event, an_id
@@ -95,10 +96,13 @@ class WebhookContract:
         async with store.begin() as tx:
             page, total = await tx.webhooks.deliveries("whe_1", 0, 2)
             rest, _ = await tx.webhooks.deliveries("whe_1", 2, 2)
+            older, count = await tx.webhooks.deliveries("whe_1", 0, 2, after=DLV[2])
+            assert (await tx.webhooks.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
             assert await tx.webhooks.delivery("whe_2", DLV[1]) is None
             assert await tx.webhooks.delivery("whe_1", DLV[1]) is not None
         assert [delivery.id for delivery in [*page, *rest]] == [DLV[2], DLV[1], DLV[0]]
-        assert total == 3
+        assert [delivery.id for delivery in older] == [DLV[1], DLV[0]]
+        assert total == count == 3
 
 
 class QueueContract:
@@ -304,12 +308,22 @@ class InboxContract:
             assert await tx.health.lock("provider_a", Environment.SANDBOX) == Health("provider_a", Environment.SANDBOX)
             assert kept in await tx.health.all()
 
-    async def test_hits_are_counted_per_bucket_and_window(self, store: Store) -> None:
-        start = NOW.replace(second=0, microsecond=0)
-        assert [await store.count_hit("a", start, MINUTE) for _ in range(3)] == [1, 2, 3]
-        assert await store.count_hit("a", start + MINUTE - SECOND, MINUTE) == 4
-        assert await store.count_hit("b", start, MINUTE) == 1
-        assert await store.count_hit("a", start + MINUTE, MINUTE) == 1
+    async def test_a_limit_holds_over_any_window(self, store: Store) -> None:
+        limit, turn = RateLimit(3), NOW.replace(second=0, microsecond=0) + MINUTE
+        hits = (turn - 2 * SECOND, turn - SECOND, turn - SECOND)
+        assert [await store.count_hit("a", at, limit) for at in hits] == [None] * 3
+        assert await store.count_hit("a", turn + SECOND, limit) == turn + 58 * SECOND
+        assert await store.count_hit("b", turn, limit) is None
+        # The refused one did not count, and the first has left the window.
+        assert await store.count_hit("a", turn + 58 * SECOND, limit) is None
+        assert await store.count_hit("a", turn + 58 * SECOND, limit) == turn + 59 * SECOND
+        assert await store.count_hit("a", turn + 5 * MINUTE, limit) is None
+
+    async def test_a_large_limit_counts_hits_of_one_grain_together(self, store: Store) -> None:
+        limit = RateLimit(10 * MARKS_MAX)
+        for n in range(20):
+            assert await store.count_hit("a", NOW + n * limit.grain / 4, limit) is None
+        assert await store.count_hit("a", NOW + MINUTE, replace(limit, most=MARKS_MAX + 1)) is None
 
     async def test_the_store_says_that_its_schema_is_current(self, store: Store) -> None:
         assert await store.is_current()

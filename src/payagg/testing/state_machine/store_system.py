@@ -18,7 +18,7 @@ from payagg.domain.gateway import SANDBOX_SLUG, GatewayStatus
 from payagg.domain.payment import CHECKOUT_TTL
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
-from payagg.testing.builders import a_business, a_gateway, an_endpoint
+from payagg.testing.builders import a_business, a_gateway, an_actor, an_endpoint
 from payagg.testing.clocks import ManualClock
 from payagg.testing.state_machine.machine import Facts
 from payagg.testing.state_machine.model import GATEWAYS
@@ -97,7 +97,7 @@ class StoreSystem:
         return str(self.run(self.verification.verify(reference)).status.value)
 
     def simulate(self, reference: str, outcome: str) -> None:
-        self.run(self.payments.simulate(reference, outcome.lower(), self.business.id, "dashboard"))
+        self.run(self.payments.simulate(reference, outcome.lower(), self.business.id, by=an_actor()))
 
     def sweep(self) -> None:
         while self.run(self.settlement.expire_due()):

@@ -226,6 +226,9 @@ class ScriptedProvider:
     def read_event(self, body: bytes) -> ProviderReport | None:
         return None
 
+    def reduced_event(self, body: bytes) -> bytes:
+        return body
+
 
 class NoVault:
     """For stores whose gateways hold no credentials: there is nothing to seal or open."""

@@ -22,7 +22,9 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     RELEASE,
     SIGNERS,
 )
+from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
+from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
@@ -103,7 +105,9 @@ class PostgresDeliveryQueue:
             "hopeless": DEACTIVATE_AFTER,
         }
         async with self.store.connection() as connection:
-            await connection.execute(FINISH, values)
+            for row in await connection.execute(FINISH, values):
+                cause = next(one for one in results if one.claimed.delivery.endpoint_id == row.id)
+                await PostgresAudit(connection).add(switched_off(cause, row.business_id))
 
     async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
         values = {

@@ -94,7 +94,7 @@ ORDER BY e.created_at, e.id
 
 # Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
 # A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now; nor
-# does one that failed through us, which comes without an address.
+# does one that failed through us, which comes without an address. The answer: endpoints that it switched off.
 FINISH = text("""
 WITH results AS (
     SELECT * FROM unnest(
@@ -103,7 +103,7 @@ WITH results AS (
         CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[]), CAST(:urls AS text[])
     ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried, url)
 ), endpoints AS (
-    SELECT e.id, e.url FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
+    SELECT e.id, e.url, e.is_active FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
 ), written AS (
     UPDATE deliveries d
     SET status = r.status, next_attempt_at = r.retry_at, lease_until = NULL, token = NULL,
@@ -121,13 +121,17 @@ WITH results AS (
            bool_or(is_current AND status = 'DELIVERED') AS has_success, bool_or(is_current AND gone) AS is_gone,
            min(at) FILTER (WHERE is_current) AS first_at, max(at) FILTER (WHERE is_current) AS last_at
     FROM told GROUP BY endpoint_id
+), moved AS (
+    UPDATE webhook_endpoints e
+    SET successful = e.successful + t.successful, failed = e.failed + t.failed,
+        failing_since = CASE WHEN t.has_success THEN NULL ELSE coalesce(e.failing_since, t.first_at) END,
+        is_active = e.is_active AND NOT t.is_gone
+            AND (t.has_success OR coalesce(t.last_at - coalesce(e.failing_since, t.first_at) < :hopeless, true))
+    FROM totals t JOIN endpoints b ON b.id = t.endpoint_id
+    WHERE e.id = t.endpoint_id
+    RETURNING e.id, e.business_id, b.is_active AND NOT e.is_active AS is_switched_off
 )
-UPDATE webhook_endpoints e
-SET successful = e.successful + t.successful, failed = e.failed + t.failed,
-    failing_since = CASE WHEN t.has_success THEN NULL ELSE coalesce(e.failing_since, t.first_at) END,
-    is_active = e.is_active AND NOT t.is_gone
-        AND (t.has_success OR coalesce(t.last_at - coalesce(e.failing_since, t.first_at) < :hopeless, true))
-FROM totals t WHERE e.id = t.endpoint_id
+SELECT id, business_id FROM moved WHERE is_switched_off
 """)
 
 RELEASE = text("""

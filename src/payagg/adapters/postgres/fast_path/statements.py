@@ -5,6 +5,7 @@ the cost. Everything else goes through the repositories.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -31,17 +32,27 @@ _GIVEN = ", ".join(
 _REMEMBERED = ("key_id", "key_status", "business_status", "kyc_status")
 _NAMES = ", ".join(PAYMENT.names)
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
+_STORED = {"fingerprint": "decode(fingerprint, 'base64')"} | {
+    name: f"{name} + waited" for name in ("created_at", "updated_at", "expires_at")
+}
+_DATED = ", ".join(_STORED.get(name, name) for name in PAYMENT.names)
 
 # RETURNING says who won. Rows go in by key, so that two processes never wait for each other in a circle. A reference
 # that exists breaks the whole statement: no idempotency key may stay behind without its payment. What a caller
 # remembered of its key is compared and never judged here: the rule is the domain's alone.
+#
+# $2: the clock of those who initiate is the database's, and the database has the last word: the payment is dated as it
+# is stored, after its transaction got a number, by which lists see that something earlier may still come (see decision
+# 0605).
 ADD = f"""
 WITH given AS MATERIALIZED (
-    SELECT * FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
-    WHERE key_id IS NULL OR (key_status, business_status, kyc_status) = (
+    SELECT *, CASE WHEN $2 THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
+    FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
+    WHERE (NOT $2 OR pg_current_xact_id() IS NOT NULL)
+    AND (key_id IS NULL OR (key_status, business_status, kyc_status) = (
         SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
         WHERE k.id = key_id
-    )
+    ))
 ), keyed AS (
     INSERT INTO idempotency_keys (business_id, environment, key, reference)
     SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
@@ -49,10 +60,10 @@ WITH given AS MATERIALIZED (
     ON CONFLICT DO NOTHING RETURNING reference
 )
 INSERT INTO payments ({_NAMES})
-SELECT {_NAMES.replace("fingerprint", "decode(fingerprint, 'base64')")} FROM given
+SELECT {_DATED} FROM given
 WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
 ORDER BY reference
-RETURNING reference
+RETURNING reference, created_at, expires_at
 """  # noqa: S608 - our own column names
 # One row for each question, by its place: how the remembered key stands now, and what there is of the payment. LIMIT
 # keeps the lookup of a key a lookup, however few keys there are.
@@ -87,8 +98,8 @@ WITH stale AS (
 UPDATE api_keys SET last_used_at = $3 WHERE id = ANY(ARRAY(SELECT id FROM stale))
 """
 
-# What tells our own payment from another that drew the same reference.
-OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint", "created_at")
+# What tells our own payment from another that drew the same reference, beside its date: it cannot be the older one.
+OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint")
 
 
 class _Row(NamedTuple):
@@ -107,8 +118,9 @@ class _Question(NamedTuple):
 
 
 class FastPath:
-    def __init__(self, lines: StatementPool) -> None:
+    def __init__(self, lines: StatementPool, *, dates_payments: bool = False) -> None:
         self._lines = lines
+        self._dates_payments = dates_payments
         self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, concurrency=CONCURRENCY)
         self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
             self._payments_of, size=BATCH_MAX, concurrency=CONCURRENCY
@@ -178,7 +190,8 @@ class FastPath:
     async def _added(self, given: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
         """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
         try:
-            rows = await self._lines.run(ADD, ((b"[" + b",".join(row.encoded for row in given) + b"]").decode(),))
+            encoded = (b"[" + b",".join(row.encoded for row in given) + b"]").decode()
+            rows = await self._lines.run(ADD, (encoded, self._dates_payments))
         except (Conflict, Refusal, RuleBroken) as error:
             if len(given) > 1:
                 # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
@@ -193,10 +206,13 @@ class FastPath:
             return _unavailable(given) if repeat else await self._added(given, repeat=True)
         except Unavailable:
             return _unavailable(given)
-        added = {reference for (reference,) in rows}
+        added = {reference: dates for reference, *dates in rows}
         replayed = await self._replayed([row for row in given if row.payment.reference not in added], repeat)
         return [
-            (row.payment, True) if row.payment.reference in added else replayed[row.payment.reference] for row in given
+            (_dated(row.payment, *added[row.payment.reference]), True)
+            if row.payment.reference in added
+            else replayed[row.payment.reference]
+            for row in given
         ]
 
     async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
@@ -228,7 +244,10 @@ class FastPath:
                 stored = (await self._payments_of([(payment.reference, None)]))[0]
             except Unavailable as error:
                 return error
-            if isinstance(stored, Payment) and all(getattr(stored, name) == getattr(payment, name) for name in OWN):
+            is_own = isinstance(stored, Payment) and all(
+                getattr(stored, name) == getattr(payment, name) for name in OWN
+            )
+            if isinstance(stored, Payment) and is_own and stored.created_at >= payment.created_at:
                 return stored, True
         return ReferenceTaken(payment.reference)
 
@@ -271,6 +290,12 @@ def _proved(rows: Sequence[Any], remembered: Sequence[KeyHolder | None]) -> list
         elif row[0] is not None:
             answers[place - 1] = PAYMENT.load(row)
     return answers
+
+
+def _dated(payment: Payment, created_at: datetime, expires_at: datetime) -> Payment:
+    if created_at == payment.created_at:
+        return payment
+    return replace(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
 
 
 def _unavailable(given: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:

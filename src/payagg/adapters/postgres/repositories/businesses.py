@@ -1,8 +1,9 @@
 """Businesses, their members and their API keys, as rows."""
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -31,6 +32,10 @@ class PostgresBusinesses:
         row = (await self._connection.execute(query)).first()
         return BUSINESS.load(row) if row else None
 
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        query = select(businesses.c.id, businesses.c.name).where(businesses.c.id.in_(business_ids))
+        return {row.id: row.name for row in await self._connection.execute(query)}
+
     async def role(self, business_id: str, subject: str) -> Role | None:
         query = select(members.c.role).where(members.c.business_id == business_id, members.c.subject == subject)
         role = (await self._connection.execute(query)).scalar()
@@ -46,11 +51,28 @@ class PostgresBusinesses:
             update(businesses).where(businesses.c.id == business.id).values(**values, updated_at=func.clock_timestamp())
         )
 
+    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+        query = select(*BUSINESS.columns).order_by(businesses.c.id.desc()).limit(limit)
+        if search is not None:
+            query = query.where(businesses.c.name.icontains(search, autoescape=True))
+        if after is not None:
+            query = query.where(businesses.c.id < after)
+        return [BUSINESS.load(row) for row in await self._connection.execute(query)]
+
+    async def members(self, business_id: str) -> dict[str, Role]:
+        query = select(members.c.subject, members.c.role).where(members.c.business_id == business_id)
+        rows = await self._connection.execute(query.order_by(members.c.subject.collate("C")))
+        return {row.subject: Role(row.role) for row in rows}
+
     async def set_member(self, business_id: str, subject: str, role: Role) -> None:
         row = insert(members).values(business_id=business_id, subject=subject, role=role.value)
         await self._connection.execute(
             row.on_conflict_do_update(index_elements=["business_id", "subject"], set_={"role": role.value})
         )
+
+    async def remove_member(self, business_id: str, subject: str) -> None:
+        own = members.c
+        await self._connection.execute(delete(members).where(own.business_id == business_id, own.subject == subject))
 
 
 class PostgresApiKeys:

@@ -1,23 +1,41 @@
 """Payments and what belongs to one: transitions, attempts, provider calls. All found by `reference`."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, and_, func, literal, or_, select, true, update
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    Select,
+    Text,
+    and_,
+    any_,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.repositories.rows import RowMap, stored
 from payagg.adapters.postgres.schema.tables import (
+    HAS_PAYER,
     attempts,
+    idempotency_keys,
     payments,
     provider_calls,
     transitions,
 )
-from payagg.application.ports import Conflict, ProviderCall
+from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
-from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
 from payagg.domain.values import Environment
 
 PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
@@ -38,6 +56,18 @@ class PostgresPayments:
     async def lock(self, reference: str) -> Payment | None:
         query = select(*PAYMENT.columns).where(payments.c.reference == reference)
         return await self._one(query.with_for_update(key_share=True))
+
+    async def add(self, payment: Payment) -> bool:
+        values = PAYMENT.values(payment)
+        if payment.idempotency_key is not None:
+            held = {name: values[name] for name in ("business_id", "environment", "reference")}
+            key = insert(idempotency_keys).values(key=payment.idempotency_key, **held).on_conflict_do_nothing()
+            if (await self._connection.execute(key.returning(idempotency_keys.c.key))).first() is None:
+                return False
+        row = insert(payments).values(**values).on_conflict_do_nothing().returning(payments.c.reference)
+        if (await self._connection.execute(row)).first() is None:
+            raise ReferenceTaken(payment.reference)
+        return True
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         moved = (
@@ -147,9 +177,48 @@ class PostgresPayments:
         row = (await self._connection.execute(query.order_by(provider_calls.c.id.desc()).limit(1))).first()
         return CALL.load(row) if row else None
 
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        query = (
+            select(payments.c.reference)
+            .where(text(HAS_PAYER), payments.c.settled_at < before)
+            .order_by(payments.c.settled_at, payments.c.reference)
+            .limit(_in_text(limit))
+            .with_for_update(key_share=True, skip_locked=True)
+        )
+        return list((await self._connection.execute(query)).scalars())
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        # A walk in bounded steps: an index for what is asked once a year would cost every initiation.
+        step = (
+            select(payments.c.reference, payments.c.customer_email)
+            .where(payments.c.reference > after)
+            .order_by(payments.c.reference)
+            .limit(limit)
+            .cte("step")
+        )
+        is_theirs = func.lower(step.c.customer_email) == func.lower(email)
+        query = select(func.array_agg(step.c.reference).filter(is_theirs), func.max(step.c.reference))
+        found, last = (await self._connection.execute(query)).one()
+        return sorted(found or ()), last
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        cleared = dict.fromkeys((*PAYER_FIELDS, "fingerprint"), null())
+        await self._connection.execute(
+            update(payments).where(payments.c.reference == any_(_texts(references))).values(cleared)
+        )
+        await self._connection.execute(
+            update(attempts)
+            .where(attempts.c.reference == any_(_texts(references)), attempts.c.hand_off_url != "")
+            .values(hand_off_url="")
+        )
+
     async def _one(self, query: "Select[Any]") -> Payment | None:
         row = (await self._connection.execute(query)).first()
         return PAYMENT.load(row) if row else None
+
+
+def _texts(values: Sequence[str]) -> BindParameter[Any]:
+    return literal(list(values), ARRAY(Text))
 
 
 def _in_text(value: Any) -> BindParameter[Any]:

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import ARRAY, Row, Text, any_, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.schema.tables import inbox, provider_health
+from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health
 from payagg.application.ports import ProviderEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
@@ -41,6 +41,18 @@ class PostgresProviderEvents:
             "result": event.result,
         }
         await self._connection.execute(update(inbox).where(inbox.c.id == event.id).values(**changes))
+
+    async def empty(self, before: datetime, limit: int) -> int:
+        old = (
+            select(inbox.c.id)
+            .where(text(HAS_BODY), inbox.c.handled_at < before)
+            .order_by(inbox.c.handled_at, inbox.c.id)
+            .limit(literal(limit, literal_execute=True))
+            .with_for_update(skip_locked=True)
+        )
+        ids = literal(list((await self._connection.execute(old)).scalars()), ARRAY(Text))
+        emptied = update(inbox).where(inbox.c.id == any_(ids)).values(body=b"").returning(inbox.c.id)
+        return len((await self._connection.execute(emptied)).all())
 
 
 class PostgresHealth:

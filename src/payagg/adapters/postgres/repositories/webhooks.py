@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, case, insert, literal, not_, null, or_, select, text, update
+from sqlalchemy import ARRAY, Text, and_, any_, case, insert, literal, not_, null, or_, select, text, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.repositories.rows import RowMap
@@ -89,7 +89,9 @@ class PostgresWebhooks:
             rows = [DELIVERY.values(delivery) for delivery in deliveries_]
             await self._connection.execute(insert(deliveries).values(rows))
 
-    async def deliveries(self, endpoint_id: str, offset: int, limit: int) -> tuple[list[Delivery], int]:
+    async def deliveries(
+        self, endpoint_id: str, offset: int, limit: int, after: str | None = None
+    ) -> tuple[list[Delivery], int]:
         total = int((await self._connection.execute(_TOTAL, {"endpoint_id": endpoint_id})).scalar_one())
         if offset >= total:
             return [], total
@@ -97,7 +99,7 @@ class PostgresWebhooks:
         # The page is found in the index alone, so a deep one does not visit the rows it skips.
         page = (
             select(own.id)
-            .where(own.endpoint_id == endpoint_id)
+            .where(own.endpoint_id == endpoint_id, true() if after is None else own.id < after)
             .order_by(own.id.desc())
             .offset(offset)
             .limit(limit)
@@ -154,6 +156,16 @@ class PostgresWebhooks:
         sent = select(*DELIVERY.columns).where(deliveries.c.reference == reference).order_by(deliveries.c.id)
         found = [EVENT.load(row) for row in await self._connection.execute(told.limit(OF_PAYMENT_MAX))]
         return found, [DELIVERY.load(row) for row in await self._connection.execute(sent.limit(OF_PAYMENT_MAX))]
+
+    async def events_of(self, references: Sequence[str]) -> list[Event]:
+        theirs = events.c.reference == any_(literal(list(references), ARRAY(Text)))
+        query = select(*EVENT.columns).where(theirs).with_for_update()
+        return [EVENT.load(row) for row in await self._connection.execute(query)]
+
+    async def save_bodies(self, events_: Sequence[Event]) -> None:
+        for event in events_:
+            own = and_(events.c.reference == event.reference, events.c.sequence == event.sequence)
+            await self._connection.execute(update(events).where(own).values(body=event.body))
 
 
 def id_at(prefix: str, at: datetime) -> str:

@@ -29,7 +29,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from payagg.domain.payment import PAYER_FIELDS
+
 metadata = MetaData()
+# What retention looks for, as its indexes say it: a planner compares the words.
+HAS_PAYER = f"settled_at IS NOT NULL AND ({' OR '.join(f'{name} IS NOT NULL' for name in PAYER_FIELDS)})"
+HAS_BODY = "handled_at IS NOT NULL AND body <> ''"
 
 
 def _at(name: str, *, nullable: bool = False) -> Column[Any]:
@@ -173,6 +178,27 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
+    # Lists and summaries of one business, of all, and by a payer's address; see migration 0005. The first two are
+    # partial by what is true of every row, and serve only the queries that say so.
+    Index(
+        "payments_of_business",
+        *("business_id", "environment", "status", "created_at", "reference"),
+        postgresql_include=["amount", "expires_at"],
+        postgresql_where=text("amount > 0"),
+    ),
+    Index(
+        "payments_by_time",
+        *("environment", "status", "created_at", "reference"),
+        postgresql_include=["amount", "expires_at"],
+        postgresql_where=text("currency = 'NGN'"),
+    ),
+    Index(
+        "payments_of_email",
+        *("customer_email", "business_id", "environment", "status", "created_at", "reference"),
+        postgresql_where=text("customer_email IS NOT NULL"),
+    ),
+    # Retention finds what it has to clear, and nothing it has cleared; a payment enters when it becomes final.
+    Index("payments_with_payer", "settled_at", "reference", postgresql_where=text(HAS_PAYER)),
 )
 
 idempotency_keys = Table(
@@ -296,6 +322,7 @@ inbox = Table(
     Column("result", Text),
     UniqueConstraint("provider", "environment", "digest", name="inbox_once"),
     Index("inbox_due", "next_attempt_at", postgresql_where=text("next_attempt_at IS NOT NULL")),
+    Index("inbox_to_empty", "handled_at", "id", postgresql_where=text(HAS_BODY)),
 )
 
 events = Table(
@@ -344,7 +371,40 @@ deliveries = Table(
     postgresql_with={"fillfactor": "80"},
 )
 
+# Who changed what. Rows are added and read: a trigger refuses every change, and nothing here deletes one.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _at("at"),
+    *_word("realm", "admin", "merchant", "key", "cli", "clock"),
+    Column("subject", Text, nullable=False),
+    Column("address", Text),
+    Column("request_id", Text),
+    Column("action", Text, nullable=False),  # no CHECK: a server of the next release writes words of its own
+    Column("object_kind", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("business_id", Text),
+    Column("changes", JSONB, nullable=False),
+    Index("audit_of_business", "business_id", "id"),
+    Index("audit_of_subject", "subject", "id"),
+    Index("audit_of_object", "object_id", "id"),
+    Index("audit_of_action", "action", "id"),
+)
+
 # Lost on a crash and not replicated, which suits a counter that lives for a minute.
+# Lost on a crash and not replicated, which suits what lives for a minute. One row a bucket, so that its lock is the
+# limit's: `hits` has the number of hits by mark (domain/rate_limit.py).
+rate_hits = Table(
+    "rate_hits",
+    metadata,
+    Column("bucket", Text, primary_key=True),
+    Column("hits", JSONB, nullable=False),
+    _at("ends_at"),
+    prefixes=["UNLOGGED"],
+)
+
+# Where servers of the release before count; a later migration drops it.
 rate_counters = Table(
     "rate_counters",
     metadata,

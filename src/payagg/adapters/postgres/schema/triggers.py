@@ -64,6 +64,22 @@ def final_trigger(moves: Moves, table: str, column: str) -> str:
     )
 
 
+def clearing_trigger(moves: Moves, table: str, column: str, clearable: Sequence[str]) -> str:
+    """As `final_trigger`, but the columns `clearable` may become NULL and no other value, and nothing beside them may
+    change: personal data ends, the rest of the row stays."""
+    states = ", ".join(f"'{state}'" for state in moves.final)
+    names = "ARRAY[" + ", ".join(f"'{name}'" for name in clearable) + "]"
+    altered = " OR ".join(f"NEW.{name} IS DISTINCT FROM OLD.{name} AND NEW.{name} IS NOT NULL" for name in clearable)
+    return _trigger(
+        f"{table}_final",
+        f"UPDATE ON {table}",
+        f"OLD.{column} IN ({states}) AND OLD.* IS DISTINCT FROM NEW.*"
+        # As JSON, so that a column of a later day is guarded too.
+        f" AND (to_jsonb(OLD) - {names} IS DISTINCT FROM to_jsonb(NEW) - {names} OR {altered})",
+        f"{table} in a final state cannot change",
+    )
+
+
 def fixed_trigger(table: str, columns: Sequence[str]) -> str:
     """Refuses every change of `columns`."""
     old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
@@ -72,6 +88,15 @@ def fixed_trigger(table: str, columns: Sequence[str]) -> str:
         f"UPDATE ON {table}",
         f"({old}) IS DISTINCT FROM ({new})",
         f"{table}: {', '.join(columns)} cannot change",
+    )
+
+
+def append_only_triggers(table: str) -> tuple[str, str]:
+    """Refuses every change, deletion and truncation: rows are added and read."""
+    calls = f"EXECUTE FUNCTION refuse_change('{table} rows are never changed or deleted')"
+    return (
+        f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW {calls}",
+        f"CREATE TRIGGER {table}_never_emptied BEFORE TRUNCATE ON {table} FOR EACH STATEMENT {calls}",
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.provider_a.client import PaystackClient
-from payagg.adapters.providers.provider_a.webhook import is_signed, read_event
+from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
+from payagg.adapters.providers.reduction import reduced
 from payagg.adapters.providers.transport import Transport
 from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.report import ProviderReport
@@ -57,3 +58,6 @@ class Paystack:
 
     def read_event(self, body: bytes) -> ProviderReport | None:
         return read_event(body)
+
+    def reduced_event(self, body: bytes) -> bytes:
+        return reduced(body, READ)

@@ -7,6 +7,7 @@ import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
+from payagg.adapters.providers.reduction import names_in
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
 from payagg.domain.report import Outcome, ProviderReport
@@ -41,6 +42,9 @@ class _Dispute(msgspec.Struct):
     resolution: Any = None
     refund_amount: msgspec.Raw = ABSENT
     transaction: PaystackTransaction = msgspec.field(default_factory=PaystackTransaction)
+
+
+READ = names_in(_PaystackEvent, PaystackTransaction, _Refund, _Dispute)
 
 
 def is_signed(body: bytes, signature: str, secret: str) -> bool:

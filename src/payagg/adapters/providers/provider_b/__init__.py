@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.provider_b.client import PayazaClient
 from payagg.adapters.providers.provider_b.launch import launch_url
-from payagg.adapters.providers.provider_b.webhook import is_signed, read_event
+from payagg.adapters.providers.provider_b.webhook import READ, is_signed, read_event
+from payagg.adapters.providers.reduction import reduced
 from payagg.adapters.providers.transport import Transport
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import ProviderReport
@@ -55,3 +56,6 @@ class Payaza:
 
     def read_event(self, body: bytes) -> ProviderReport | None:
         return read_event(body)
+
+    def reduced_event(self, body: bytes) -> bytes:
+        return reduced(body, READ)

@@ -9,6 +9,7 @@ import msgspec
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, received
 from payagg.adapters.providers.reasons import reason_of
+from payagg.adapters.providers.reduction import names_in
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
 from payagg.domain.report import Outcome, ProviderReport
@@ -31,6 +32,9 @@ class _PayazaEvent(msgspec.Struct):
     amount_validation: Any = None
     currency_code: Any = None
     status_reason: Any = None
+
+
+READ = names_in(_PayazaEvent)
 
 
 def is_signed(body: bytes, signature: str, secret: str) -> bool:

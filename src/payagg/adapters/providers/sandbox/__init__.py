@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from payagg.adapters.providers.reduction import NOTHING
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -52,3 +53,6 @@ class Simulator:
 
     def read_event(self, body: bytes) -> ProviderReport | None:
         raise ProviderFault(FaultKind.MALFORMED, "the simulator sends no events")
+
+    def reduced_event(self, body: bytes) -> bytes:
+        return NOTHING

@@ -54,11 +54,26 @@ HEADERS = {
         "schema": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 86400},
     },
     "RateLimit": {
-        "description": "Sent with a 429: what is left (`r`) and the seconds until the window ends (`t`).",
-        "schema": {"type": "string", "maxLength": 64, "pattern": '^"minute";r=[0-9]+;t=[0-9]+$'},
+        "description": "Sent when little is left: by limit, how much (`r`), and the seconds until it is whole or, on a "
+        "429, until the next request may come (`t`).",
+        "schema": {
+            "type": "string",
+            "maxLength": 256,
+            "pattern": '^"[a-z]+";r=[0-9]+;t=[0-9]+(?:, "[a-z]+";r=[0-9]+;t=[0-9]+)*$',
+        },
+    },
+    "RateLimit-Policy": {
+        "description": "By limit, how many requests (`q`) in any so many seconds (`w`); each server process counts for "
+        "itself.",
+        "schema": {
+            "type": "string",
+            "maxLength": 256,
+            "pattern": '^"[a-z]+";q=[0-9]+;w=[0-9]+(?:, "[a-z]+";q=[0-9]+;w=[0-9]+)*$',
+        },
     },
     "Access-Control-Allow-Origin": {
-        "description": "This service's own origin, always: no other origin may read answers in a browser.",
+        "description": "The asking origin, where the deployment names it as one whose scripts may read "
+        "answers; this service's own origin otherwise.",
         "schema": {"type": "string", "format": "uri", "maxLength": 2048},
     },
     "Idempotency-Replayed": {
@@ -69,8 +84,13 @@ HEADERS = {
         "description": "Present when the key came with another body than the first time.",
         "schema": {"type": "string", "const": "true"},
     },
+    "Webhook-Url-Warning": {
+        "description": "Present when nothing can be sent to `webhookUrl`: events are signed with the secrets of the "
+        "business's active endpoints in this environment, and there is none.",
+        "schema": {"type": "string", "const": "no-active-endpoint"},
+    },
 }
-EVERY_ANSWER = ("X-Request-Id", "Access-Control-Allow-Origin", "RateLimit")
+EVERY_ANSWER = ("X-Request-Id", "Access-Control-Allow-Origin", "RateLimit", "RateLimit-Policy")
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -181,7 +201,8 @@ def _parameters(route: Route, schemas: dict[Any, Any]) -> list[dict[str, Any]]:
 
 def _responses(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> dict[str, Any]:
     operation = route.operation
-    success: dict[str, Any] = {"description": "Success.", "headers": _headers()}
+    warnings = ["Webhook-Url-Warning"] if "webhook_url" in getattr(operation.body, "__struct_fields__", ()) else []
+    success: dict[str, Any] = {"description": "Success.", "headers": _headers(*warnings)}
     if _JSON not in operation.media_types:
         picture = {"schema": {"type": "string", "format": "binary"}}
         success["content"] = {media_type: dict(picture) for media_type in operation.media_types}
@@ -194,7 +215,7 @@ def _responses(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> di
     if operation.replay_status is not None:
         replay = success | {
             "description": "The open payment that holds the idempotency key.",
-            "headers": _headers("Idempotency-Replayed", "Idempotency-Mismatch"),
+            "headers": _headers("Idempotency-Replayed", "Idempotency-Mismatch", *warnings),
         }
         responses[str(operation.replay_status)] = replay
     by_status: dict[int, list[ErrorCode]] = defaultdict(list)

@@ -85,7 +85,7 @@ def _specify(name: str, schema: Any) -> None:
         if inner.get("type") != "string" or "pattern" in inner or "enum" in inner:
             continue
         known = FIELDS.get(name, {})
-        if name.endswith("At"):
+        if name == "at" or name.endswith("At"):
             known = DATE_TIME
         elif name == "id" or name.endswith("Id"):
             known = ID

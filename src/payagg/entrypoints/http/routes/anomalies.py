@@ -11,7 +11,7 @@ from payagg.application.schemas.anomalies import PAGE_DEFAULT, PAGE_MAX, Anomaly
 from payagg.domain.anomaly import AnomalyKind, AnomalyStatus
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import parse_reference
-from payagg.entrypoints.http.auth import admin_changes, admin_reads
+from payagg.entrypoints.http.auth import admin_changes, admin_reads, by
 from payagg.entrypoints.http.routing import AnyRequest, Call, route
 from payagg.entrypoints.http.wire import integer_query, text_query
 
@@ -39,7 +39,7 @@ W = TypeVar("W", bound=Enum)
     guard=admin_reads,
     returns=AnomalyPage,
     query=FILTERS,
-    errors=(ErrorCode.VALIDATION_ERROR,),
+    errors=(ErrorCode.INVALID_REFERENCE, ErrorCode.VALIDATION_ERROR),
     description="Newest first; pass `nextCursor` as `after`.",
 )
 async def listed(call: Call[Administrator, None]) -> AnomalyPage:
@@ -60,7 +60,7 @@ async def listed(call: Call[Administrator, None]) -> AnomalyPage:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_NOT_OPEN),
 )
 async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
-    done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], call.caller.actor)
+    done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], by=by(call))
     return AnomalyView.of(done)
 
 
@@ -76,7 +76,7 @@ async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
 )
 async def close(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
-    done = await call.services.anomalies.close(call.path["anomaly_id"], call.caller.actor, call.body.reason)
+    done = await call.services.anomalies.close(call.path["anomaly_id"], call.body.reason, by=by(call))
     return AnomalyView.of(done)
 
 

@@ -4,7 +4,7 @@ from payagg.application.access import Manager
 from payagg.application.api_keys import BusinessApiKeyGroups, GenerateApiKey, GeneratedApiKey
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
 from payagg.entrypoints.http.routing import Call, route
 
 TAG = "API keys"
@@ -38,7 +38,7 @@ async def listed(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     description="The secret is shown in this answer and never again.",
 )
 async def generate(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
-    return await call.services.api_keys.generate(call.caller.business.id, call.body)
+    return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))
 
 
 @route(
@@ -53,7 +53,7 @@ async def generate(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
     description="Permanent: the next request with the key fails.",
 )
 async def revoke(call: Call[Manager, None]) -> Message:
-    await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"])
+    await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"], by=by(call))
     return Message("The key is revoked.")
 
 

@@ -8,7 +8,7 @@ from payagg.application.schemas.payments import (
     VerifiedPayment,
 )
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import public_reference
+from payagg.entrypoints.http.auth import charging_reference, public_reference
 from payagg.entrypoints.http.routing import Call, route
 
 TAG = "Hosted checkout"
@@ -47,7 +47,7 @@ async def options(call: Call[None, None]) -> CheckoutGateways:
     "processPayment",
     "Choose a gateway and start the charge",
     TAG,
-    guard=public_reference,
+    guard=charging_reference,
     body=ProcessPayment,
     returns=ProcessedPayment,
     errors=(
@@ -68,7 +68,7 @@ async def process(call: Call[None, ProcessPayment]) -> ProcessedPayment:
     "verifyPayment",
     "Ask the provider and show the status",
     TAG,
-    guard=public_reference,
+    guard=charging_reference,
     returns=VerifiedPayment,
     errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
 )

@@ -3,7 +3,7 @@
 from payagg.application.access import Manager
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
 from payagg.entrypoints.http.routing import Call, route
 
 TAG = "Merchant gateways"
@@ -37,7 +37,7 @@ async def listed(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]
 )
 async def update(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusinessSettings:
     business_id, gateway_id = call.caller.business.id, call.path["gateway_id"]
-    return await call.services.checkout_settings.update(business_id, gateway_id, call.body)
+    return await call.services.checkout_settings.update(business_id, gateway_id, call.body, by=by(call))
 
 
 @route(
@@ -52,7 +52,7 @@ async def update(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusin
     description="Every gateway must be active; the built-in one is ignored and stays first.",
 )
 async def reorder(call: Call[Manager, ReorderGateways]) -> list[GatewayWithBusinessSettings]:
-    return await call.services.checkout_settings.reorder(call.caller.business.id, call.body)
+    return await call.services.checkout_settings.reorder(call.caller.business.id, call.body, by=by(call))
 
 
 routes = [listed, update, reorder]

@@ -16,7 +16,7 @@ from payagg.application.schemas.gateways import (
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
-from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone
+from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone, by
 from payagg.entrypoints.http.routing import Call, route
 from payagg.entrypoints.http.wire import page_envelope, page_query, text_query
 
@@ -54,7 +54,7 @@ async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     description="The new gateway is DISABLED.",
 )
 async def create(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummary:
-    return await call.services.gateways.create(call.body)
+    return await call.services.gateways.create(call.body, by=by(call))
 
 
 @route(
@@ -84,7 +84,7 @@ async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
     description="For the built-in gateway only `displayOrder` may change.",
 )
 async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
-    return await call.services.gateways.update(call.path["gateway_id"], call.body)
+    return await call.services.gateways.update(call.path["gateway_id"], call.body, by=by(call))
 
 
 @route(
@@ -99,7 +99,7 @@ async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummar
     description="Only a DISABLED gateway goes; its slug is free again.",
 )
 async def remove(call: Call[Administrator, None]) -> Message:
-    return await call.services.gateways.delete(call.path["gateway_id"])
+    return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -114,7 +114,7 @@ async def remove(call: Call[Administrator, None]) -> Message:
     description="For every active business at once; opt-outs stay. A drain that is under way ends.",
 )
 async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
-    return await call.services.gateways.enable(call.path["gateway_id"])
+    return await call.services.gateways.enable(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -129,7 +129,7 @@ async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
     description="New checkouts stop at once; payments under way have the drain window to settle.",
 )
 async def disable(call: Call[Administrator, None]) -> AdminGatewaySummary:
-    return await call.services.gateways.disable(call.path["gateway_id"])
+    return await call.services.gateways.disable(call.path["gateway_id"], by=by(call))
 
 
 @route(
@@ -165,7 +165,7 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     description="Replaces the previous object in full. Encrypted at rest and never returned.",
 )
 async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> None:
-    await call.services.gateways.set_credentials(call.path["gateway_id"], call.body)
+    await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
 
 
 @route(
@@ -184,7 +184,7 @@ async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> None:
     description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
 )
 async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
-    return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body)
+    return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body, by=by(call))
 
 
 @route(

@@ -9,7 +9,7 @@ from payagg.application.payments import Initiation
 from payagg.application.ports import KeyHolder
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import remembered_key, sandbox_key, secret_key
+from payagg.entrypoints.http.auth import by, remembered_key, sandbox_key, secret_key
 from payagg.entrypoints.http.middleware import note_reference
 from payagg.entrypoints.http.routing import AnyRequest, Call, route
 from payagg.entrypoints.http.wire import envelope
@@ -84,16 +84,18 @@ async def read(call: Call[KeyHolder, None]) -> PaymentDetail:
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
 async def simulate(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
-    business_id, actor = call.caller.business.id, call.caller.actor
-    return await call.services.payments.simulate(call.path["reference"], call.body.outcome, business_id, actor)
+    reference, business_id = call.path["reference"], call.caller.business.id
+    return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
 def initiated(request: AnyRequest, done: Initiation) -> Response[bytes]:
-    """201 for a new payment, 200 for a replay, which two headers make visible."""
+    """201 for a new payment, 200 for a replay, which two headers make visible; a third warns of a webhookUrl to which
+    nothing can be sent."""
     note_reference(request, done.payment.reference)
+    headers = {"Webhook-Url-Warning": "no-active-endpoint"} if done.unsigned else {}
     if done.created:
-        return envelope(done.payment, 201)
-    headers = {"Idempotency-Replayed": "true"}
+        return envelope(done.payment, 201, headers)
+    headers["Idempotency-Replayed"] = "true"
     if done.mismatch:
         headers["Idempotency-Mismatch"] = "true"
         count("idempotency_mismatches")

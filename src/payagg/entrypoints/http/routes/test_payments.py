@@ -6,7 +6,7 @@ from payagg.application.access import Manager
 from payagg.application.schemas.payments import InitiatedPayment, PaymentDetail, SimulatePayment, TestPayment
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
-from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
 from payagg.entrypoints.http.routes.payments import initiated
 from payagg.entrypoints.http.routing import Call, route
 
@@ -29,7 +29,8 @@ ONE = BASE + "/{reference:str}"
     errors=(ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
 )
 async def create(call: Call[Manager, TestPayment]) -> Response[bytes]:
-    return initiated(call.request, await call.services.payments.initiate_test(call.body, call.caller.business))
+    done = await call.services.payments.initiate_test(call.body, call.caller.business, by=by(call))
+    return initiated(call.request, done)
 
 
 @route(
@@ -58,8 +59,8 @@ async def read(call: Call[Manager, None]) -> PaymentDetail:
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
 async def simulate(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
-    business_id, actor = call.caller.business.id, call.caller.actor
-    return await call.services.payments.simulate(call.path["reference"], call.body.outcome, business_id, actor)
+    reference, business_id = call.path["reference"], call.caller.business.id
+    return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
 routes = [create, read, simulate]

@@ -1,8 +1,11 @@
 """A business's webhook endpoints, their delivery logs, and past events."""
 
+from typing import Any
+
 from litestar import Response
 
 from payagg.application.access import Manager
+from payagg.application.ports import KeyHolder
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
@@ -12,8 +15,8 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
-from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import manager_changes, manager_reads
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.entrypoints.http.auth import by, manager_changes, manager_reads, secret_key
 from payagg.entrypoints.http.routing import Call, route
 from payagg.entrypoints.http.wire import integer_query, page_envelope, page_query, text_query
 
@@ -53,7 +56,7 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     description="The signing secret is shown once. LIVE needs an https address.",
 )
 async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
-    return await call.services.webhooks.create(call.caller.business.id, call.body)
+    return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
 
 
 @route(
@@ -68,7 +71,9 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
 )
 async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
-    return await call.services.webhooks.change(call.caller.business.id, call.path["endpoint_id"], call.body)
+    return await call.services.webhooks.change(
+        call.caller.business.id, call.path["endpoint_id"], call.body, by=by(call)
+    )
 
 
 @route(
@@ -82,7 +87,7 @@ async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     errors=(ErrorCode.NOT_FOUND,),
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
-    return await call.services.webhooks.deactivate(call.caller.business.id, call.path["endpoint_id"])
+    return await call.services.webhooks.deactivate(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @route(
@@ -97,7 +102,7 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint.",
 )
 async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
-    return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"])
+    return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @route(
@@ -112,7 +117,7 @@ async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     description="The new secret is shown once. The old one also signs for 24 hours.",
 )
 async def rotate_secret(call: Call[Manager, None]) -> CreatedWebhook:
-    return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"])
+    return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @route(
@@ -125,13 +130,20 @@ async def rotate_secret(call: Call[Manager, None]) -> CreatedWebhook:
     returns=list[DeliveryView],
     paginated=True,
     errors=(ErrorCode.NOT_FOUND,),
-    description="Newest first, without payloads. Kept for 30 days.",
+    query={"after": {"type": "string", "pattern": "^dlv_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36}},
+    description="Newest first, without payloads. Kept for 30 days. A deep page is found faster by `after`, the id of "
+    "the last delivery of the page before, than by its number.",
 )
 async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
+    after = text_query(call.request, "after", CURSOR_MAX)
+    if after is not None and page > 1:
+        raise invalid("page", "Must not be given with `after`.")
     business_id, endpoint_id = call.caller.business.id, call.path["endpoint_id"]
-    rows, total = await call.services.webhooks.deliveries(business_id, endpoint_id, page, per_page)
-    return page_envelope(rows, page, per_page, total)
+    rows, total = await call.services.webhooks.deliveries(business_id, endpoint_id, page, per_page, after)
+    if after is None:
+        return page_envelope(rows, page, per_page, total)
+    return page_envelope(rows, page, per_page, total, rows[-1].id if rows else after)
 
 
 @route(
@@ -147,7 +159,14 @@ async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
 )
 async def redeliver(call: Call[Manager, None]) -> DeliveryView:
     endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
-    return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id)
+    return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
+
+
+_EVENT_PAGES: dict[str, Any] = {
+    "after": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
+}
+_EVENTS = "Oldest first. Pass `nextCursor` as `after`; no event that commits late is ever passed by."
 
 
 @route(
@@ -158,26 +177,36 @@ async def redeliver(call: Call[Manager, None]) -> DeliveryView:
     TAG,
     guard=manager_reads,
     returns=EventPage,
-    query={
-        "environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]},
-        "after": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-        "limit": {
-            "type": "integer",
-            "format": "int32",
-            "minimum": 1,
-            "maximum": EVENTS_MAX,
-            "default": EVENTS_DEFAULT,
-        },
-    },
+    query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
     query_required=("environment",),
     errors=(ErrorCode.VALIDATION_ERROR,),
-    description="Oldest first. Pass `nextCursor` as `after`; no event that commits late is ever passed by.",
+    description=_EVENTS,
 )
 async def list_events(call: Call[Manager, None]) -> EventPage:
     environment = text_query(call.request, "environment", 10)
+    return await _events(call, call.caller.business.id, environment)
+
+
+@route(
+    "GET",
+    "/events",
+    "listEventsOfKey",
+    "Page through past events with a secret key",
+    TAG,
+    guard=secret_key,
+    returns=EventPage,
+    query=_EVENT_PAGES,
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description=_EVENTS + " The key decides the environment.",
+)
+async def list_events_of_key(call: Call[KeyHolder, None]) -> EventPage:
+    return await _events(call, call.caller.business.id, call.caller.key.environment.value)
+
+
+async def _events(call: Call[Any, None], business_id: str, environment: str | None) -> EventPage:
     after = text_query(call.request, "after", CURSOR_MAX)
     limit = integer_query(call.request, "limit", EVENTS_DEFAULT, 1, EVENTS_MAX)
-    return await call.services.webhooks.events(call.caller.business.id, environment, after, limit)
+    return await call.services.webhooks.events(business_id, environment, after, limit)
 
 
 routes = [
@@ -190,4 +219,5 @@ routes = [
     list_deliveries,
     redeliver,
     list_events,
+    list_events_of_key,
 ]

@@ -1,0 +1,120 @@
+"""An issuer's public keys as a JSON Web Key Set (RFC 7517), from a file or a URL, kept fresh."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+from jwt import PyJWK, PyJWTError
+
+from payagg.adapters.providers.transport import Transport
+from payagg.domain.report import ProviderFault
+
+ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may read holds no shared secret
+RSA_BITS_MIN = 2048
+KEYS_MAX = 100
+FETCH_SECONDS = 5.0
+FRESH_SECONDS = 300.0
+PAUSE_SECONDS = 10.0  # between two loads, however many tokens name a key we do not know
+_log = structlog.get_logger("payagg.jwks")
+
+
+class VerifyingKey(NamedTuple):
+    """A key and the one algorithm that it is used with."""
+
+    key: Any
+    algorithm: str
+
+
+class KeySet:
+    """The keys by `kid`, as they were when last loaded. A load that fails leaves them as they are."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._keys: Mapping[str, VerifyingKey] = {}
+        self._wanted = asyncio.Event()
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self._source
+
+    def find(self, kid: str) -> VerifyingKey | None:
+        """The key of that name. One that is not known brings the next load forward: it may be new."""
+        found = self._keys.get(kid)
+        if found is None:
+            self._wanted.set()
+        return found
+
+    async def load(self) -> None:
+        """Reads the set anew; raises ValueError, in words that name no content."""
+        self._keys = parsed(await self._fetched() if self.is_remote else await asyncio.to_thread(self._read))
+
+    async def keep(self, pause: float = PAUSE_SECONDS, fresh: float = FRESH_SECONDS) -> None:
+        """Loads for ever: when a key is wanted, and every `fresh` seconds, but never twice within `pause`."""
+        while True:
+            await asyncio.sleep(pause)
+            if self._keys:
+                await _either(self._wanted, fresh)
+            self._wanted.clear()
+            try:
+                await self.load()
+            except ValueError as error:
+                _log.warning("the key set could not be loaded; its keys stay as they were", reason=str(error))
+
+    def _read(self) -> bytes:
+        try:
+            return Path(self._source).read_bytes()
+        except OSError as error:
+            raise ValueError(f"cannot be read ({error.strerror})") from None
+
+    async def _fetched(self) -> bytes:
+        try:
+            answer = await Transport(deadline=FETCH_SECONDS).exchange("GET", self._source, {})
+        except ProviderFault as fault:
+            raise ValueError(f"was not answered ({fault.kind.value})") from None
+        if answer.status != 200:
+            raise ValueError(f"was answered with status {answer.status}")
+        return answer.body
+
+
+def parsed(body: bytes) -> dict[str, VerifyingKey]:
+    """The keys that may verify tokens; others are passed over, as the RFC wants it. Raises ValueError."""
+    try:
+        listed = msgspec.json.decode(body, type=dict[str, Any]).get("keys")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        listed = None
+    if not isinstance(listed, list) or len(listed) > KEYS_MAX:
+        raise ValueError("is not a JSON Web Key Set")
+    keys: dict[str, VerifyingKey] = {}
+    for one in listed:
+        kid = one.get("kid") if isinstance(one, dict) else None
+        key = _usable(one) if isinstance(kid, str) else None
+        if not kid or key is None:
+            continue
+        if kid in keys:
+            raise ValueError("names one kid twice")
+        keys[kid] = key
+    if not keys:
+        raise ValueError("holds no usable key")
+    return keys
+
+
+def _usable(told: dict[str, Any]) -> VerifyingKey | None:
+    if told.get("use", "sig") != "sig":
+        return None
+    try:
+        key = PyJWK(told)
+    except (PyJWTError, ValueError, TypeError, NotImplementedError):
+        return None
+    is_weak = told.get("kty") == "RSA" and key.key.key_size < RSA_BITS_MIN
+    return VerifyingKey(key.key, key.algorithm_name) if key.algorithm_name in ALGORITHMS and not is_weak else None
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,21 @@
+"""The audit trail in memory."""
+
+from dataclasses import dataclass
+
+from payagg.adapters.memory.state import BrokenRule, State
+from payagg.domain.audit import AuditEntry, AuditFilter
+
+
+@dataclass(frozen=True)
+class MemoryAudit:
+    state: State
+
+    async def add(self, entry: AuditEntry) -> None:
+        if entry.id in self.state.audit:
+            raise BrokenRule(f"entry {entry.id} exists")
+        self.state.audit[entry.id] = entry
+
+    async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+        found = [entry for entry in self.state.audit.values() if wanted.admits(entry)]
+        found.sort(key=lambda entry: entry.id, reverse=True)
+        return [entry for entry in found if after is None or entry.id < after][:limit]

@@ -1,0 +1,153 @@
+"""Finding payments again: lists, totals by day, exports. For one business, or for all of them to administrators."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import cast
+
+import msgspec
+
+from payagg.application.payment_export import COLUMNS, cells, lines
+from payagg.application.ports import Clock, Store
+from payagg.application.retry import retried
+from payagg.application.schemas.payment_search import (
+    AdminPayment,
+    AdminPaymentPage,
+    PaymentDay,
+    PaymentPage,
+    PaymentSummary,
+    StatusTotal,
+)
+from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Payment, Status
+from payagg.domain.payment_search import SUMMARY_MAX, PaymentCursor, PaymentFilter, PaymentTotal, parse_range
+from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_email
+
+EXPORT_PAGE = 500  # payments that an export holds at a time; formatting them keeps others waiting for milliseconds
+
+
+@dataclass(frozen=True)
+class PaymentQuery:
+    """A caller's parameters as text; `since` and `until` are called `from` and `to`."""
+
+    status: str | None = None
+    since: str | None = None
+    until: str | None = None
+    reference: str | None = None
+    idempotency_key: str | None = None
+    email: str | None = None
+
+    def filter(self, business_id: str | None, environment: Environment | None) -> PaymentFilter:
+        """Raises INVALID_REFERENCE or VALIDATION_ERROR naming the parameter."""
+        if self.status is not None and self.status not in Status.__members__:
+            raise invalid("status", f"Must be one of {', '.join(Status.__members__)}.")
+        since, until = parse_range(self.since, self.until)
+        if self.reference is not None and not REFERENCE_SHAPE.fullmatch(self.reference):
+            raise Refusal(ErrorCode.INVALID_REFERENCE, field="reference")
+        if self.idempotency_key is not None:
+            if not 1 <= len(self.idempotency_key) <= IDEMPOTENCY_KEY_MAX:
+                raise invalid("idempotencyKey", f"Must have 1 to {IDEMPOTENCY_KEY_MAX} characters.")
+            if business_id is None:
+                raise invalid("businessId", "Must be given with idempotencyKey: a key is unique within a business.")
+        if self.email is not None:
+            parse_email(self.email, "email")
+        return PaymentFilter(
+            business_id=business_id,
+            environment=environment,
+            status=Status(self.status) if self.status is not None else None,
+            since=since,
+            until=until,
+            reference=self.reference,
+            idempotency_key=self.idempotency_key,
+            email=self.email,
+        )
+
+
+@dataclass(frozen=True)
+class PaymentSearch:
+    store: Store
+    clock: Clock
+
+    async def page(self, wanted: PaymentFilter, after: str | None, limit: int) -> PaymentPage:
+        """Newest first, strictly after the cursor; raises VALIDATION_ERROR on `after`."""
+        shown, _, has_more = await self._page(wanted, _cursor(after), limit)
+        return PaymentPage([PaymentDetail.of(payment) for payment in shown], _next(shown, after), has_more)
+
+    async def page_of_all(self, wanted: PaymentFilter, after: str | None, limit: int) -> AdminPaymentPage:
+        """As `page`, and whose each payment is."""
+        shown, names, has_more = await self._page(wanted, _cursor(after), limit, named=True)
+        payments = [
+            AdminPayment(payment.business_id, names.get(payment.business_id, ""), PaymentDetail.of(payment))
+            for payment in shown
+        ]
+        return AdminPaymentPage(payments, _next(shown, after), has_more)
+
+    @retried
+    async def summary(self, wanted: PaymentFilter) -> PaymentSummary:
+        """Totals by day of creation and present status; raises VALIDATION_ERROR on `from` or `to`: both are needed, and
+        SUMMARY_MAX at most lies between them."""
+        for name, instant in (("from", wanted.since), ("to", wanted.until)):
+            if instant is None:
+                raise invalid(name, "Must be given.")
+        if wanted.since is None or wanted.until is None or wanted.until - wanted.since > SUMMARY_MAX:
+            raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
+        async with self.store.begin() as tx:
+            totals = await tx.payment_search.totals(wanted, self.clock.now())
+        days = [
+            PaymentDay(day, [_total(total) for total in group])
+            for day, group in groupby(totals, key=lambda total: total.day)
+        ]
+        return PaymentSummary(wanted.since, wanted.until, CURRENCY, days)
+
+    async def export(self, wanted: PaymentFilter) -> AsyncIterator[bytes]:
+        """CSV with a header row, newest first. Each page is a transaction of its own, so that one is open for
+        milliseconds however slowly the caller reads; what is created meanwhile is not in it."""
+        yield lines([COLUMNS])
+        async for shown, _ in self._pages(wanted):
+            yield lines(cells(PaymentDetail.of(payment)) for payment in shown)
+
+    async def export_of_all(self, wanted: PaymentFilter) -> AsyncIterator[bytes]:
+        """As `export`, and whose each payment is."""
+        yield lines([("businessId", "businessName", *COLUMNS)])
+        async for shown, names in self._pages(wanted, named=True):
+            yield lines(
+                [payment.business_id, names.get(payment.business_id, ""), *cells(PaymentDetail.of(payment))]
+                for payment in shown
+            )
+
+    async def _pages(
+        self, wanted: PaymentFilter, *, named: bool = False
+    ) -> AsyncIterator[tuple[list[Payment], dict[str, str]]]:
+        after: PaymentCursor | None = None
+        has_more = True
+        while has_more:
+            shown, names, has_more = await self._page(wanted, after, EXPORT_PAGE, named=named)
+            if shown:
+                after = PaymentCursor.of(shown[-1])
+                yield shown, names
+
+    @retried
+    async def _page(
+        self, wanted: PaymentFilter, after: PaymentCursor | None, limit: int, *, named: bool = False
+    ) -> tuple[list[Payment], dict[str, str], bool]:
+        """Payments as they are seen now, the names of their businesses if asked for, and whether there are more."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            found = await tx.payment_search.page(wanted, now, after, limit + 1)
+            owners = {payment.business_id for payment in found} if named else set()
+            names = await tx.businesses.names(owners) if owners else {}
+        return [payment.as_of(now) for payment in found[:limit]], names, len(found) > limit
+
+
+def _cursor(after: str | None) -> PaymentCursor | None:
+    return PaymentCursor.parse(after) if after is not None else None
+
+
+def _next(shown: list[Payment], after: str | None) -> str | None:
+    return PaymentCursor.of(shown[-1]).text if shown else after
+
+
+def _total(total: PaymentTotal) -> StatusTotal:
+    # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
+    return StatusTotal(total.status, total.count, cast(int, msgspec.Raw(str(total.amount).encode())))

@@ -1,0 +1,98 @@
+"""The end of personal data. Money's history stays; who paid does not, and the provider's words about it neither.
+
+Each step is a bounded batch and a transaction of its own, and safe to repeat.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import msgspec
+
+from payagg.application.ports import Clock, Store, Transaction
+from payagg.application.retry import retried
+from payagg.domain.values import parse_email
+from payagg.domain.webhook import RETENTION, Event
+
+BATCH = 500
+WALK = 1_000  # payments looked at in one step of the search for a payer
+NULL = msgspec.Raw(b"null")
+SHOWN_FIELDS = ("customerEmail", "customerName", "customerPhone", "metadata")  # as an event's `data` calls them
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """How many payments of one payer were cleared, and how many wait, as their checkout is still open."""
+
+    cleared: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Retention:
+    store: Store
+    clock: Clock
+
+    @retried
+    async def empty_inbox(self) -> int:
+        """Empties a batch of inbox bodies whose time is over; 0 when there is nothing left. For the worker."""
+        async with self.store.begin() as tx:
+            return await tx.inbox.empty(self.clock.now() - RETENTION, BATCH)
+
+    async def clear_payers(self, older_than: timedelta) -> int:
+        """Clears the payer's fields of every payment that ended longer ago; how many had any."""
+        before = self.clock.now() - older_than
+        cleared = 0
+        while done := await self._clear_batch(before):
+            cleared += done
+        return cleared
+
+    async def erase(self, email: str) -> Erasure:
+        """Clears every payment of one payer that can no longer be paid; raises VALIDATION_ERROR on `email`."""
+        parse_email(email, "email")
+        cleared = waiting = 0
+        after: str | None = ""
+        while after is not None:
+            references, after = await self._step(email, after)
+            for reference in references:
+                if await self._erase_one(reference):
+                    cleared += 1
+                else:
+                    waiting += 1
+        return Erasure(cleared, waiting)
+
+    @retried
+    async def _clear_batch(self, before: datetime) -> int:
+        async with self.store.begin() as tx:
+            references = await tx.payments.settled_with_payer(before, BATCH)
+            await _clear(tx, references)
+            return len(references)
+
+    @retried
+    async def _step(self, email: str, after: str) -> tuple[list[str], str | None]:
+        async with self.store.begin() as tx:
+            return await tx.payments.of_payer(email, after, WALK)
+
+    @retried
+    async def _erase_one(self, reference: str) -> bool:
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(reference)
+            # Until then the provider that the payer chooses is told who pays.
+            if payment is None or not (payment.is_final or self.clock.now() >= payment.expires_at):
+                return False
+            await _clear(tx, [reference])
+            return True
+
+
+async def _clear(tx: Transaction, references: Sequence[str]) -> None:
+    if references:
+        await tx.payments.clear_payer(references)
+        await tx.webhooks.save_bodies([_without_payer(event) for event in await tx.webhooks.events_of(references)])
+
+
+def _without_payer(event: Event) -> Event:
+    """The event with nulls for the payer's fields, and everything else to the byte."""
+    body = msgspec.json.decode(event.body, type=dict[str, msgspec.Raw])
+    data = msgspec.json.decode(body["data"], type=dict[str, msgspec.Raw])
+    cleared = data | {name: NULL for name in SHOWN_FIELDS if name in data}
+    return replace(event, body=msgspec.json.encode(body | {"data": msgspec.Raw(msgspec.json.encode(cleared))}))

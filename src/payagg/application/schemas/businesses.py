@@ -1,0 +1,73 @@
+"""What administrators send and see of businesses. Limits stand in the types."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from payagg.domain.business import BUSINESS_NAME_MAX, SUBJECT_MAX, Business, BusinessStatus, KycStatus, Role
+
+SEARCH_MAX = 100
+
+BusinessName = Annotated[str, Meta(min_length=1, max_length=BUSINESS_NAME_MAX, examples=["Ada's Shop"])]
+Subject = Annotated[str, Meta(min_length=1, max_length=SUBJECT_MAX, examples=["user_0194bb1c2f00"])]
+
+
+class CreateBusiness(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """`owner` is the subject (`sub`) of the first OWNER's tokens."""
+
+    name: BusinessName
+    owner: Subject
+    kyc_status: KycStatus | None = None
+    status: BusinessStatus | None = None
+
+
+class ChangeBusiness(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An absent field, or null, keeps its value."""
+
+    kyc_status: KycStatus | None = None
+    status: BusinessStatus | None = None
+
+
+class SetMember(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    subject: Subject
+    role: Role
+
+
+class RemoveMember(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    subject: Subject
+
+
+class BusinessMember(Struct, rename="camel", frozen=True):
+    subject: Subject
+    role: Role
+
+
+class AdminBusiness(Struct, rename="camel", frozen=True):
+    id: str
+    name: BusinessName
+    status: BusinessStatus
+    kyc_status: KycStatus
+    created_at: datetime
+
+    @classmethod
+    def of(cls, business: Business) -> "AdminBusiness":
+        return cls(business.id, business.name, business.status, business.kyc_status, business.created_at)
+
+
+class AdminBusinessDetail(AdminBusiness, frozen=True):
+    members: list[BusinessMember]
+
+    @classmethod
+    def of_members(cls, business: Business, members: Mapping[str, Role]) -> "AdminBusinessDetail":
+        listed = [BusinessMember(subject, role) for subject, role in members.items()]
+        return cls(business.id, business.name, business.status, business.kyc_status, business.created_at, listed)
+
+
+class BusinessPage(Struct, rename="camel", frozen=True):
+    """`nextCursor` is the last business's id: pass it as `after`."""
+
+    businesses: list[AdminBusiness]
+    next_cursor: str | None
+    has_more: bool

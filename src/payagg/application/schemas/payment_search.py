@@ -1,0 +1,71 @@
+"""What callers see of many payments at once."""
+
+from datetime import date, datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.payment import Status
+from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_MAX
+
+Cursor = Annotated[
+    str,
+    Meta(
+        min_length=CURSOR_LENGTH,
+        max_length=CURSOR_LENGTH,
+        pattern="^[A-Za-z0-9_-]+$",
+        examples=["MDYyY2ZmNDgzNTUwMDBQQVktMjAyNTAxMzEtN0syTTlY"],
+    ),
+]
+Day = Annotated[date, Meta(examples=["2025-01-31"])]
+Count = Annotated[int, Meta(ge=0)]
+KoboSum = Annotated[int, Meta(ge=0, le=2**63 - 1, description="Integer kobo.", examples=[450000])]
+
+
+class PaymentPage(Struct, rename="camel", frozen=True):
+    """Payments, newest first. Pass `nextCursor` as `after` to go on while `hasMore`."""
+
+    payments: Annotated[list[PaymentDetail], Meta(max_length=PAGE_MAX)]
+    next_cursor: Cursor | None
+    has_more: bool
+
+
+class AdminPayment(Struct, rename="camel", frozen=True):
+    """A payment as its merchant sees it, and whose it is."""
+
+    business_id: str
+    business_name: str
+    payment: PaymentDetail
+
+
+class AdminPaymentPage(Struct, rename="camel", frozen=True):
+    """As PaymentPage, over all businesses."""
+
+    payments: Annotated[list[AdminPayment], Meta(max_length=PAGE_MAX)]
+    next_cursor: Cursor | None
+    has_more: bool
+
+
+class StatusTotal(Struct, rename="camel", frozen=True):
+    """The payments of one status, and the sum of their amounts."""
+
+    status: Status
+    count: Count
+    amount: KoboSum
+
+
+class PaymentDay(Struct, rename="camel", frozen=True):
+    """The payments created on one UTC day, by the status that they have now; a status without any is left out."""
+
+    date: Day
+    totals: list[StatusTotal]
+
+
+class PaymentSummary(Struct, rename="camel", frozen=True):
+    """The days that have payments, oldest first."""
+
+    since: datetime = field(name="from")
+    until: datetime = field(name="to")
+    currency: str
+    days: list[PaymentDay]

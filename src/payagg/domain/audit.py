@@ -1,0 +1,170 @@
+"""Who changed what: one entry for each change that somebody, or the clock, made. Entries are never changed."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+# By the JSON name of the field: its value `before` and `after`, None where there was or is none.
+Changes = Mapping[str, Mapping[str, Any]]
+
+
+class ActorRealm(Enum):
+    """By what right somebody acts. CLOCK is the service itself: drains that end, endpoints that fail for days."""
+
+    ADMIN = "admin"
+    MERCHANT = "merchant"
+    KEY = "key"
+    CLI = "cli"
+    CLOCK = "clock"
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who acts, and from where: `address` is the client's, or the host's name for a command."""
+
+    realm: ActorRealm
+    subject: str
+    address: str | None = None
+    request_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.realm.value}:{self.subject}"
+
+
+def clock(subject: str) -> Actor:
+    """The service itself; `subject` names the work that made the change."""
+    return Actor(ActorRealm.CLOCK, subject)
+
+
+class Action(Enum):
+    """What was done. The word before the dot is the kind of the object it was done to."""
+
+    GATEWAY_CREATE = "gateway.create"
+    GATEWAY_UPDATE = "gateway.update"
+    GATEWAY_DELETE = "gateway.delete"
+    GATEWAY_ENABLE = "gateway.enable"
+    GATEWAY_DISABLE = "gateway.disable"
+    GATEWAY_END_DRAIN = "gateway.end_drain"
+    GATEWAY_SET_CREDENTIALS = "gateway.set_credentials"
+    GATEWAY_SET_LOGO = "gateway.set_logo"
+    CHECKOUT_UPDATE = "checkout.update"  # a business's settings of the gateway whose id the object has
+    API_KEY_CREATE = "api_key.create"
+    API_KEY_REVOKE = "api_key.revoke"
+    WEBHOOK_CREATE = "webhook.create"
+    WEBHOOK_UPDATE = "webhook.update"
+    WEBHOOK_DEACTIVATE = "webhook.deactivate"
+    WEBHOOK_ROTATE = "webhook.rotate"
+    WEBHOOK_TEST = "webhook.test"
+    DELIVERY_REDELIVER = "delivery.redeliver"
+    BUSINESS_CREATE = "business.create"
+    BUSINESS_UPDATE = "business.update"
+    MEMBER_SET = "member.set"  # the object's id is the member's subject
+    MEMBER_REMOVE = "member.remove"
+    ANOMALY_ACKNOWLEDGE = "anomaly.acknowledge"
+    ANOMALY_CLOSE = "anomaly.close"
+    PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record
+    PAYMENT_SIMULATE = "payment.simulate"
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One change. `action` is a word and not an Action, so that a server reads what a newer one wrote."""
+
+    id: str
+    at: datetime
+    realm: ActorRealm
+    subject: str
+    address: str | None
+    request_id: str | None
+    action: str
+    object_kind: str
+    object_id: str
+    business_id: str | None
+    changes: Changes
+
+    @classmethod
+    def of(
+        cls,
+        id: str,
+        at: datetime,
+        actor: Actor,
+        action: Action,
+        object_id: str,
+        changes: Changes,
+        business_id: str | None,
+    ) -> "AuditEntry":
+        return cls(
+            id=id,
+            at=at,
+            realm=actor.realm,
+            subject=actor.subject,
+            address=actor.address,
+            request_id=actor.request_id,
+            action=action.value,
+            object_kind=action.value.partition(".")[0],
+            object_id=object_id,
+            business_id=business_id,
+            changes=changes,
+        )
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """Which entries are wanted: all that are None say nothing. `since` is included, `until` is not."""
+
+    business_id: str | None = None
+    subject: str | None = None
+    object_id: str | None = None
+    action: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def admits(self, entry: AuditEntry) -> bool:
+        names = ("business_id", "subject", "object_id", "action")
+        if any(getattr(self, name) not in (None, getattr(entry, name)) for name in names):
+            return False
+        return (self.since is None or self.since <= entry.at) and (self.until is None or entry.at < self.until)
+
+
+def changes_of(before: object | None, after: object | None, *names: str) -> dict[str, dict[str, Any]]:
+    """What differs between two versions of an object in the fields `names`; None = it did not or does not exist.
+
+    Fields are named one by one where a change is recorded, so that a secret is in an entry only if somebody wrote its
+    name there; sealed blobs are refused with TypeError all the same.
+    """
+    changes = {}
+    for name in names:
+        old, new = (getattr(version, name, None) for version in (before, after))
+        if old != new:
+            changes[_json_name(name)] = {"before": _plain(name, old), "after": _plain(name, new)}
+    return changes
+
+
+def secrets_changed(field: str, before: Collection[str], after: Collection[str]) -> Changes:
+    """Of secrets the names alone: `<field>Set` are those there now, set or set again, `<field>Removed` those gone."""
+    gone = sorted(set(before) - set(after))
+    changes = {f"{field}Set": {"before": None, "after": sorted(after)}} if after else {}
+    return changes | ({f"{field}Removed": {"before": gone, "after": None}} if gone else {})
+
+
+def _json_name(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.title() for word in rest)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """`value` as JSON has it. An address goes without its query, which often holds a token of the receiver's."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, tuple):
+        return list(value)
+    if name == "url" and isinstance(value, str) and "?" in value:
+        return value.partition("?")[0] + "?[hidden]"
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    raise TypeError(f"{name} is nothing to show")

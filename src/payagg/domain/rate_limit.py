@@ -1,0 +1,74 @@
+"""How many in how long, held over any such time and not the clock's: a window that slides with the instant asked."""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MARKS_MAX = 1_000  # instants kept of one bucket, whatever its limit
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """At most `most` hits in any `window`.
+
+    A hit is kept as a mark, its instant in grains since 1970. Up to MARKS_MAX hits the grain is the clock's own; above
+    that hits of one grain share a mark, which is its end, so that a bucket stays small and opens at most a grain late.
+    """
+
+    most: int
+    window: timedelta = timedelta(minutes=1)
+
+    @property
+    def grain(self) -> timedelta:
+        return timedelta(microseconds=1) if self.most <= MARKS_MAX else self.window / MARKS_MAX
+
+    def mark(self, now: datetime) -> int:
+        return -((EPOCH - now) // self.grain)
+
+    def oldest(self, now: datetime) -> int:
+        """The oldest mark that still counts."""
+        return (now - self.window - EPOCH) // self.grain + 1
+
+    def end_of(self, mark: int) -> datetime:
+        """From when on that mark no longer counts."""
+        return EPOCH + mark * self.grain + self.window
+
+
+class HitWindow:
+    """The hits of one bucket in memory."""
+
+    __slots__ = ("_marks", "_total")
+
+    def __init__(self) -> None:
+        self._marks: deque[list[int]] = deque()  # mark and hits, oldest first
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Hits that counted when the window was last used."""
+        return self._total
+
+    def hit(self, limit: RateLimit, now: datetime) -> datetime | None:
+        """Counts one; where there is no room it counts nothing and says when there will be."""
+        marks, oldest = self._marks, limit.oldest(now)
+        while marks and marks[0][0] < oldest:
+            self._total -= marks.popleft()[1]
+        if self._total >= limit.most:
+            return limit.end_of(marks[0][0])
+        mark = limit.mark(now)
+        if marks and marks[-1][0] >= mark:  # also where the clock was set back
+            marks[-1][1] += 1
+        else:
+            marks.append([mark, 1])
+        self._total += 1
+        return None
+
+    def take_back(self) -> None:
+        """Uncounts the newest hit."""
+        if not self._marks:
+            return
+        self._total -= 1
+        self._marks[-1][1] -= 1
+        if not self._marks[-1][1]:
+            self._marks.pop()

@@ -1,0 +1,51 @@
+"""Which origins' scripts may read our answers (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol).
+
+Only origins that a setting names, compared whole; every other request hears our own origin, whatever it says of itself.
+No credentials: tokens and keys are sent as headers, cookies there are none.
+"""
+
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any
+
+Headers = list[tuple[bytes, bytes]]
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type, idempotency-key, x-request-id"),
+    (b"access-control-max-age", b"600"),
+]
+_READABLE = (
+    b"access-control-expose-headers",
+    b"idempotency-mismatch, idempotency-replayed, ratelimit, ratelimit-policy, retry-after, webhook-url-warning,"
+    b" x-request-id",
+)
+
+
+class Origins:
+    """Our own origin, and the others that may read answers."""
+
+    def __init__(self, own: str, others: Iterable[str]) -> None:
+        self._own: Headers = [(b"access-control-allow-origin", own.encode())]
+        self._others: Mapping[bytes, Headers] = {
+            origin.encode(): [(b"access-control-allow-origin", origin.encode()), _READABLE] for origin in others
+        }
+        if self._others:
+            vary = (b"vary", b"Origin")  # a cache must not give one origin's answer to another
+            self._own.append(vary)
+            for headers in self._others.values():
+                headers.append(vary)
+
+    def headers(self, scope: MutableMapping[str, Any]) -> Headers:
+        """What an answer to this request says of who may read it."""
+        return self._others.get(_origin(scope), self._own) if self._others else self._own
+
+    def preflight(self, scope: MutableMapping[str, Any]) -> Headers | None:
+        """The answer's headers for a browser that asks whether a named origin may send a request; None for any other
+        request."""
+        asks = any(name == b"access-control-request-method" for name, _ in scope["headers"])
+        return _PREFLIGHT if asks and _origin(scope) in self._others else None
+
+
+def _origin(scope: MutableMapping[str, Any]) -> bytes:
+    """The one origin a request names; empty for none or several."""
+    values = [value for name, value in scope["headers"] if name == b"origin"]
+    return bytes(values[0]) if len(values) == 1 else b""

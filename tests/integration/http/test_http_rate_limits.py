@@ -1,0 +1,120 @@
+"""Limits per key, reference and address: counted in memory, told in headers, and none of them is another's."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from payagg.adapters.postgres.fast_path.statements import FastPath
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.settings import Settings
+from payagg.testing.clocks import ManualClock
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, an_api, assert_refused, bearer
+
+pytestmark = pytest.mark.anyio
+SECOND = timedelta(seconds=1)
+CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
+
+
+@asynccontextmanager
+async def limited(store: PostgresStore, clock: ManualClock, **settings: Any) -> AsyncIterator[Api]:
+    async with an_api(services_over(store, replace(SETTINGS, **settings), clock)) as api:
+        yield api
+
+
+def assert_full(answer: httpx.Response, seconds: int) -> None:
+    assert_refused(answer, 429, "RATE_LIMITED")
+    assert answer.headers["retry-after"] == str(seconds)
+    assert answer.headers["ratelimit"] == f'"minute";r=0;t={seconds}'
+
+
+async def test_a_key_has_a_limit_of_its_own_over_any_minute(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, key_rate_limit=10) as api:
+        shop = await api.open_shop()
+        reference = (await api.initiate(shop))["reference"]
+        clock.move(30 * SECOND)
+        seen = [await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox) for _ in range(9)]
+        assert {answer.status_code for answer in seen} == {200}
+        # What is left is told when little is: until then an answer does not depend on what was asked before.
+        assert [answer.headers.get("ratelimit") for answer in seen[-3:]] == [None, '"key";r=1;t=60', '"key";r=0;t=60']
+        assert seen[-1].headers["ratelimit-policy"] == '"key";q=10;w=60'
+
+        asked: list[Any] = []
+        monkeypatch.setattr(FastPath, "find_key", lambda *call: asked.append(call))
+        monkeypatch.setattr(FastPath, "find_payment", lambda *call: asked.append(call))
+        for path in ("/payments/context", f"/payments/{reference}"):
+            assert_full(await api.client.get(path, headers=shop.as_sandbox), 30)
+        assert_full(await api.client.post("/payments/initiate", headers=shop.as_sandbox, json={"amount": 100}), 30)
+        simulated = await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={})
+        assert_full(simulated, 30)
+        assert asked == []  # a flood does not reach the database
+        monkeypatch.undo()
+
+        assert (await api.client.get("/payments/context", headers=shop.as_live)).status_code == 200
+        clock.move(30 * SECOND)
+        assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
+        assert_full(await api.client.get("/payments/context", headers=shop.as_sandbox), 30)
+
+
+async def test_an_unknown_key_is_unauthorized_and_takes_nothing_of_others(store: PostgresStore) -> None:
+    async with limited(store, ManualClock(), key_rate_limit=2) as api:
+        shop = await api.open_shop()
+        for n in range(5):
+            stranger = bearer(f"ssk_sand_{n:048x}")
+            assert_refused(await api.client.get("/payments/context", headers=stranger), 401, "INVALID_API_KEY")
+        assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
+
+
+async def test_process_and_verify_have_a_limit_per_reference(store: PostgresStore) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, reference_rate_limit=3) as api:
+        shop = await api.open_shop()
+        one, other = [(await api.initiate(shop))["reference"] for _ in range(2)]
+        assert (await api.client.post(f"/public/payments/{one}/process", json=CARD)).status_code == 200
+        seen = [await api.client.get(f"/public/payments/{one}/verify") for _ in range(2)]
+        assert [answer.status_code for answer in seen] == [200, 200]
+        assert [answer.headers.get("ratelimit") for answer in seen] == [None, '"reference";r=0;t=60']
+        refused = await api.client.get(f"/public/payments/{one}/verify")
+        assert_refused(refused, 429, "RATE_LIMITED")
+        assert refused.headers["retry-after"] == "60"
+        assert_refused(await api.client.post(f"/public/payments/{one}/process", json=CARD), 429, "RATE_LIMITED")
+        assert (await api.client.get(f"/public/payments/{one}")).status_code == 200
+        assert (await api.client.get(f"/public/payments/{other}/verify")).status_code == 200
+        assert (await api.client.get(f"/payments/{one}", headers=shop.as_sandbox)).status_code == 200
+        clock.move(60 * SECOND)
+        assert (await api.client.get(f"/public/payments/{one}/verify")).status_code == 200
+
+
+async def test_an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up(store: PostgresStore) -> None:
+    clock = ManualClock()
+    few = {"address_rate_limit": 4, "reference_rate_limit": 2, "unknown_reference_limit": 3}
+    async with limited(store, clock, **few) as api:
+        shop = await api.open_shop()
+        one, two, three = [(await api.initiate(shop))["reference"] for _ in range(3)]
+        for n in range(6):
+            guess = await api.client.get(f"/public/payments/PAY-20250131-AAAAA{n}/verify")
+            assert guess.status_code == (404 if n < 3 else 429)
+            assert (await api.client.get("/public/payments/nonsense/verify")).status_code == 400
+        statuses = [(await api.client.get(f"/public/payments/{one}/verify")).status_code for _ in range(5)]
+        assert statuses == [200, 200, 429, 429, 429]
+        for _ in range(2):
+            assert (await api.client.get(f"/public/payments/{two}/verify")).status_code == 200
+        assert_refused(await api.client.get(f"/public/payments/{three}/verify"), 429, "RATE_LIMITED")
+        clock.move(60 * SECOND)
+        assert (await api.client.get(f"/public/payments/{three}/verify")).status_code == 200
+
+
+def test_by_default_nobody_meets_a_limit_of_load() -> None:
+    # Above what one process answers at all, a page that polls from many tabs, and a carrier's many payers.
+    defaults = Settings()
+    assert defaults.key_rate_limit >= 60 * 10_000
+    assert defaults.reference_rate_limit >= 60 * 20
+    assert defaults.address_rate_limit >= 60 * 1_000

@@ -1,0 +1,256 @@
+"""The audit trail, on the memory store: what each change leaves, what leaves nothing, and how it is read."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.application.api_keys import ApiKeys, GenerateApiKey
+from payagg.application.audit import AuditTrail, line_of, record
+from payagg.application.schemas.audit import AuditEntryView
+from payagg.application.schemas.gateways import (
+    CreateGateway,
+    OrderedGateway,
+    ReorderGateways,
+    UpdateCredentials,
+    UpdateGateway,
+)
+from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
+from payagg.application.webhooks import Webhooks
+from payagg.domain.audit import Action, Actor, ActorRealm, AuditFilter, Changes, clock
+from payagg.domain.errors import ErrorCode
+from payagg.domain.values import Environment
+from payagg.testing.clocks import SeededEntropy
+from tests.support.audit_trail import entries, trail
+from tests.support.builders import AN_ADMIN, NOW, a_business, an_actor, an_entry, an_id
+from tests.support.gateway_world import DRAIN, GatewayWorld
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+MERCHANT = an_actor(ActorRealm.MERCHANT, "bo")
+
+
+async def test_a_gateway_from_creation_to_deletion_leaves_an_entry_for_each_step() -> None:
+    world = GatewayWorld()
+    made = (await world.gateways.create(CreateGateway(slug="acme", name="Acme Pay"), by=AN_ADMIN)).id
+    await world.gateways.update(made, UpdateGateway(name="Acme", display_order=0), by=AN_ADMIN)
+    await world.gateways.update(made, UpdateGateway(name="Acme"), by=AN_ADMIN)
+    await world.gateways.update(made, UpdateGateway(), by=AN_ADMIN)
+    await world.gateways.set_credentials(made, UpdateCredentials(credentials={"a": "1", "b": "2"}), by=AN_ADMIN)
+    await world.gateways.set_credentials(made, UpdateCredentials(credentials={"b": "2", "c": "3"}), by=AN_ADMIN)
+    await world.gateways.enable(made, by=AN_ADMIN)
+    await world.gateways.disable(made, by=AN_ADMIN)
+    world.clock.move(DRAIN)
+    await world.gateways.delete(made, by=AN_ADMIN)
+    ends = "2025-01-31T12:30:00Z"
+    assert trail(world.store, object_id=made) == [
+        (
+            "gateway.create",
+            made,
+            {
+                "slug": (None, "acme"),
+                "name": (None, "Acme Pay"),
+                "displayOrder": (None, 0),
+                "status": (None, "DISABLED"),
+            },
+        ),
+        ("gateway.update", made, {"name": ("Acme Pay", "Acme")}),
+        ("gateway.set_credentials", made, {"credentialsSet": (None, ["a", "b"])}),
+        ("gateway.set_credentials", made, {"credentialsSet": (None, ["b", "c"]), "credentialsRemoved": (["a"], None)}),
+        ("gateway.enable", made, {"status": ("DISABLED", "ACTIVE")}),
+        ("gateway.disable", made, {"status": ("ACTIVE", "DRAINING"), "drainEndsAt": (None, ends)}),
+        ("gateway.end_drain", made, {"status": ("DRAINING", "DISABLED"), "drainEndsAt": (ends, None)}),
+        ("gateway.delete", made, {"status": ("DISABLED", "DELETED"), "credentialsRemoved": (["b", "c"], None)}),
+    ]
+    by = {(entry.action, entry.realm, entry.subject) for entry in await entries(world.store)}
+    assert ("gateway.end_drain", ActorRealm.CLOCK, "drains") in by
+    assert {subject for action, _, subject in by if action != "gateway.end_drain"} == {AN_ADMIN.subject}
+
+
+async def test_a_drain_that_the_sweep_ends_is_the_clocks_change() -> None:
+    world = GatewayWorld()
+    acme = (await world.seeded("acme"))["acme"]
+    await world.gateways.disable(acme, by=AN_ADMIN)
+    world.clock.move(DRAIN)
+    assert await world.gateways.end_drains() == 1
+    assert await world.gateways.end_drains() == 0
+    (told,) = trail(world.store, action="gateway.end_drain")
+    assert told[1] == acme
+    assert trail(world.store, subject="drains") == [told]
+
+
+async def test_gateways_that_a_start_brings_are_told_once() -> None:
+    world = GatewayWorld()
+    for _ in range(2):
+        await world.gateways.seed("builtin", ["provider_a"])
+    assert [(action, id) for action, id, _ in trail(world.store, subject="seed")] == [
+        ("gateway.create", "gw_builtin"),
+        ("gateway.create", "gw_provider_a"),
+    ]
+
+
+async def test_a_refused_change_leaves_nothing() -> None:
+    world = GatewayWorld()
+    acme = (await world.seeded("acme"))["acme"]
+    before = trail(world.store)
+    assert (await refused_with(world.gateways.enable(acme, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
+    assert (await refused_with(world.gateways.delete(acme, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
+    assert trail(world.store) == before
+
+
+async def test_credentials_that_do_not_open_can_still_be_replaced() -> None:
+    world = GatewayWorld()
+    acme = (await world.seeded("acme"))["acme"]
+    async with world.store.begin() as tx:
+        await tx.gateways.save(replace(await world_gateway(tx, acme), credentials=b"of another key"))
+    await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"a": "1"}), by=AN_ADMIN)
+    assert trail(world.store, action="gateway.set_credentials") == [
+        ("gateway.set_credentials", acme, {"credentialsSet": (None, ["a"])})
+    ]
+
+
+async def world_gateway(tx: Any, gateway_id: str) -> Any:
+    return await tx.gateways.get(gateway_id)
+
+
+async def test_checkout_settings_tell_each_gateway_that_changed() -> None:
+    world = GatewayWorld()
+    ids = await world.seeded("one", "two")
+    await world.choose(ids["one"], is_default=True)
+    await world.choose(ids["one"])
+    await world.choose(ids["two"], is_default=True, display_name="Cards")
+    order = [OrderedGateway(gateway_id=id, display_order=7) for id in (ids["builtin"], ids["two"])]
+    await world.settings.reorder("biz_1", ReorderGateways(order=order), by=MERCHANT)
+    await world.settings.reorder("biz_1", ReorderGateways(order=order), by=MERCHANT)
+    assert trail(world.store, business_id="biz_1") == [
+        ("checkout.update", ids["one"], {"isDefault": (False, True)}),
+        ("checkout.update", ids["two"], {"displayName": (None, "Cards"), "isDefault": (False, True)}),
+        ("checkout.update", ids["one"], {"isDefault": (True, False)}),
+        ("checkout.update", ids["two"], {"displayOrder": (None, 7)}),
+    ]
+
+
+async def test_a_key_is_told_without_its_secret() -> None:
+    world = GatewayWorld()
+    await world.add(a_business())
+    keys = ApiKeys(world.store, world.clock, world.entropy)
+    made = await keys.generate("biz_1", GenerateApiKey(environment=Environment.LIVE, name="Till"), by=MERCHANT)
+    await keys.revoke("biz_1", made.id, by=MERCHANT)
+    assert trail(world.store, business_id="biz_1") == [
+        (
+            "api_key.create",
+            made.id,
+            {
+                "name": (None, "Till"),
+                "environment": (None, "LIVE"),
+                "publicKey": (None, made.public_key),
+                "status": (None, "ACTIVE"),
+            },
+        ),
+        ("api_key.revoke", made.id, {"status": ("ACTIVE", "REVOKED")}),
+    ]
+    assert made.secret_key not in repr(await entries(world.store))
+
+
+async def test_an_endpoint_is_told_without_its_secrets() -> None:
+    world = GatewayWorld()
+    await world.add(a_business())
+    webhooks = Webhooks(world.store, world.clock, world.entropy, world.vault, sender=None)  # type: ignore[arg-type]
+    command = CreateWebhook(url="https://shop.example/hooks?key=hush", environment=Environment.LIVE)
+    made = await webhooks.create("biz_1", command, by=MERCHANT)
+    await webhooks.change("biz_1", made.id, ChangeWebhook(description="Main"), by=MERCHANT)
+    await webhooks.change("biz_1", made.id, ChangeWebhook(description="Main"), by=MERCHANT)
+    rotated = await webhooks.rotate_secret("biz_1", made.id, by=MERCHANT)
+    await webhooks.deactivate("biz_1", made.id, by=MERCHANT)
+    await webhooks.deactivate("biz_1", made.id, by=MERCHANT)
+    await webhooks.change("biz_1", made.id, ChangeWebhook(is_active=True), by=MERCHANT)
+    assert trail(world.store, object_id=made.id) == [
+        (
+            "webhook.create",
+            made.id,
+            {
+                "environment": (None, "LIVE"),
+                "url": (None, "https://shop.example/hooks?[hidden]"),
+                "events": (None, []),
+                "isActive": (None, True),
+            },
+        ),
+        ("webhook.update", made.id, {"description": (None, "Main")}),
+        ("webhook.rotate", made.id, {}),
+        ("webhook.deactivate", made.id, {"isActive": (True, False)}),
+        ("webhook.update", made.id, {"isActive": (False, True)}),
+    ]
+    shown = repr(await entries(world.store))
+    for secret in ("hush", made.signing_secret, rotated.signing_secret):
+        assert secret not in shown
+
+
+async def read(world: GatewayWorld, *numbers: int, **fields: Any) -> AuditTrail:
+    async with world.store.begin() as tx:
+        for number in numbers:
+            await tx.audit.add(replace(an_entry(number, business_id="biz_1"), **fields))
+    return AuditTrail(world.store)
+
+
+async def test_pages_follow_each_other_by_cursor() -> None:
+    audit = await read(GatewayWorld(), 1, 2, 3)
+    first = await audit.page(AuditFilter(), None, 2)
+    assert [entry.id for entry in first.entries] == [an_id("aud", 3), an_id("aud", 2)]
+    assert (first.next_cursor, first.has_more) == (an_id("aud", 2), True)
+    last = await audit.page(AuditFilter(), first.next_cursor, 2)
+    assert ([entry.id for entry in last.entries], last.has_more) == ([an_id("aud", 1)], False)
+    end = await audit.page(AuditFilter(), last.next_cursor, 2)
+    assert (end.entries, end.next_cursor, end.has_more) == ([], last.next_cursor, False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "after", "field"),
+    [
+        (AuditFilter(action="gateway.explode"), None, "action"),
+        (AuditFilter(since=NOW, until=NOW), None, "to"),
+        (AuditFilter(since=NOW, until=NOW - timedelta(days=1)), None, "to"),
+        (AuditFilter(), "evt_" + "0" * 32, "after"),
+        (AuditFilter(), an_id("aud") + "\n", "after"),
+    ],
+)
+async def test_a_wrong_question_names_its_field(wanted: AuditFilter, after: str | None, field: str) -> None:
+    audit = AuditTrail(GatewayWorld().store)
+    for page in (audit.page, audit.page_of_business):
+        assert await refused_with(page(wanted, after, 10)) == (ErrorCode.VALIDATION_ERROR, field)
+
+
+@pytest.mark.parametrize("realm", list(ActorRealm))
+async def test_a_merchant_is_not_told_from_where_an_operator_acted(realm: ActorRealm) -> None:
+    audit = await read(GatewayWorld(), 1, realm=realm)
+    (told,) = (await audit.page(AuditFilter(), None, 10)).entries
+    assert (told.subject, told.address, told.request_id) == ("ada", "192.0.2.1", "request-1")
+    (shown,) = (await audit.page_of_business(AuditFilter(business_id="biz_1"), None, 10)).entries
+    is_operator = realm in (ActorRealm.ADMIN, ActorRealm.CLI)
+    assert shown == (replace_view(told, address=None, request_id=None) if is_operator else told)
+
+
+def replace_view(view: AuditEntryView, **fields: Any) -> AuditEntryView:
+    return AuditEntryView(**{name: getattr(view, name) for name in view.__struct_fields__} | fields)
+
+
+async def test_an_entry_is_a_line_for_a_person() -> None:
+    world = GatewayWorld()
+    async with world.store.begin() as tx:
+        by = Actor(ActorRealm.MERCHANT, "bo", "192.0.2.7", "req-1")
+        changes: Changes = {
+            "events": {"before": None, "after": ["a", "b"]},
+            "isActive": {"before": True, "after": False},
+            "description": {"before": "Ọjà", "after": "two\nlines"},
+        }
+        action = Action.WEBHOOK_UPDATE
+        await record(tx, SeededEntropy(), NOW, by, action, "whe_1", changes, business_id="biz_1")
+        await record(tx, world.entropy, NOW + DRAIN, clock("drains"), Action.GATEWAY_END_DRAIN, "gw_1")
+    drained, updated = [
+        line_of(entry) for entry in (await AuditTrail(world.store).page(AuditFilter(), None, 9)).entries
+    ]
+    assert drained == "2025-01-31 12:30:00Z  clock:drains  gateway.end_drain gw_1"
+    assert updated == (
+        "2025-01-31 12:00:00Z  merchant:bo from 192.0.2.7 (request req-1)  webhook.update whe_1 of biz_1  "
+        'events: none -> a b, isActive: True -> False, description: Ọjà -> "two\\nlines"'
+    )
