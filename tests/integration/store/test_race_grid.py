@@ -25,7 +25,7 @@ from payagg.domain.attempt import payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Trigger
-from payagg.domain.webhook import EVENT_FOR
+from payagg.domain.webhook import EVENT_FOR, notice_of
 from payagg.entrypoints.bootstrap import Services
 from payagg.testing.clocks import ManualClock
 from payagg.testing.fake_providers import FakeCharge, FakePaystack, WebhookMode
@@ -137,6 +137,7 @@ class Grid:
             stored = await tx.payments.get(payment.reference)
             transitions = await tx.payments.transitions(payment.reference)
             attempts = await tx.payments.attempts(payment.reference)
+            anomalies = await tx.anomalies.of_payment(payment.reference)
             events, deliveries = await tx.webhooks.of_payment(payment.reference)
             unheard = await tx.inbox.due(self.clock.now() + timedelta(days=1), 1)
         assert stored is not None
@@ -147,9 +148,10 @@ class Grid:
             assert transition.to_status is status is not transition.from_status
         assert (stored.status, stored.sequence) == (status, len(transitions))
 
-        assert [(e.sequence, e.type) for e in events] == [
-            (t.sequence, EVENT_FOR[t.to_status].value) for t in transitions
-        ]
+        told = [EVENT_FOR[t.to_status].value for t in transitions]
+        # News that moved nothing has an event as well, numbered after the changes of status.
+        told += [notice.value for anomaly in reversed(anomalies) if (notice := notice_of(anomaly.kind, stored))]
+        assert [(e.sequence, e.type) for e in events] == list(enumerate(told, start=1))
         sent = sorted((delivery.event_id, delivery.endpoint_id or "") for delivery in deliveries)
         assert sent == sorted(product((event.id for event in events), ENDPOINTS))
         assert unheard == []  # what goes wrong with an event is not told to its sender
