@@ -168,4 +168,5 @@ def pgbench(url: str, script: str, clients: int, seconds: int, **variables: int)
 
 def memory_mib(parent: psutil.Process) -> float:
     """The largest resident set among a process and its children, in MiB."""
-    return max(p.memory_info().rss for p in [parent, *parent.children(recursive=True)]) / 2**20
+    most: float = max(p.memory_info().rss for p in [parent, *parent.children(recursive=True)])
+    return most / 2**20

@@ -10,7 +10,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\
 LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
-class Receiver(asyncio.Protocol):
+class CountingReceiver(asyncio.Protocol):
     count = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -27,15 +27,15 @@ class Receiver(asyncio.Protocol):
                 return
             self.buffer = rest[length:]
             if head.startswith(b"GET"):
-                body = str(Receiver.count).encode()
+                body = str(CountingReceiver.count).encode()
                 self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             else:
-                Receiver.count += 1
+                CountingReceiver.count += 1
                 self.transport.write(ANSWER)
 
 
 async def main(port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(Receiver, "127.0.0.1", port)
+    server = await asyncio.get_running_loop().create_server(CountingReceiver, "127.0.0.1", port)
     async with server:
         await server.serve_forever()
 

@@ -25,19 +25,19 @@ class Base(DeclarativeBase):
     metadata = tables.metadata
 
 
-class Business(Base):
+class BusinessRow(Base):
     __table__ = tables.businesses
 
 
-class ApiKey(Base):
+class ApiKeyRow(Base):
     __table__ = tables.api_keys
 
 
-class IdempotencyKey(Base):
+class IdempotencyKeyRow(Base):
     __table__ = tables.idempotency_keys
 
 
-class Payment(Base):
+class PaymentRow(Base):
     __table__ = tables.payments
     __mapper_args__ = {"exclude_properties": ["metadata"], "properties": {"extra": tables.payments.c.metadata}}  # noqa: RUF012
 
@@ -61,10 +61,12 @@ async def session() -> Any:
         yield held
 
 
-async def authenticated(held: AsyncSession, authorization: str) -> tuple[ApiKey, Business]:
+async def authenticated(held: AsyncSession, authorization: str) -> tuple[ApiKeyRow, BusinessRow]:
     digest = hashlib.sha256(authorization.removeprefix("Bearer ").encode()).digest()
     found = await held.execute(
-        select(ApiKey, Business).join(Business, Business.id == ApiKey.business_id).where(ApiKey.secret_hash == digest)
+        select(ApiKeyRow, BusinessRow)
+        .join(BusinessRow, BusinessRow.id == ApiKeyRow.business_id)
+        .where(ApiKeyRow.secret_hash == digest)
     )
     row = found.first()
     if row is None or row[0].status != "ACTIVE" or row[1].status != "ACTIVE":
@@ -83,19 +85,19 @@ async def initiate(command: Initiate, held: Held, authorization: Authorization, 
     reference = f"PAY-{now:%Y%m%d}-" + "".join(secrets.choice("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(6))
     if command.idempotencyKey is not None:
         won = await held.execute(
-            insert(IdempotencyKey)
+            insert(IdempotencyKeyRow)
             .values(
                 business_id=business.id, environment=key.environment, key=command.idempotencyKey, reference=reference
             )
             .on_conflict_do_nothing()
-            .returning(IdempotencyKey.reference)
+            .returning(IdempotencyKeyRow.reference)
         )
         if won.scalar() is None:
-            held_by = await held.get(IdempotencyKey, (business.id, key.environment, command.idempotencyKey))
-            payment = await held.get(Payment, held_by.reference if held_by else "")
+            held_by = await held.get(IdempotencyKeyRow, (business.id, key.environment, command.idempotencyKey))
+            payment = await held.get(PaymentRow, held_by.reference if held_by else "")
             response.status_code = 200
             return view(payment)
-    payment = Payment(
+    payment = PaymentRow(
         reference=reference,
         business_id=business.id,
         environment=key.environment,
@@ -121,7 +123,7 @@ async def initiate(command: Initiate, held: Held, authorization: Authorization, 
 @app.get("/api/v1/payments/{reference}")
 async def read(reference: str, held: Held, authorization: Authorization) -> dict[str, Any]:
     key, business = await authenticated(held, authorization)
-    payment = await held.get(Payment, reference)
+    payment = await held.get(PaymentRow, reference)
     if payment is None or payment.business_id != business.id or payment.environment != key.environment:
         raise HTTPException(404)
     return view(payment)

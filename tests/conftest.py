@@ -17,9 +17,6 @@ from psycopg import sql
 
 if TYPE_CHECKING:
     from payagg.adapters.postgres.store import PostgresStore
-    from payagg.application.ports import Entropy
-    from payagg.entrypoints.bootstrap import Services
-    from payagg.testing.clocks import ManualClock
 
 # The shipped contracts assert too; rewritten, a failure shows the values.
 pytest.register_assert_rewrite("payagg.testing")
@@ -36,8 +33,6 @@ settings.register_profile(
 settings.load_profile("payagg")
 
 TEMPLATE = "template_of_tests"
-ENCRYPTION_KEYS = (("test", b"k" * 32),)
-JWT_KEY = "a test key of more than thirty-two bytes"
 _numbers = count(1)
 
 
@@ -77,51 +72,6 @@ async def store(database_url: str) -> "AsyncIterator[PostgresStore]":
     store = PostgresStore(database_url, pool_size=10, pgbouncer=False)
     yield store
     await store.close()
-
-
-@pytest.fixture
-def clock() -> "ManualClock":
-    """The clock of `services`: it moves only when the test moves it."""
-    from payagg.testing.clocks import ManualClock
-
-    return ManualClock()
-
-
-@pytest.fixture
-def entropy() -> "Entropy":
-    from payagg.adapters.system import SystemEntropy
-
-    return SystemEntropy("PAY")
-
-
-@pytest.fixture
-async def services(
-    store: "PostgresStore", clock: "ManualClock", entropy: "Entropy", tmp_path: Path
-) -> "AsyncIterator[Services]":
-    """Every use case over Postgres with the real adapters; loopback providers and merchants are allowed."""
-    from payagg.adapters.logos import ObjectLogos
-    from payagg.adapters.providers import providers_of
-    from payagg.adapters.security import AesVault, Tokens
-    from payagg.adapters.webhooks.sender import HttpSender
-    from payagg.entrypoints.bootstrap import assemble
-    from payagg.entrypoints.settings import Settings
-
-    settings = Settings(
-        jwt_key=JWT_KEY, jwt_algorithm="HS256", encryption_keys=ENCRYPTION_KEYS, state_dir=tmp_path, dev=True
-    )
-    sender = HttpSender(allow_loopback=True)
-    yield assemble(
-        settings,
-        store=store,
-        clock=clock,
-        entropy=entropy,
-        vault=AesVault(settings.encryption_keys),
-        tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
-        providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
-        sender=sender,
-        logos=ObjectLogos(tmp_path / "logos"),
-    )
-    await sender.close()
 
 
 def _execute(url: str, statement: str, name: str) -> None:

@@ -103,7 +103,9 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
 class Signature(requests.auth.AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         body = request.body or b""
-        digest = hmac.new(SIGNING_SECRET.encode(), body if isinstance(body, bytes) else body.encode(), hashlib.sha512)
+        assert isinstance(body, bytes | str), "a streamed body cannot be signed"
+        raw = body.encode() if isinstance(body, str) else body
+        digest = hmac.new(SIGNING_SECRET.encode(), raw, hashlib.sha512)
         request.headers["x-provider_a-signature"] = digest.hexdigest()
         request.headers["x-provider_b-signature"] = base64.b64encode(digest.digest()).decode()
         return request

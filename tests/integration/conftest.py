@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.http_world import Api, an_api, services_over
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, an_api
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import uvicorn
 
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.business import Business
+from payagg.domain.checks import revised
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
@@ -60,8 +61,9 @@ class Site:
 
     def put(self, **fields: Any) -> str:
         """A payment as it may stand in the database, whatever initiate would say of it; the address of its page."""
+        address = fields.pop("callback_url", None)
         fields = {"now": self.services.clock.now(), "ttl": timedelta(hours=1), **fields}
-        payment: Payment = a_payment(**fields)
+        payment: Payment = revised(a_payment(**fields), callback_url=address)
         self.do(self.services.store.add_payment(payment))
         return f"{self.base_url}/checkout/{payment.reference}"
 

@@ -1,21 +1,67 @@
-"""A worker that only delivers, as a process of its own: `python -m tests.support.delivering URL`."""
+"""A worker that only delivers, as a process of its own: `python -m tests.support.delivering URL [STEP TO DIE AT]`."""
 
 import asyncio
 import signal
 import sys
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 
+from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.dispatcher import Dispatcher
-from tests.support.outbox_rows import KEYS
+from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult
+from tests.support.assembly import KEYS
+from tests.support.crashes import crash_at
 
 
-async def deliver(database_url: str) -> None:
-    store = PostgresStore(database_url, pool_size=3, pgbouncer=False)
-    sender = HttpSender(allow_loopback=True)
+class MortalQueue(PostgresDeliveryQueue):
+    """The product's queue, with a step to die at behind a claim and behind a record."""
+
+    def __init__(self, store: PostgresStore, step: Callable[[str], None]) -> None:
+        super().__init__(store)
+        self._step = step
+
+    async def claim(
+        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+    ) -> list[ClaimedDelivery]:
+        claimed = await super().claim(now, limit, per_partition, failing, lease)
+        if claimed:
+            self._step("claimed")
+        return claimed
+
+    async def finish(self, results: Sequence[DeliveryResult]) -> None:
+        await super().finish(results)
+        self._step("recorded")
+
+
+class MortalSender(HttpSender):
+    """The product's sender, with a step to die at between a merchant's answer and its record."""
+
+    def __init__(self, step: Callable[[str], None]) -> None:
+        super().__init__(allow_loopback=True)
+        self._step = step
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+        result = await super().send(url, headers, body)
+        self._step("sent")
+        return result
+
+
+class MortalStore(PostgresStore):
+    """The product's store around a MortalQueue."""
+
+    def __init__(self, database_url: str, step: Callable[[str], None]) -> None:
+        super().__init__(database_url, pool_size=3, pgbouncer=False)
+        self._queue = MortalQueue(self, step)
+
+
+async def deliver(database_url: str, label: str = "") -> None:
+    step = crash_at(label)
+    store = MortalStore(database_url, step)
+    sender = MortalSender(step)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     # A short lease, so that what a killed worker held is taken up soon.
@@ -28,4 +74,4 @@ async def deliver(database_url: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(deliver(sys.argv[1]))
+    asyncio.run(deliver(*sys.argv[1:]))

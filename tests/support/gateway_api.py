@@ -12,8 +12,9 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus, Role
 from payagg.entrypoints.bootstrap import Services
 from payagg.testing.clocks import ManualClock
+from tests.support.assembly import services_over
 from tests.support.builders import a_business
-from tests.support.http_world import admin_token, merchant_token, served, services_over
+from tests.support.http_world import admin_token, merchant_token, served
 
 MERCHANT = "/merchant/businesses/biz_1/gateways"
 ADMIN = "/admin/gateways"
@@ -61,15 +62,6 @@ class GatewayApi:
     async def set_status(self, status: BusinessStatus) -> None:
         async with self.services.store.begin() as tx:
             await tx.businesses.save(a_business(status=status))
-
-
-def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
-    """Status, code and field of an error envelope that holds nothing else."""
-    body = answer.json()
-    assert set(body) == {"success", "error"}
-    assert body["success"] is False
-    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "field"}
-    return answer.status_code, body["error"]["code"], body["error"].get("field")
 
 
 @asynccontextmanager

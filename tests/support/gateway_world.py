@@ -5,27 +5,22 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from payagg.adapters.images import PillowImages
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application.checkout_settings import CheckoutSettings
-from payagg.application.gateway_settling import GatewaySettling
-from payagg.application.gateways import Gateways
 from payagg.application.ports import LogoStore, Provider, Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.testing.clocks import ManualClock, SeededEntropy
+from tests.support.assembly import KEYS, services_over
 from tests.support.builders import AN_ADMIN, a_business
 
-KEYS = (("first", b"1" * 32),)
-RESERVED = frozenset({"builtin", "sandbox"})
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
 # Names that mean something to a pattern, and what a literal search that ignores case finds among them.
 ODD_NAMES = ("100% Fresh", "100 Fresh", "A_B Foods", "AxB Foods", "Back\\slash", "Ọjà Ọba")
-SEARCHES = (
+SEARCHES: tuple[tuple[str, list[str]], ...] = (
     ("%", ["100% Fresh"]),
     ("_", ["A_B Foods"]),
     ("\\", ["Back\\slash"]),
@@ -42,7 +37,7 @@ def files_under(folder: Path) -> list[Path]:
 
 
 @dataclass
-class World:
+class GatewayWorld:
     store: Store = field(default_factory=MemoryStore)
     clock: ManualClock = field(default_factory=ManualClock)
     logos: LogoStore = field(default_factory=lambda: ObjectLogos("memory:///"))
@@ -51,19 +46,16 @@ class World:
 
     def __post_init__(self) -> None:
         self.entropy = SeededEntropy()
-        self.gateways = Gateways(
+        services = services_over(
             self.store,
-            self.clock,
-            self.entropy,
-            self.vault,
-            self.logos,
-            PillowImages(),
-            self.providers,
-            RESERVED,
-            DRAIN,
+            clock=self.clock,
+            entropy=self.entropy,
+            vault=self.vault,
+            providers=self.providers,
+            logos=self.logos,
         )
-        self.settling = GatewaySettling(self.store, self.clock, self.entropy)
-        self.settings = CheckoutSettings(self.store, self.clock, self.entropy)
+        self.gateways, self.settings = services.gateways, services.checkout_settings
+        self.settling = services.gateway_settling
 
     async def add(self, *rows: Gateway | Business) -> None:
         """Gateways that are not DISABLED get there by the moves the database allows."""

@@ -9,47 +9,17 @@ from typing import Any
 
 import httpx
 
-from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.providers import providers_of
-from payagg.adapters.security import AesVault, Tokens
-from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports import Clock, Store
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.api_key import ApiKey
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.values import Environment
-from payagg.entrypoints.bootstrap import Services, assemble
+from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.middleware import BODY_SECONDS
 from payagg.entrypoints.process.server import http_server, listen
-from payagg.entrypoints.settings import Settings
 from tests.interface.recorder import recorded
+from tests.support.assembly import TOKENS
 from tests.support.builders import AN_ADMIN
-
-JWT_SECRET = "a-secret-of-the-tests-with-32-bytes-or-more"
-SETTINGS = Settings(
-    jwt_key=JWT_SECRET,
-    jwt_algorithm="HS256",
-    encryption_keys=(("k1", b"1" * 32),),
-    dev=True,
-    unknown_reference_limit=60,
-)
-TOKENS = Tokens(JWT_SECRET, "HS256")
-
-
-def services_over(store: Store, settings: Settings = SETTINGS, clock: Clock | None = None) -> Services:
-    return assemble(
-        settings,
-        store=store,
-        clock=clock or SystemClock(),
-        entropy=SystemEntropy(settings.reference_prefix),
-        vault=AesVault(settings.encryption_keys),
-        tokens=TOKENS,
-        providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
-        sender=HttpSender(allow_loopback=True),
-        logos=ObjectLogos("memory:///"),
-    )
 
 
 @asynccontextmanager
@@ -180,13 +150,17 @@ async def an_api(services: Services, body_seconds: float = BODY_SECONDS) -> Asyn
         yield Api(services, origin, client)
 
 
-def assert_refused(answer: httpx.Response, status: int, code: str, field: str | None = None) -> None:
-    """The answer is an error envelope and nothing else."""
+def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
+    """Status, code and field of an error envelope that holds nothing else."""
     body = answer.json()
-    assert (answer.status_code, body["error"]["code"]) == (status, code), answer.text
-    assert body["success"] is False
     assert set(body) == {"success", "error"}
-    assert set(body["error"]) <= {"code", "message", "field"}
-    assert body["error"]["message"]
-    if field is not None:
-        assert body["error"].get("field") == field, answer.text
+    assert body["success"] is False
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "field"}
+    return answer.status_code, body["error"]["code"], body["error"].get("field")
+
+
+def assert_refused(answer: httpx.Response, status: int, code: str, field: str | None = None) -> None:
+    found = refusal(answer)
+    assert found[:2] == (status, code), answer.text
+    assert answer.json()["error"]["message"]
+    assert field in (None, found[2]), answer.text

@@ -4,8 +4,8 @@ import psycopg
 
 from payagg.adapters.security import AesVault
 from payagg.domain.webhook import secret_context
+from tests.support.assembly import KEYS
 
-KEYS = (("test", b"k" * 32),)
 SIGNING_KEY = b"s" * 32
 
 

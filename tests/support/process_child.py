@@ -1,4 +1,4 @@
-"""One use case in a process of its own, so that it can be killed: database URL, folder, and what to do."""
+"""One use case in a process of its own, so that it can be killed: URL, folder, time, step to die at, what to do."""
 
 import asyncio
 import sys
@@ -12,9 +12,9 @@ from payagg.testing.clocks import ManualClock
 from tests.support.provider_world import assembled
 
 
-async def main(url: str, folder: str, now: str, verb: str, *words: str) -> None:
+async def main(url: str, folder: str, now: str, label: str, verb: str, *words: str) -> None:
     store = PostgresStore(url, pool_size=2, pgbouncer=False)
-    services = assembled(store, ManualClock(datetime.fromisoformat(now)), Path(folder))
+    services = assembled(store, ManualClock(datetime.fromisoformat(now)), Path(folder), label=label)
     if verb == "process":
         reference, slug = words
         await services.checkout.process(reference, ProcessPayment(gateway_slug=slug))

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import httpx
 
-SECRET = "an HS256 key for tests, longer than 32 bytes"
+from tests.support.assembly import JWT_KEY, KEYS
+
 SECRETS = {
-    "PAYAGG_JWT_KEY": SECRET,
+    "PAYAGG_JWT_KEY": JWT_KEY,
     "PAYAGG_JWT_ALGORITHM": "HS256",
-    "PAYAGG_ENCRYPTION_KEYS": "k1:" + base64.b64encode(b"k" * 32).decode(),
+    "PAYAGG_ENCRYPTION_KEYS": ",".join(f"{kid}:{base64.b64encode(key).decode()}" for kid, key in KEYS),
 }
 PATIENCE = 60
 
@@ -33,7 +34,7 @@ def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str
         check=False,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=PATIENCE * 2,
         env=environment(**settings),
     )
 

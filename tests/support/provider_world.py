@@ -4,18 +4,15 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
-from payagg.adapters.security import AesVault, Tokens
-from payagg.adapters.system import SystemEntropy
-from payagg.adapters.webhooks.sender import HttpSender
+from payagg.adapters.security import AesVault
 from payagg.application.ports import AnomalyFilter
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
 from payagg.domain.anomaly import Anomaly
@@ -23,43 +20,31 @@ from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
-from payagg.entrypoints.bootstrap import Services, assemble
-from payagg.entrypoints.settings import Settings
+from payagg.entrypoints.bootstrap import Services
 from payagg.testing.builders import a_business, a_gateway, a_payment, an_endpoint
 from payagg.testing.clocks import ManualClock
 from payagg.testing.fake_providers import FakeServers
+from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
-KEYS = (("test", b"k" * 32),)
-JWT_KEY = "a test key of more than thirty-two bytes"
 AMOUNT = 150_000
 PATIENCE = 60.0  # seconds
 PLENTY = 100_000  # a rate limit no test meets by accident
 
 
 def assembled(
-    store: PostgresStore, clock: ManualClock, folder: Path, *, deadline: float = 15.0, limit: int = PLENTY
+    store: PostgresStore,
+    clock: ManualClock,
+    folder: Path,
+    *,
+    deadline: float = 15.0,
+    limit: int = PLENTY,
+    label: str = "",
 ) -> Services:
-    """The product over its real adapters; only the clock is a test's."""
-    settings = Settings(
-        jwt_key=JWT_KEY,
-        jwt_algorithm="HS256",
-        encryption_keys=KEYS,
-        state_dir=folder,
-        dev=True,
-        webhook_rate_limit=limit,
-    )
-    return assemble(
-        settings,
-        store=store,
-        clock=clock,
-        entropy=SystemEntropy("PAY"),
-        vault=AesVault(settings.encryption_keys),
-        tokens=Tokens(settings.jwt_key, settings.jwt_algorithm),
-        providers=providers_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline),
-        sender=HttpSender(allow_loopback=True),
-        logos=ObjectLogos(folder / "logos"),
-    )
+    """One server process; `deadline` bounds its calls of providers, and it dies at the step `label`."""
+    settings = replace(SETTINGS, state_dir=folder, webhook_rate_limit=limit)
+    providers = providers_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline)
+    return services_over(store, settings, clock, providers=providers, dies_at=label)
 
 
 @dataclass
@@ -129,9 +114,9 @@ class World:
         assert await (await self.child(*words, label=label)).wait() == -9
 
     async def child(self, *words: str, label: str = "") -> asyncio.subprocess.Process:
-        environ = {**os.environ, "PAYAGG_CRASH_AT": label, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         now = self.clock.now().isoformat()
-        arguments = ["-m", "tests.support.process_child", self.url, str(self.folder), now, *words]
+        arguments = ["-m", "tests.support.process_child", self.url, str(self.folder), now, label, *words]
         return await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environ)
 
     def other_process(self) -> "Services":
@@ -159,10 +144,3 @@ async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[Wor
                 await tx.webhooks.add_endpoint(an_endpoint(f"whe_{environment.value.lower()}", environment))
         yield world
         await store.close()
-
-
-async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 30.0) -> None:
-    """Waits for an async condition; fails rather than hangs."""
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - what is waited for happens in another process
-            await asyncio.sleep(0.02)

@@ -25,17 +25,19 @@ class Claims:
         return {"sub": "ada", **token}
 
 
-class World:
+class AccessWorld:
     """A business, its owner `ada` and one key, whose use was noted just now."""
 
-    def __init__(self, environment: Environment = Environment.SANDBOX, *, remembers: bool = True, **business: Any):
+    def __init__(
+        self, environment: Environment = Environment.SANDBOX, *, remembers: bool = True, **business: Any
+    ) -> None:
         self.store, self.clock = MemoryStore(), ManualClock()
         self.access = Access(self.store, self.clock, Claims(), remembers)
         self.business = a_business(**business)
         self.environment = environment
         self.worked: list[bool] = []  # for each time: whether the key was a remembered one
 
-    async def opened(self) -> "World":
+    async def opened(self) -> "AccessWorld":
         self.key, self.secret = ApiKey.generate(
             id="key_1", business_id="biz_1", environment=self.environment, name="Server",
             secret_hex="0" * 48, public_hex="0" * 32, now=START,
@@ -64,7 +66,7 @@ async def refusal(awaitable: Any) -> ErrorCode:
 
 
 async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted() -> None:
-    world = await World().opened()
+    world = await AccessWorld().opened()
     for _ in range(3):
         assert await world.access.with_key(world.secret, world.work) == "key_1"
     world.clock.move(timedelta(minutes=1))
@@ -73,7 +75,7 @@ async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted() -> None:
 
 
 async def test_without_remembering_every_key_is_read() -> None:
-    world = await World(remembers=False).opened()
+    world = await AccessWorld(remembers=False).opened()
     for _ in range(3):
         await world.access.with_key(world.secret, world.work)
     assert world.worked == [False] * 3
@@ -81,7 +83,7 @@ async def test_without_remembering_every_key_is_read() -> None:
 
 @pytest.mark.parametrize("stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), StaleKey()], ids=["refusal", "stale key"])
 async def test_what_a_remembered_key_is_refused_is_done_again_with_a_key_that_was_read(stale: Exception) -> None:
-    world = await World().opened()
+    world = await AccessWorld().opened()
     await world.access.with_key(world.secret, world.work)
 
     async def refuses_memory(holder: KeyHolder) -> str:
@@ -95,7 +97,7 @@ async def test_what_a_remembered_key_is_refused_is_done_again_with_a_key_that_wa
 
 
 async def test_the_refusal_of_a_key_comes_before_the_refusal_of_its_work() -> None:
-    world = await World().opened()
+    world = await AccessWorld().opened()
     await world.access.with_key(world.secret, world.work)
 
     async def refuses(_: KeyHolder) -> None:
@@ -107,7 +109,7 @@ async def test_the_refusal_of_a_key_comes_before_the_refusal_of_its_work() -> No
 
 
 async def test_any_other_fault_is_not_tried_again() -> None:
-    world = await World().opened()
+    world = await AccessWorld().opened()
     await world.access.with_key(world.secret, world.work)
     tries = []
 
@@ -130,21 +132,21 @@ async def test_any_other_fault_is_not_tried_again() -> None:
 async def test_a_key_of_a_business_that_may_not_is_refused(
     environment: Environment, business: dict[str, Any], code: ErrorCode
 ) -> None:
-    world = await World(environment, **business).opened()
+    world = await AccessWorld(environment, **business).opened()
     assert await refusal(world.access.with_key(world.secret, world.work)) is code
     assert world.worked == []
     assert world.access.remembered == {}
 
 
 async def test_a_live_key_simulates_nothing_whatever_its_business() -> None:
-    world = await World(Environment.LIVE, status=BusinessStatus.SUSPENDED).opened()
+    world = await AccessWorld(Environment.LIVE, status=BusinessStatus.SUSPENDED).opened()
     assert await refusal(world.access.sandbox_key(world.secret)) is ErrorCode.SANDBOX_ONLY
 
 
 @pytest.mark.parametrize("role", ["SUPER_ADMIN", "ADMIN", "SUPPORT", "OWNER", None, ["ADMIN"]])
 @pytest.mark.parametrize("changes", [False, True])
 def test_administrators_change_by_role_and_support_reads(role: Any, changes: bool) -> None:
-    access = World().access
+    access = AccessWorld().access
     token: Any = {"type": "admin", "role": role}
     if role in ("SUPER_ADMIN", "ADMIN") or (role == "SUPPORT" and not changes):
         assert access.administrator(token, changes=changes).subject == "ada"
@@ -155,7 +157,7 @@ def test_administrators_change_by_role_and_support_reads(role: Any, changes: boo
 
 
 async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
-    world = await World(status=BusinessStatus.RESTRICTED).opened()
+    world = await AccessWorld(status=BusinessStatus.RESTRICTED).opened()
     token: Any = {"type": "merchant", "emailVerified": True}
     manager = await world.access.manager(token, "biz_1", changes=False)
     assert (manager.subject, manager.business) == ("ada", world.business)

@@ -42,6 +42,8 @@ def test_every_crash_point_is_drawn_and_the_reverse() -> None:
     points = {
         label for file in PRODUCT.rglob("*.py") for label in re.findall(r'crash_point\("(\w+)"\)', file.read_text())
     }
+    # The worker's are in the tests' own queue and sender, around the product's.
+    points |= set(re.findall(r'_step\("(\w+)"\)', (ROOT / "tests" / "support" / "delivering.py").read_text()))
     assert set(re.findall(r"Note over \w+: (\w+)\n", drawing("sequenceDiagram"))) == points
     left = re.findall(r"^\| ([\w, ]+) \| [^|]+ \| [^|]+ \|$", DRAWN.partition("Killed at")[2], re.MULTILINE)
     assert {label for row in left for label in row.split(", ")} == points

@@ -33,7 +33,7 @@ async def created(businesses: Businesses, name: str = "Ada's", owner: str = "ada
     return (await businesses.create(name, owner, KycStatus.NOT_SUBMITTED, ACTIVE, by=AN_ADMIN)).id
 
 
-async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(businesses: Businesses):
+async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(businesses: Businesses) -> None:
     made = await businesses.create(" Ada's ", " ada ", PENDING, ACTIVE, by=AN_ADMIN)
     assert (made.name, made.kyc_status, made.status) == ("Ada's", PENDING, ACTIVE)
     assert [(member.subject, member.role) for member in made.members] == [("ada", Role.OWNER)]
@@ -51,13 +51,13 @@ async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(busi
 @pytest.mark.parametrize(
     ("name", "owner", "field"), [(" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")]
 )
-async def test_names_and_owners_are_printable(businesses: Businesses, name: str, owner: str, field: str):
+async def test_names_and_owners_are_printable(businesses: Businesses, name: str, owner: str, field: str) -> None:
     refused = refusal(businesses.create(name, owner, PENDING, ACTIVE, by=AN_ADMIN))
     assert await refused == (ErrorCode.VALIDATION_ERROR, field)
     assert trail(businesses.store) == []
 
 
-async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses):
+async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses) -> None:
     made = await created(businesses)
     changed = await businesses.change(made, PENDING, BusinessStatus.SUSPENDED, by=AN_ADMIN)
     assert (changed.kyc_status, changed.status) == (PENDING, BusinessStatus.SUSPENDED)
@@ -70,7 +70,7 @@ async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses
     ]
 
 
-async def test_a_business_keeps_an_owner(businesses: Businesses):
+async def test_a_business_keeps_an_owner(businesses: Businesses) -> None:
     made = await created(businesses)
     for role in (Role.ADMIN, Role.MEMBER):
         assert await refusal(businesses.set_member(made, "ada", role, by=AN_ADMIN)) == (ErrorCode.LAST_OWNER, None)
@@ -87,7 +87,7 @@ async def test_a_business_keeps_an_owner(businesses: Businesses):
     ]
 
 
-async def test_a_business_that_has_no_owner_can_be_given_one_step_by_step(businesses: Businesses):
+async def test_a_business_that_has_no_owner_can_be_given_one_step_by_step(businesses: Businesses) -> None:
     made = await created(businesses)
     async with businesses.store.begin() as tx:
         await tx.businesses.remove_member(made, "ada")
@@ -96,7 +96,7 @@ async def test_a_business_that_has_no_owner_can_be_given_one_step_by_step(busine
     assert len((await businesses.detail(made)).members) == 2
 
 
-async def test_unknown_businesses_and_members_are_not_found(businesses: Businesses):
+async def test_unknown_businesses_and_members_are_not_found(businesses: Businesses) -> None:
     made = await created(businesses)
     for call in (
         businesses.detail("biz_none"),
@@ -108,7 +108,7 @@ async def test_unknown_businesses_and_members_are_not_found(businesses: Business
         assert (await refusal(call))[0] is ErrorCode.NOT_FOUND
 
 
-async def test_businesses_are_paged_by_cursor(businesses: Businesses):
+async def test_businesses_are_paged_by_cursor(businesses: Businesses) -> None:
     made = sorted([await created(businesses, f"Shop {number}") for number in range(5)], reverse=True)
     first = await businesses.listed(None, None, 2)
     assert ([one.id for one in first.businesses], first.has_more) == (made[:2], True)

@@ -10,11 +10,11 @@ from payagg.entrypoints.cli.docs import MACHINES, documents, errors, main, state
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_committed_documents_are_current():
+def test_the_committed_documents_are_current() -> None:
     assert main(["--check", "--into", str(DOCS)]) == 0
 
 
-def test_a_stale_or_missing_document_is_named(tmp_path, capsys):
+def test_a_stale_or_missing_document_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--into", str(tmp_path)]) == 0
     assert main(["--check", "--into", str(tmp_path)]) == 0
     (tmp_path / "errors.md").write_text("old")
@@ -25,24 +25,24 @@ def test_a_stale_or_missing_document_is_named(tmp_path, capsys):
     assert f"{tmp_path / 'states.md'} is stale" in told
 
 
-def test_checking_writes_nothing(tmp_path):
+def test_checking_writes_nothing(tmp_path: Path) -> None:
     assert main(["--check", "--into", str(tmp_path)]) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_every_code_is_listed_with_its_status(code):
+def test_every_code_is_listed_with_its_status(code: ErrorCode) -> None:
     row = next(line for line in errors().splitlines() if line.startswith(f"| `{code.name}` "))
     assert code.message in row
     assert [cell.strip() for cell in row.split("|")][3].isdigit()
 
 
-def test_the_states_show_moves_refusals_and_ends():
+def test_the_states_show_moves_refusals_and_ends() -> None:
     text = states()
     assert "| **SUCCESS** (final) | `PAYMENT_ALREADY_PROCESSED` |" in text
     assert "    ACTIVE --> DRAINING: DISABLE" in text
     assert text.count("```mermaid") == len(MACHINES)
 
 
-def test_the_documents_are_the_same_each_time():
+def test_the_documents_are_the_same_each_time() -> None:
     assert documents() == documents()

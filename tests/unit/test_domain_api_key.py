@@ -23,7 +23,7 @@ from tests.support.builders import NOW, a_business, a_key
 SECRET_HEX, PUBLIC_HEX = "0123456789abcdef" * 3, "fedcba9876543210" * 2
 
 
-def generated(environment):
+def generated(environment: Environment) -> tuple[ApiKey, str]:
     return ApiKey.generate(
         id="key_1",
         business_id="biz_1",
@@ -36,7 +36,7 @@ def generated(environment):
 
 
 @pytest.mark.parametrize(("environment", "infix"), [(Environment.SANDBOX, "sand"), (Environment.LIVE, "live")])
-def test_a_new_key_has_the_forms_of_its_environment(environment, infix):
+def test_a_new_key_has_the_forms_of_its_environment(environment: Environment, infix: str) -> None:
     key, secret = generated(environment)
     assert secret == f"ssk_{infix}_{SECRET_HEX}"
     assert key.public_key == f"spk_{infix}_{PUBLIC_HEX}"
@@ -44,7 +44,7 @@ def test_a_new_key_has_the_forms_of_its_environment(environment, infix):
     assert key.status is ApiKeyStatus.ACTIVE
 
 
-def test_the_secret_itself_is_nowhere_in_what_is_kept():
+def test_the_secret_itself_is_nowhere_in_what_is_kept() -> None:
     key, secret = generated(Environment.LIVE)
     assert secret not in repr(key)
     assert SECRET_HEX not in repr(key)
@@ -52,7 +52,7 @@ def test_the_secret_itself_is_nowhere_in_what_is_kept():
 
 
 @given(strategies.key_secrets())
-def test_a_presented_secret_selects_its_environment_and_hash(secret):
+def test_a_presented_secret_selects_its_environment_and_hash(secret: str) -> None:
     environment, digest = parse_secret(secret)
     assert environment is (Environment.LIVE if "_live_" in secret else Environment.SANDBOX)
     assert digest == hashlib.sha256(secret.encode()).digest()
@@ -78,13 +78,13 @@ def test_a_presented_secret_selects_its_environment_and_hash(secret):
         "\udc00",
     ],
 )
-def test_a_secret_of_another_form_is_refused_like_an_unknown_one(text):
+def test_a_secret_of_another_form_is_refused_like_an_unknown_one(text: str) -> None:
     with pytest.raises(Refusal) as refused:
         parse_secret(text)
     assert refused.value.code is ErrorCode.INVALID_API_KEY
 
 
-def test_a_revoked_key_stays_on_record_and_is_refused_like_an_unknown_one():
+def test_a_revoked_key_stays_on_record_and_is_refused_like_an_unknown_one() -> None:
     key = a_key().revoke(NOW + timedelta(days=1))
     assert (key.status, key.revoked_at) == (ApiKeyStatus.REVOKED, NOW + timedelta(days=1))
     with pytest.raises(Refusal) as refused:
@@ -92,17 +92,17 @@ def test_a_revoked_key_stays_on_record_and_is_refused_like_an_unknown_one():
     assert refused.value.code is ErrorCode.INVALID_API_KEY
 
 
-def test_an_active_key_is_accepted():
+def test_an_active_key_is_accepted() -> None:
     a_key().ensure_accepted()
 
 
-def test_a_key_is_revoked_once():
+def test_a_key_is_revoked_once() -> None:
     with pytest.raises(Refusal) as refused:
         a_key().revoke(NOW).revoke(NOW)
     assert refused.value.code is ErrorCode.API_KEY_ALREADY_REVOKED
 
 
-def test_last_use_is_written_again_after_a_whole_minute():
+def test_last_use_is_written_again_after_a_whole_minute() -> None:
     key = a_key()
     used = ApiKey(**{**vars(key), "last_used_at": NOW})
     assert key.is_use_stale(NOW)
@@ -110,14 +110,16 @@ def test_last_use_is_written_again_after_a_whole_minute():
     assert used.is_use_stale(NOW + LAST_USED_GRAIN)
 
 
-def test_the_limits_are_the_interfaces():
+def test_the_limits_are_the_interfaces() -> None:
     assert (ACTIVE_KEYS_MAX, REVOKED_KEYS_LISTED) == (5, 20)
 
 
 @pytest.mark.parametrize("status", BusinessStatus)
 @pytest.mark.parametrize("kyc", KycStatus)
 @pytest.mark.parametrize("environment", Environment)
-def test_live_needs_an_approved_kyc_and_everything_an_active_business(status, kyc, environment):
+def test_live_needs_an_approved_kyc_and_everything_an_active_business(
+    status: BusinessStatus, kyc: KycStatus, environment: Environment
+) -> None:
     business = a_business(status=status, kyc_status=kyc)
     expected = None
     if status is not BusinessStatus.ACTIVE:
@@ -133,12 +135,12 @@ def test_live_needs_an_approved_kyc_and_everything_an_active_business(status, ky
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN])
-def test_owners_and_admins_manage(role):
+def test_owners_and_admins_manage(role: Role | None) -> None:
     ensure_manager(role)
 
 
 @pytest.mark.parametrize("role", [Role.MEMBER, None])
-def test_members_and_strangers_are_told_the_same(role):
+def test_members_and_strangers_are_told_the_same(role: Role | None) -> None:
     with pytest.raises(Refusal) as refused:
         ensure_manager(role)
     assert refused.value.code is ErrorCode.FORBIDDEN

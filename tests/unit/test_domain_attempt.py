@@ -1,6 +1,7 @@
 """The charge: attempts' references and leases, what a report must match, a provider's health, the test cards."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attem
 TICK = timedelta(microseconds=1)
 
 
-def test_attempts_carry_the_reference_then_numbered_ones():
+def test_attempts_carry_the_reference_then_numbered_ones() -> None:
     assert [provider_reference(REFERENCE, n) for n in (1, 2, 3, 12)] == [
         REFERENCE,
         f"{REFERENCE}.2",
@@ -29,14 +30,14 @@ def test_attempts_carry_the_reference_then_numbered_ones():
 
 
 @given(strategies.references(), st.integers(1, 9999), st.integers(1, 9999))
-def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference, one, other):
+def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference: str, one: int, other: int) -> None:
     first, second = provider_reference(reference, one), provider_reference(reference, other)
     assert (first == second) == (one == other)
     assert payment_reference(first) == payment_reference(second) == reference
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.999_999])
-def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float):
+def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float) -> None:
     """The last one comes before a gateway that was deleted right after its drain loses its secrets."""
     now = NOW
     for after in ASK_AFTER:
@@ -48,35 +49,35 @@ def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float
     assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
 
 
-def test_a_claim_is_held_until_its_lease_ends():
+def test_a_claim_is_held_until_its_lease_ends() -> None:
     claim = an_attempt()
     assert claim.is_held(NOW + LEASE - TICK)
     assert not claim.is_held(NOW + LEASE)
 
 
 @pytest.mark.parametrize("state", [AttemptState.HANDED_OFF, AttemptState.REFUSED, AttemptState.UNKNOWN])
-def test_only_a_claim_is_held(state):
+def test_only_a_claim_is_held(state: AttemptState) -> None:
     assert not an_attempt(state=state).is_held(NOW)
 
 
-def test_a_lease_outlives_the_longest_provider_call():
+def test_a_lease_outlives_the_longest_provider_call() -> None:
     assert timedelta(seconds=15) < LEASE
 
 
-def test_the_reconciler_asks_at_the_decided_times():
+def test_the_reconciler_asks_at_the_decided_times() -> None:
     minutes = [1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320]
     assert [delay / timedelta(minutes=1) for delay in ASK_AFTER] == minutes
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_a_report_that_agrees_has_no_mismatch(outcome):
+def test_a_report_that_agrees_has_no_mismatch(outcome: Outcome) -> None:
     assert a_report(outcome).mismatch(a_payment()) is None
     assert a_report(outcome, environment=Environment.SANDBOX).mismatch(a_payment()) is None
     assert a_report(outcome, provider_reference=f"{REFERENCE}.2").mismatch(a_payment()) is None
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_another_reference_or_environment_is_a_mismatch_whatever_the_outcome(outcome):
+def test_another_reference_or_environment_is_a_mismatch_whatever_the_outcome(outcome: Outcome) -> None:
     assert a_report(outcome, provider_reference="PAY-20250131-AAAAAA").mismatch(a_payment()) == "reference"
     assert a_report(outcome, provider_reference=REFERENCE + "A").mismatch(a_payment()) == "reference"
     assert a_report(outcome, environment=Environment.LIVE).mismatch(a_payment()) == "environment"
@@ -93,33 +94,35 @@ def test_another_reference_or_environment_is_a_mismatch_whatever_the_outcome(out
         ({"amounts": frozenset({150001, 1500})}, "amount"),
     ],
 )
-def test_money_must_agree_exactly_where_a_report_could_move_the_payment(outcome, fields, fact):
+def test_money_must_agree_exactly_where_a_report_could_move_the_payment(
+    outcome: Outcome, fields: dict[str, Any], fact: str
+) -> None:
     may_omit = outcome is Outcome.FAILED and not fields.get("amounts", True)
     assert a_report(outcome, **fields).mismatch(a_payment()) == (
         fact if outcome in TRIGGER_FOR and not may_omit else None
     )
 
 
-def test_only_an_answer_about_the_attempt_proves_that_nothing_was_paid():
+def test_only_an_answer_about_the_attempt_proves_that_nothing_was_paid() -> None:
     payment = a_payment()
     second = an_attempt(payment, 2)
-    own = {"provider_reference": second.provider_reference}
+    own: dict[str, Any] = {"provider_reference": second.provider_reference}
     assert a_report(Outcome.UNPAID, **own).proves_unpaid(payment, second)
     assert not a_report(Outcome.UNPAID).proves_unpaid(payment, second)
     assert not a_report(Outcome.UNPAID, environment=Environment.LIVE, **own).proves_unpaid(payment, second)
     assert not a_report(Outcome.PENDING, **own).proves_unpaid(payment, second)
 
 
-def test_a_fee_on_top_makes_more_than_one_honest_amount():
+def test_a_fee_on_top_makes_more_than_one_honest_amount() -> None:
     assert a_report(amounts=frozenset({150000, 152250})).mismatch(a_payment()) is None
 
 
-def test_only_evidence_moves_money():
+def test_only_evidence_moves_money() -> None:
     assert set(TRIGGER_FOR) == {Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED}
     assert set(LATE_FOR) == set(TRIGGER_FOR.values())
 
 
-def test_only_certain_faults_mean_that_nothing_was_charged():
+def test_only_certain_faults_mean_that_nothing_was_charged() -> None:
     assert {kind for kind in FaultKind if kind.is_certain} == {
         FaultKind.BAD_CREDENTIALS,
         FaultKind.REJECTED,
@@ -127,18 +130,18 @@ def test_only_certain_faults_mean_that_nothing_was_charged():
     }
 
 
-def test_a_refused_request_says_nothing_about_the_providers_health():
+def test_a_refused_request_says_nothing_about_the_providers_health() -> None:
     assert {kind for kind in FaultKind if not kind.is_unhealthy} == {FaultKind.REJECTED, FaultKind.DUPLICATE}
 
 
-def after_faults(count, now=NOW):
+def after_faults(count: int, now: datetime = NOW) -> Health:
     health = Health("provider_a", Environment.LIVE)
     for _ in range(count):
         health = health.after(False, now)
     return health
 
 
-def test_the_fifth_fault_in_a_row_pauses_a_provider_for_thirty_seconds():
+def test_the_fifth_fault_in_a_row_pauses_a_provider_for_thirty_seconds() -> None:
     assert not after_faults(4).is_open(NOW)
     paused = after_faults(5)
     assert paused.is_open(NOW)
@@ -146,42 +149,46 @@ def test_the_fifth_fault_in_a_row_pauses_a_provider_for_thirty_seconds():
     assert not paused.is_open(NOW + timedelta(seconds=30))
 
 
-def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes():
+def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes() -> None:
     health, pauses = after_faults(5), []
     for _ in range(7):
         pauses.append(health.open_for.total_seconds())
-        health = health.admit(health.open_until)
-        health = health.after(False, health.open_until - TICK)
+        assert health.open_until is not None
+        probing = health.admit(health.open_until)
+        assert probing is not None
+        assert probing.open_until is not None
+        health = probing.after(False, probing.open_until - TICK)
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
 
 
-def test_a_paused_provider_admits_nobody_and_then_one_probe():
+def test_a_paused_provider_admits_nobody_and_then_one_probe() -> None:
     paused = after_faults(5)
     assert paused.admit(NOW + timedelta(seconds=30) - TICK) is None
     over = NOW + timedelta(seconds=30)
     probing = paused.admit(over)
+    assert probing is not None
     assert probing.admit(over) is None
     assert probing.admit(over + Health.PROBE) is not None  # the probe's process died
     assert probing.after(True, over) == Health("provider_a", Environment.LIVE)
 
 
-def test_calls_from_before_a_pause_do_not_stretch_it():
+def test_calls_from_before_a_pause_do_not_stretch_it() -> None:
     assert after_faults(9) == after_faults(5)
 
 
-def test_a_healthy_provider_admits_everybody():
+def test_a_healthy_provider_admits_everybody() -> None:
     health = after_faults(4)
     assert health.admit(NOW) is health
 
 
-def test_one_success_forgets_every_fault():
+def test_one_success_forgets_every_fault() -> None:
     healthy = after_faults(9).after(True, NOW)
     assert healthy == Health("provider_a", Environment.LIVE)
     assert not healthy.after(False, NOW).is_open(NOW)
 
 
 @pytest.mark.parametrize("card", TEST_CARDS)
-def test_spaces_in_a_test_card_are_ignored(card):
+def test_spaces_in_a_test_card_are_ignored(card: str) -> None:
     spaced = " ".join(card[n : n + 4] for n in range(0, 16, 4))
     assert scenario_of(spaced) == scenario_of(card) == TEST_CARDS[card]
 
@@ -189,7 +196,7 @@ def test_spaces_in_a_test_card_are_ignored(card):
 @pytest.mark.parametrize(
     "number", [None, "", "5555555555554444", "4242-4242-4242-4242", "42424242424242424", "٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢"]
 )
-def test_any_other_card_is_refused_and_not_repeated(number):
+def test_any_other_card_is_refused_and_not_repeated(number: str) -> None:
     with pytest.raises(Refusal) as refused:
         scenario_of(number)
     assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "cardNumber")
@@ -210,10 +217,10 @@ def test_any_other_card_is_refused_and_not_repeated(number):
         ("4000000000000119", 10**7, Outcome.PENDING, None),
     ],
 )
-def test_each_test_card_does_what_is_documented(card, seconds, outcome, reason):
+def test_each_test_card_does_what_is_documented(card: str, seconds: int, outcome: Outcome, reason: str | None) -> None:
     assert outcome_of(scenario_of(card), timedelta(seconds=seconds)) == (outcome, reason)
 
 
-def test_no_time_has_passed_since_a_hand_off_that_never_was():
+def test_no_time_has_passed_since_a_hand_off_that_never_was() -> None:
     assert elapsed(None, NOW) == timedelta(0)
     assert elapsed(NOW, NOW + TICK) == TICK

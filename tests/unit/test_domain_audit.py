@@ -19,7 +19,7 @@ from payagg.domain.gateway import GatewayStatus
 from payagg.testing.builders import NOW, a_gateway, an_actor, an_endpoint, an_entry
 
 
-def test_only_named_fields_that_differ_are_shown_in_json_form():
+def test_only_named_fields_that_differ_are_shown_in_json_form() -> None:
     before = a_gateway("acme", display_order=1)
     after = replace(before.disable(NOW), name="Acme", display_order=2)
     assert changes_of(before, after, "status", "drain_ends_at", "display_order", "slug") == {
@@ -30,7 +30,7 @@ def test_only_named_fields_that_differ_are_shown_in_json_form():
     assert changes_of(after, after, "status", "name") == {}
 
 
-def test_a_new_object_differs_from_nothing_and_nothing_from_an_old_one():
+def test_a_new_object_differs_from_nothing_and_nothing_from_an_old_one() -> None:
     endpoint = an_endpoint(events=("payment.success",))
     assert changes_of(None, endpoint, "events", "description", "is_active") == {
         "events": {"before": None, "after": ["payment.success"]},
@@ -39,13 +39,13 @@ def test_a_new_object_differs_from_nothing_and_nothing_from_an_old_one():
     assert changes_of(endpoint, None, "is_active") == {"isActive": {"before": True, "after": None}}
 
 
-def test_times_are_shown_in_utc():
+def test_times_are_shown_in_utc() -> None:
     here = datetime(2025, 1, 31, 14, 0, tzinfo=timezone(timedelta(hours=1)))
     after = a_gateway("acme", GatewayStatus.DRAINING, drain_ends_at=here)
     assert changes_of(None, after, "drain_ends_at")["drainEndsAt"]["after"] == "2025-01-31T13:00:00Z"
 
 
-def test_a_query_in_an_address_is_hidden_and_its_change_is_shown():
+def test_a_query_in_an_address_is_hidden_and_its_change_is_shown() -> None:
     before = an_endpoint(url="https://shop.example/hooks?token=one")
     after = an_endpoint(url="https://shop.example/hooks?token=two")
     changes = changes_of(before, after, "url")
@@ -54,12 +54,12 @@ def test_a_query_in_an_address_is_hidden_and_its_change_is_shown():
     assert changes_of(None, plain, "url")["url"]["after"] == "https://shop.example/hooks"
 
 
-def test_a_sealed_blob_is_refused_even_when_named():
+def test_a_sealed_blob_is_refused_even_when_named() -> None:
     with pytest.raises(TypeError, match="credentials"):
         changes_of(None, a_gateway(credentials=b"sealed"), "credentials")
 
 
-def test_of_secrets_the_names_are_shown():
+def test_of_secrets_the_names_are_shown() -> None:
     assert secrets_changed("credentials", ["b", "old"], {"b": "1", "a": "2"}) == {
         "credentialsSet": {"before": None, "after": ["a", "b"]},
         "credentialsRemoved": {"before": ["old"], "after": None},
@@ -68,7 +68,7 @@ def test_of_secrets_the_names_are_shown():
     assert secrets_changed("credentials", [], ()) == {}
 
 
-def test_an_entry_says_who_what_where_and_which_request():
+def test_an_entry_says_who_what_where_and_which_request() -> None:
     actor = Actor(ActorRealm.MERCHANT, "ada", "192.0.2.7", "req-1")
     entry = AuditEntry.of("aud_1", NOW, actor, Action.API_KEY_REVOKE, "key_1", {}, "biz_1")
     assert (entry.realm, entry.subject, entry.address, entry.request_id) == (
@@ -100,5 +100,5 @@ def test_an_entry_says_who_what_where_and_which_request():
         (AuditFilter(until=NOW), False),
     ],
 )
-def test_a_filter_admits_what_it_says(wanted: AuditFilter, admitted: bool):
+def test_a_filter_admits_what_it_says(wanted: AuditFilter, admitted: bool) -> None:
     assert wanted.admits(an_entry(business_id="biz_1", actor=an_actor())) is admitted

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import (
     OVERLAP,
     REPLACED_MAX,
     SETTLING_MAX,
+    Gateway,
     GatewayStatus,
     ReplacedSecret,
     after_rotation,
@@ -20,26 +22,21 @@ from payagg.domain.gateway import (
 )
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, a_choice, a_gateway, the_built_in
+from tests.support.refusals import refusal_of
 
 TICK = timedelta(microseconds=1)
 HALF_HOUR = timedelta(minutes=30)
 NOT_ACTIVE = (GatewayStatus.DRAINING, GatewayStatus.DISABLED)
 
 
-def refusal_of(call, *arguments, **named):
-    with pytest.raises(Refusal) as refused:
-        call(*arguments, **named)
-    return refused.value
-
-
-def test_disabling_drains_for_thirty_minutes():
+def test_disabling_drains_for_thirty_minutes() -> None:
     gateway = a_gateway().disable(NOW)
     assert gateway.status is GatewayStatus.DRAINING
     assert (gateway.drain_started_at, gateway.drain_ends_at) == (NOW, NOW + HALF_HOUR)
     assert not gateway.is_active
 
 
-def test_a_drain_ends_at_its_instant_whenever_it_is_looked_at():
+def test_a_drain_ends_at_its_instant_whenever_it_is_looked_at() -> None:
     draining = a_gateway().disable(NOW)
     assert draining.as_of(NOW + HALF_HOUR - TICK) is draining
     for later in (timedelta(0), timedelta(days=2)):
@@ -48,58 +45,58 @@ def test_a_drain_ends_at_its_instant_whenever_it_is_looked_at():
         assert (ended.drain_started_at, ended.drain_ends_at) == (None, None)
 
 
-def test_enabling_a_draining_gateway_ends_the_drain():
+def test_enabling_a_draining_gateway_ends_the_drain() -> None:
     gateway = a_gateway().disable(NOW).enable(NOW + TICK)
     assert (gateway.status, gateway.drain_ends_at) == (GatewayStatus.ACTIVE, None)
     assert gateway.as_of(NOW + timedelta(days=1)).is_active
 
 
 @pytest.mark.parametrize("status", [GatewayStatus.ACTIVE, GatewayStatus.DISABLED])
-def test_time_alone_moves_only_a_draining_gateway(status):
+def test_time_alone_moves_only_a_draining_gateway(status: GatewayStatus) -> None:
     gateway = a_gateway(status=status)
     assert gateway.as_of(NOW + timedelta(days=365)) is gateway
 
 
-def test_the_built_in_is_never_disabled_or_deleted():
+def test_the_built_in_is_never_disabled_or_deleted() -> None:
     assert refusal_of(the_built_in().disable, NOW).code is ErrorCode.GATEWAY_BUILT_IN
     assert refusal_of(the_built_in().delete, NOW).code is ErrorCode.GATEWAY_BUILT_IN
 
 
-def test_a_gateway_is_deleted_only_when_disabled():
+def test_a_gateway_is_deleted_only_when_disabled() -> None:
     assert a_gateway(status=GatewayStatus.DISABLED).delete(NOW).status is GatewayStatus.DELETED
     for status in (GatewayStatus.ACTIVE, GatewayStatus.DRAINING):
         assert refusal_of(a_gateway(status=status).delete, NOW).code is ErrorCode.GATEWAY_IN_USE
 
 
-def test_a_drain_that_has_ended_lets_the_gateway_be_deleted():
+def test_a_drain_that_has_ended_lets_the_gateway_be_deleted() -> None:
     assert a_gateway().disable(NOW).as_of(NOW + HALF_HOUR).delete(NOW + HALF_HOUR).status is GatewayStatus.DELETED
 
 
-def test_a_change_keeps_what_it_does_not_name():
+def test_a_change_keeps_what_it_does_not_name() -> None:
     before = a_choice(a_gateway(), display_name="Cards", display_order=3, is_default=True)
     after = before.changed(a_gateway(), NOW + TICK)
     assert (after.display_name, after.display_order, after.is_default, after.is_enabled) == ("Cards", 3, True, True)
     assert (after.created_at, after.updated_at) == (NOW, NOW + TICK)
 
 
-def test_a_display_name_is_cleared_only_when_it_is_named():
+def test_a_display_name_is_cleared_only_when_it_is_named() -> None:
     named = a_choice(a_gateway(), display_name="Cards")
     assert named.changed(a_gateway(), NOW, display_name=None).display_name == "Cards"
     assert named.changed(a_gateway(), NOW, display_name=None, rename=True).display_name is None
     assert named.changed(a_gateway(), NOW, display_name="Bank", rename=True).display_name == "Bank"
 
 
-def test_turning_a_gateway_off_clears_its_default_flag():
+def test_turning_a_gateway_off_clears_its_default_flag() -> None:
     after = a_choice(a_gateway(), is_default=True).changed(a_gateway(), NOW, is_enabled=False)
     assert (after.is_enabled, after.is_default) == (False, False)
 
 
-def test_turning_it_on_again_does_not_bring_the_flag_back():
+def test_turning_it_on_again_does_not_bring_the_flag_back() -> None:
     off = a_choice(a_gateway(), is_default=True).changed(a_gateway(), NOW, is_enabled=False)
     assert not off.changed(a_gateway(), NOW, is_enabled=True).is_default
 
 
-def test_a_disabled_gateway_cannot_become_the_default():
+def test_a_disabled_gateway_cannot_become_the_default() -> None:
     off = a_choice(a_gateway(), is_enabled=False)
     assert refusal_of(off.changed, a_gateway(), NOW, is_default=True).field == "isDefault"
     assert (
@@ -112,12 +109,12 @@ def test_a_disabled_gateway_cannot_become_the_default():
 @pytest.mark.parametrize(
     ("change", "field"), [({"is_enabled": False}, "isEnabled"), ({"display_order": 0}, "displayOrder")]
 )
-def test_the_built_in_is_neither_turned_off_nor_reordered_by_a_business(change, field):
+def test_the_built_in_is_neither_turned_off_nor_reordered_by_a_business(change: dict[str, Any], field: str) -> None:
     refusal = refusal_of(a_choice(the_built_in()).changed, the_built_in(), NOW, **change)
     assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, field)
 
 
-def test_the_built_in_may_be_renamed_enabled_and_made_default():
+def test_the_built_in_may_be_renamed_enabled_and_made_default() -> None:
     after = a_choice(the_built_in()).changed(
         the_built_in(), NOW, is_enabled=True, is_default=True, display_name="Us", rename=True
     )
@@ -125,11 +122,11 @@ def test_the_built_in_may_be_renamed_enabled_and_made_default():
 
 
 @pytest.mark.parametrize("gateway", [None, *(a_gateway(status=status) for status in NOT_ACTIVE)])
-def test_a_gateway_that_takes_no_payments_cannot_be_preferred(gateway):
+def test_a_gateway_that_takes_no_payments_cannot_be_preferred(gateway: Gateway) -> None:
     assert refusal_of(ensure_selectable, gateway, None).code is ErrorCode.GATEWAY_NOT_FOUND
 
 
-def test_an_opted_out_gateway_cannot_be_preferred_and_an_untouched_one_can():
+def test_an_opted_out_gateway_cannot_be_preferred_and_an_untouched_one_can() -> None:
     gateway = a_gateway()
     assert (
         refusal_of(ensure_selectable, gateway, a_choice(gateway, is_enabled=False)).code is ErrorCode.GATEWAY_DISABLED
@@ -138,7 +135,7 @@ def test_an_opted_out_gateway_cannot_be_preferred_and_an_untouched_one_can():
     assert ensure_selectable(gateway, a_choice(gateway)) is gateway
 
 
-def test_a_payer_sees_active_gateways_that_the_business_did_not_turn_off():
+def test_a_payer_sees_active_gateways_that_the_business_did_not_turn_off() -> None:
     gateway = a_gateway()
     assert is_offered(gateway, None)
     assert is_offered(gateway, a_choice(gateway))
@@ -146,7 +143,7 @@ def test_a_payer_sees_active_gateways_that_the_business_did_not_turn_off():
     assert not any(is_offered(a_gateway(status=status), None) for status in NOT_ACTIVE)
 
 
-def test_the_list_has_the_built_in_first_then_the_businesss_order_then_the_platforms():
+def test_the_list_has_the_built_in_first_then_the_businesss_order_then_the_platforms() -> None:
     late = a_gateway("late", display_order=1)
     early = a_gateway("early", display_order=9)
     plain = a_gateway("plain", display_order=5)
@@ -155,7 +152,7 @@ def test_the_list_has_the_built_in_first_then_the_businesss_order_then_the_platf
     assert [gateway.slug for gateway, _ in sorted(pairs, key=checkout_order)] == ["builtin", "early", "plain", "late"]
 
 
-def test_the_simulator_serves_sandbox_alone():
+def test_the_simulator_serves_sandbox_alone() -> None:
     assert simulator_allowed(Environment.SANDBOX)
     assert not simulator_allowed(Environment.LIVE)
 
@@ -164,18 +161,18 @@ SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 OLD, NEW = {"liveWebhookSecret": "old"}, {"liveWebhookSecret": "new"}
 
 
-def test_a_replaced_signing_secret_proves_events_for_a_day():
+def test_a_replaced_signing_secret_proves_events_for_a_day() -> None:
     (kept,) = after_rotation((), {LIVE: OLD, SANDBOX: {}}, {LIVE: NEW, SANDBOX: {}}, NOW)
     assert kept == ReplacedSecret(LIVE, OLD, NOW + OVERLAP)
     assert timedelta(hours=24) == OVERLAP
     assert "old" not in repr(kept)
 
 
-def test_a_removed_secret_is_kept_as_a_changed_one_is():
+def test_a_removed_secret_is_kept_as_a_changed_one_is() -> None:
     assert after_rotation((), {LIVE: OLD}, {LIVE: {}}, NOW) == (ReplacedSecret(LIVE, OLD, NOW + OVERLAP),)
 
 
-def test_a_secret_that_stays_is_not_kept_and_one_that_returns_no_longer():
+def test_a_secret_that_stays_is_not_kept_and_one_that_returns_no_longer() -> None:
     assert after_rotation((), {LIVE: OLD}, {LIVE: OLD}, NOW) == ()
     first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
     assert after_rotation(first, {LIVE: NEW}, {LIVE: OLD}, NOW + TICK) == (
@@ -183,7 +180,7 @@ def test_a_secret_that_stays_is_not_kept_and_one_that_returns_no_longer():
     )
 
 
-def test_a_second_rotation_within_the_day_keeps_both_and_one_after_it_only_the_last():
+def test_a_second_rotation_within_the_day_keeps_both_and_one_after_it_only_the_last() -> None:
     first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
     third = {"liveWebhookSecret": "third"}
     within = after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP - TICK)
@@ -191,7 +188,7 @@ def test_a_second_rotation_within_the_day_keeps_both_and_one_after_it_only_the_l
     assert [one.credentials for one in after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP)] == [NEW]
 
 
-def test_the_newest_twenty_replaced_secrets_are_kept():
+def test_the_newest_twenty_replaced_secrets_are_kept() -> None:
     kept: tuple[ReplacedSecret, ...] = ()
     for number in range(REPLACED_MAX + 5):
         kept = after_rotation(kept, {LIVE: {"s": str(number)}}, {LIVE: {"s": str(number + 1)}}, NOW)
@@ -209,7 +206,7 @@ def test_the_newest_twenty_replaced_secrets_are_kept():
 )
 def test_a_deleted_gateway_keeps_its_secrets_while_an_attempt_is_open_but_72_hours_at_most(
     after: timedelta, has_open_attempts: bool, is_wiped: bool
-):
+) -> None:
     gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + timedelta(days=9))
     deleted = replace(gateway, status=GatewayStatus.DISABLED).delete(NOW)
     wiped = deleted.wiped(NOW + after, has_open_attempts)
@@ -218,7 +215,7 @@ def test_a_deleted_gateway_keeps_its_secrets_while_an_attempt_is_open_but_72_hou
     assert timedelta(hours=72) == SETTLING_MAX
 
 
-def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_overlap():
+def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_overlap() -> None:
     gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + OVERLAP)
     assert gateway.wiped(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
     wiped = gateway.wiped(NOW + OVERLAP, has_open_attempts=False)

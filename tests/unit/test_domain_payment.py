@@ -1,14 +1,16 @@
 """A payment's rules of time, replay and identity, at the very instants where they change."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.payment import PAYMENT, Status, Trigger, parse_metadata
+from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
 from payagg.testing import strategies
 from tests.support.builders import NOW, a_payment, an_expired_payment
 
@@ -28,37 +30,38 @@ IDENTITY = (
 )
 
 
-def code_of(call, *arguments):
+def code_of(call: Callable[..., object], *arguments: object) -> ErrorCode:
     with pytest.raises(Refusal) as refused:
         call(*arguments)
     return refused.value.code
 
 
-def test_a_new_payment_is_initiated_in_naira_and_expires_one_hour_later():
+def test_a_new_payment_is_initiated_in_naira_and_expires_one_hour_later() -> None:
     payment = a_payment()
     assert (payment.status, payment.currency, payment.sequence) == (Status.INITIATED, "NGN", 0)
     assert payment.expires_at - payment.created_at == HOUR
     assert payment.settled_at is None
 
 
-def test_an_initiated_payment_is_open_until_the_instant_it_expires():
+def test_an_initiated_payment_is_open_until_the_instant_it_expires() -> None:
     payment = a_payment()
     assert not payment.is_expired(NOW + HOUR - TICK)
     assert payment.is_expired(NOW + HOUR)
     assert payment.as_of(NOW + HOUR - TICK) is payment
 
 
-def test_from_its_instant_expiry_is_seen_as_failed_and_dated_to_that_instant_however_late_the_reader():
+def test_from_its_instant_expiry_is_seen_as_failed_and_dated_to_that_instant_however_late_the_reader() -> None:
     for later in (timedelta(0), TICK, timedelta(days=9)):
         seen = a_payment().as_of(NOW + HOUR + later)
         assert (seen.status, seen.failure_reason) == (Status.FAILED, "EXPIRED")
         assert seen.settled_at == seen.updated_at == NOW + HOUR
 
 
-def test_the_sweep_writes_exactly_what_readers_saw_before_it():
+def test_the_sweep_writes_exactly_what_readers_saw_before_it() -> None:
     payment = a_payment()
     swept, transition = payment.expire()
     assert swept == payment.as_of(NOW + timedelta(hours=2))
+    assert transition is not None
     assert (transition.from_status, transition.to_status, transition.trigger) == (
         Status.INITIATED,
         Status.FAILED,
@@ -68,35 +71,35 @@ def test_the_sweep_writes_exactly_what_readers_saw_before_it():
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, *FINAL])
-def test_only_an_initiated_payment_expires_by_the_clock(status):
+def test_only_an_initiated_payment_expires_by_the_clock(status: Status) -> None:
     payment = a_payment(status)
     assert not payment.is_expired(NOW + timedelta(days=30))
     assert payment.as_of(NOW + timedelta(days=30)) is payment
 
 
 @pytest.mark.parametrize("status", OPEN)
-def test_an_open_payment_is_replayed_unchanged(status):
+def test_an_open_payment_is_replayed_unchanged(status: Status) -> None:
     payment = a_payment(status)
     assert payment.replay(NOW + HOUR - TICK) is payment
 
 
-def test_a_pending_payment_is_replayed_past_its_window_too():
+def test_a_pending_payment_is_replayed_past_its_window_too() -> None:
     payment = a_payment(Status.PENDING)
     assert payment.replay(NOW + HOUR) is payment
 
 
 @pytest.mark.parametrize("status", FINAL)
-def test_the_key_of_a_completed_payment_is_refused(status):
+def test_the_key_of_a_completed_payment_is_refused(status: Status) -> None:
     assert code_of(a_payment(status).replay, NOW) is ErrorCode.DUPLICATE_PAYMENT
 
 
-def test_the_key_of_an_expired_payment_is_refused_before_and_after_the_sweep():
+def test_the_key_of_an_expired_payment_is_refused_before_and_after_the_sweep() -> None:
     assert code_of(a_payment().replay, NOW + HOUR) is ErrorCode.DUPLICATE_PAYMENT
     assert code_of(an_expired_payment().replay, NOW + HOUR) is ErrorCode.DUPLICATE_PAYMENT
 
 
 @pytest.mark.parametrize("status", OPEN)
-def test_process_is_taken_until_the_window_closes_and_is_gone_from_that_instant(status):
+def test_process_is_taken_until_the_window_closes_and_is_gone_from_that_instant(status: Status) -> None:
     payment = a_payment(status)
     payment.ensure_processable(NOW + HOUR - TICK)
     assert code_of(payment.ensure_processable, NOW + HOUR) is ErrorCode.PAYMENT_EXPIRED
@@ -104,29 +107,30 @@ def test_process_is_taken_until_the_window_closes_and_is_gone_from_that_instant(
 
 @pytest.mark.parametrize("status", FINAL)
 @pytest.mark.parametrize("when", [NOW, NOW + HOUR, NOW + timedelta(days=1)])
-def test_process_on_a_final_payment_was_processed_whenever_it_is_asked(status, when):
+def test_process_on_a_final_payment_was_processed_whenever_it_is_asked(status: Status, when: timedelta) -> None:
     assert code_of(a_payment(status).ensure_processable, when) is ErrorCode.PAYMENT_ALREADY_PROCESSED
 
 
 @pytest.mark.parametrize("when", [NOW, NOW + HOUR, NOW + timedelta(days=1)])
-def test_process_on_a_swept_payment_answers_as_it_did_before_the_sweep(when):
+def test_process_on_a_swept_payment_answers_as_it_did_before_the_sweep(when: timedelta) -> None:
     # A clock set back after the sweep un-expires nothing.
     assert code_of(an_expired_payment().ensure_processable, when) is ErrorCode.PAYMENT_EXPIRED
 
 
 @pytest.mark.parametrize("status", FINAL)
-def test_a_completed_payment_is_not_open(status):
+def test_a_completed_payment_is_not_open(status: Status) -> None:
     assert code_of(a_payment(status).ensure_open) is ErrorCode.PAYMENT_ALREADY_FINAL
 
 
 @pytest.mark.parametrize("status", OPEN)
-def test_an_uncompleted_payment_is_open(status):
+def test_an_uncompleted_payment_is_open(status: Status) -> None:
     a_payment(status).ensure_open()
 
 
-def test_handing_over_names_the_payers_gateway_once():
+def test_handing_over_names_the_payers_gateway_once() -> None:
     first, transition = a_payment(gateway="provider_b").hand_over("provider_a", NOW, "payer")
     again, nothing = first.hand_over("provider_b", NOW + TICK, "payer")
+    assert transition is not None
     assert (first.status, first.gateway, transition.sequence) == (Status.PENDING, "provider_a", 1)
     assert again is first
     assert nothing is None
@@ -137,15 +141,20 @@ def test_handing_over_names_the_payers_gateway_once():
     ("trigger", "status"),
     [(Trigger.SUCCEED, Status.SUCCESS), (Trigger.FAIL, Status.FAILED), (Trigger.REVERSE, Status.REVERSED)],
 )
-def test_a_final_move_is_dated_and_only_a_failure_keeps_its_reason(trigger, status, reason):
+def test_a_final_move_is_dated_and_only_a_failure_keeps_its_reason(
+    trigger: Trigger, status: Status, reason: str | None
+) -> None:
     moved, transition = a_payment().move(trigger, NOW + TICK, actor="verify", reason=reason)
     assert (moved.status, moved.settled_at, moved.updated_at) == (status, NOW + TICK, NOW + TICK)
     assert moved.failure_reason == (reason if status is Status.FAILED else None)
+    assert transition is not None
     assert (transition.reference, transition.reason, transition.actor) == (moved.reference, reason, "verify")
 
 
 @given(strategies.payments(), st.lists(st.tuples(st.sampled_from(Trigger), strategies.waits), max_size=6))
-def test_whatever_happens_identity_stays_and_the_sequence_counts_the_moves(payment, steps):
+def test_whatever_happens_identity_stays_and_the_sequence_counts_the_moves(
+    payment: Payment, steps: list[tuple[Trigger, timedelta]]
+) -> None:
     first, now, moves = payment, payment.created_at, 0
     for trigger, wait in steps:
         now += wait
@@ -165,17 +174,17 @@ def test_whatever_happens_identity_stays_and_the_sequence_counts_the_moves(payme
     assert {name: asdict(first)[name] for name in IDENTITY} == {name: asdict(payment)[name] for name in IDENTITY}
 
 
-def nested(depth):
+def nested(depth: int) -> dict[str, Any]:
     """An object whose innermost object is at `depth`, the outermost being 1."""
     return {} if depth == 1 else {"a": nested(depth - 1)}
 
 
-def json_of_size(size):
+def json_of_size(size: int) -> dict[str, Any]:
     """Metadata of exactly `size` bytes as compact JSON."""
     return {"a": "x" * (size - len('{"a":""}'))}
 
 
-LIMITS = {
+LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "50 keys": ({str(n): n for n in range(50)}, {str(n): n for n in range(51)}),
     "a key of 100 characters": ({"ẹ" * 100: 1}, {"ẹ" * 101: 1}),
     "an inner key of 100 characters": ({"a": {"k" * 100: 1}}, {"a": {"k" * 101: 1}}),
@@ -191,7 +200,7 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_metadata_may_reach_each_limit_and_not_pass_it(limit):
+def test_metadata_may_reach_each_limit_and_not_pass_it(limit: str) -> None:
     at, past = LIMITS[limit]
     assert parse_metadata(at) is at
     with pytest.raises(Refusal) as refused:
@@ -200,5 +209,5 @@ def test_metadata_may_reach_each_limit_and_not_pass_it(limit):
 
 
 @given(strategies.metadata)
-def test_ordinary_metadata_is_kept_as_it_is(metadata):
+def test_ordinary_metadata_is_kept_as_it_is(metadata: dict[str, Any]) -> None:
     assert parse_metadata(metadata) == metadata

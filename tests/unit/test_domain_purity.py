@@ -17,7 +17,7 @@ CLOCK_OR_CHANCE = re.compile(
 MAY = {"adapters/system.py", "adapters/security.py", "testing/clocks.py"}
 
 
-def offences(path):
+def offences(path: Path) -> list[str]:
     lines = path.read_text().splitlines()
     return [
         f"{path.relative_to(PRODUCT)}:{n}: {line.strip()}"
@@ -26,7 +26,7 @@ def offences(path):
     ]
 
 
-def test_only_the_system_adapter_reads_a_clock_or_draws_a_number():
+def test_only_the_system_adapter_reads_a_clock_or_draws_a_number() -> None:
     files = [path for path in PRODUCT.rglob("*.py") if path.relative_to(PRODUCT).as_posix() not in MAY]
     assert len(files) > 20
     assert [offence for path in files for offence in offences(path)] == []
@@ -43,11 +43,11 @@ def test_only_the_system_adapter_reads_a_clock_or_draws_a_number():
         "salt = os.urandom(8)",
     ],
 )
-def test_the_search_finds_what_it_is_for(line):
+def test_the_search_finds_what_it_is_for(line: str) -> None:
     assert CLOCK_OR_CHANCE.search(line)
 
 
-def test_the_domain_imports_with_the_standard_library_alone():
+def test_the_domain_imports_with_the_standard_library_alone() -> None:
     modules = sorted(f"payagg.domain.{path.stem}" for path in (PRODUCT / "domain").glob("[a-z]*.py"))
     assert "payagg.domain.payment" in modules
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n" + "".join(f"import {name}\n" for name in modules)
@@ -59,7 +59,7 @@ def test_the_domain_imports_with_the_standard_library_alone():
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (PRODUCT / "domain").glob("*.py")))
-def test_the_domain_is_plain_functions_of_its_arguments(name):
+def test_the_domain_is_plain_functions_of_its_arguments(name: str) -> None:
     source = (PRODUCT / "domain" / name).read_text()
     assert not re.search(
         r"\basync\b|\bawait\b|\bopen\(|\bimport (?:os|socket|asyncio|time|logging)\b|\bprint\(", source

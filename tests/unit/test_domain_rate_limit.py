@@ -13,7 +13,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 
 
-def test_the_turn_of_the_minute_opens_nothing():
+def test_the_turn_of_the_minute_opens_nothing() -> None:
     limit, window = RateLimit(100), HitWindow()
     before = [window.hit(limit, NOON - 3 * SECOND) for _ in range(100)]
     after = [window.hit(limit, NOON + 3 * SECOND) for _ in range(66)]
@@ -23,14 +23,14 @@ def test_the_turn_of_the_minute_opens_nothing():
     assert window.hit(limit, NOON + 57 * SECOND) is None
 
 
-def test_a_refused_hit_does_not_count():
+def test_a_refused_hit_does_not_count() -> None:
     limit, window = RateLimit(1), HitWindow()
     assert window.hit(limit, NOON) is None
     assert window.hit(limit, NOON + 59 * SECOND) == NOON + MINUTE
     assert window.hit(limit, NOON + MINUTE) is None
 
 
-def test_a_hit_taken_back_leaves_its_room():
+def test_a_hit_taken_back_leaves_its_room() -> None:
     limit, window = RateLimit(2), HitWindow()
     window.take_back()
     assert [window.hit(limit, NOON) for _ in range(2)] == [None, None]
@@ -39,7 +39,7 @@ def test_a_hit_taken_back_leaves_its_room():
     assert window.hit(limit, NOON + SECOND) == NOON + MINUTE
 
 
-def test_a_clock_that_is_set_back_lets_no_more_through():
+def test_a_clock_that_is_set_back_lets_no_more_through() -> None:
     limit, window = RateLimit(2), HitWindow()
     assert [window.hit(limit, NOON), window.hit(limit, NOON - SECOND)] == [None, None]
     assert window.hit(limit, NOON - SECOND) == NOON + MINUTE
@@ -47,7 +47,7 @@ def test_a_clock_that_is_set_back_lets_no_more_through():
 
 @pytest.mark.parametrize("most", [1, 3, MARKS_MAX + 1])
 @given(gaps=st.lists(st.integers(0, 30_000_000), min_size=1, max_size=60))
-def test_no_window_has_more_hits_than_the_limit(most: int, gaps: list[int]):
+def test_no_window_has_more_hits_than_the_limit(most: int, gaps: list[int]) -> None:
     limit, window, now, taken = RateLimit(most), HitWindow(), NOON, []
     for gap in gaps:
         now += timedelta(microseconds=gap)
@@ -60,7 +60,7 @@ def test_no_window_has_more_hits_than_the_limit(most: int, gaps: list[int]):
     assert all(sum(at - MINUTE < other <= at for other in taken) <= most for at in taken)
 
 
-def test_a_large_limit_keeps_few_marks():
+def test_a_large_limit_keeps_few_marks() -> None:
     limit, window = RateLimit(10_000), HitWindow()
     hits = [window.hit(limit, NOON + n * timedelta(milliseconds=5)) for n in range(12_000)]
     assert hits.count(None) == 10_000

@@ -23,15 +23,10 @@ from payagg.domain.values import (
     parse_url,
 )
 from payagg.testing import strategies
+from tests.support.refusals import refusal_of
 
 
-def refusal_of(call, *arguments):
-    with pytest.raises(Refusal) as refused:
-        call(*arguments)
-    return refused.value
-
-
-def test_a_reference_is_prefix_utc_day_and_six_characters():
+def test_a_reference_is_prefix_utc_day_and_six_characters() -> None:
     day = datetime(2025, 1, 31, tzinfo=UTC)
     assert make_reference("PAY", day, 0) == "PAY-20250131-000000"
     assert make_reference("PAY", day, 35) == "PAY-20250131-00000Z"
@@ -85,7 +80,7 @@ def test_a_reference_outlives_the_prefix_it_was_made_with():
 
 
 @given(strategies.emails)
-def test_ordinary_addresses_are_accepted(text):
+def test_ordinary_addresses_are_accepted(text: str) -> None:
     assert parse_email(text, "customerEmail") == text
 
 
@@ -114,12 +109,12 @@ def test_an_international_address_may_be_254_characters_and_not_one_more():
 
 
 @pytest.mark.parametrize("text", strategies.BAD_EMAILS)
-def test_what_is_no_address_is_refused_by_name(text):
+def test_what_is_no_address_is_refused_by_name(text: str) -> None:
     refusal = refusal_of(parse_email, text, "customerEmail")
     assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "customerEmail")
 
 
-def test_an_address_may_be_254_characters_and_not_one_more():
+def test_an_address_may_be_254_characters_and_not_one_more() -> None:
     local, host = "a" * 64, f"{'b' * 63}.{'c' * 63}.{'d' * 58}.ng"
     longest = f"{local}@{host}"
     assert len(longest) == EMAIL_MAX == 254
@@ -127,13 +122,13 @@ def test_an_address_may_be_254_characters_and_not_one_more():
     refusal_of(parse_email, f"{longest[:-3]}d.ng", "customerEmail")
 
 
-def test_the_part_before_the_at_may_be_64_characters_and_not_one_more():
+def test_the_part_before_the_at_may_be_64_characters_and_not_one_more() -> None:
     assert parse_email("a" * 64 + "@example.com", "e")
     refusal_of(parse_email, "a" * 65 + "@example.com", "e")
 
 
 @given(strategies.urls)
-def test_ordinary_urls_are_accepted_unchanged(text):
+def test_ordinary_urls_are_accepted_unchanged(text: str) -> None:
     assert parse_url(text, "callbackUrl") == text
 
 
@@ -156,12 +151,12 @@ def test_ordinary_urls_are_accepted_unchanged(text):
         "https://ẹ̀kọ́.ng",
     ],
 )
-def test_unusual_but_honest_urls_are_accepted(text):
+def test_unusual_but_honest_urls_are_accepted(text: str) -> None:
     assert parse_url(text, "callbackUrl") == text
 
 
 @pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
-def test_a_hostile_url_is_refused_by_name(text):
+def test_a_hostile_url_is_refused_by_name(text: str) -> None:
     refusal = refusal_of(parse_url, text, "callbackUrl")
     assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "callbackUrl")
 
@@ -218,17 +213,17 @@ def test_an_international_host_becomes_what_the_library_for_them_makes_of_it(lab
         assert named == f"https://{expected}/"
 
 
-def test_a_url_may_be_2048_characters_and_not_one_more():
+def test_a_url_may_be_2048_characters_and_not_one_more() -> None:
     longest = "https://shop.example/".ljust(URL_MAX, "a")
     assert parse_url(longest, "url") == longest
     refusal_of(parse_url, longest + "a", "url")
 
 
-def test_a_webhook_url_must_be_https():
+def test_a_webhook_url_must_be_https() -> None:
     assert refusal_of(parse_url, "http://shop.example/", "webhookUrl", ("https",)).field == "webhookUrl"
 
 
-def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps():
+def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps() -> None:
     assert int(float(MAX_AMOUNT)) == MAX_AMOUNT
     assert int(float(MAX_AMOUNT + 2)) != MAX_AMOUNT + 2
 

@@ -37,7 +37,7 @@ LIVE_PLAN = [
 ]
 
 
-def test_every_status_a_payment_can_move_to_has_its_event():
+def test_every_status_a_payment_can_move_to_has_its_event() -> None:
     assert set(EVENT_FOR) == set(PAYMENT.states) - {Status.INITIATED}
     assert {kind.value for kind in EVENT_FOR.values()} == {
         "payment.pending",
@@ -47,17 +47,17 @@ def test_every_status_a_payment_can_move_to_has_its_event():
     }
 
 
-def test_the_live_schedule_is_ten_tries_over_seventy_five_hours():
+def test_the_live_schedule_is_ten_tries_over_seventy_five_hours() -> None:
     assert list(SCHEDULE[Environment.LIVE]) == LIVE_PLAN
     assert sum(LIVE_PLAN, timedelta(0)) == 75 * HOUR + 35 * MINUTE + 5 * SECOND
 
 
-def test_the_sandbox_schedule_is_the_first_four_tries():
+def test_the_sandbox_schedule_is_the_first_four_tries() -> None:
     assert list(SCHEDULE[Environment.SANDBOX]) == LIVE_PLAN[:4]
 
 
 @pytest.mark.parametrize("environment", Environment)
-def test_after_each_failure_the_next_try_waits_as_planned_until_none_are_left(environment):
+def test_after_each_failure_the_next_try_waits_as_planned_until_none_are_left(environment: Environment) -> None:
     plan = SCHEDULE[environment]
     assert [delay_after(environment, tries, MIDDLE) for tries in range(1, len(plan))] == list(plan[1:])
     assert delay_after(environment, len(plan), MIDDLE) is None
@@ -65,11 +65,12 @@ def test_after_each_failure_the_next_try_waits_as_planned_until_none_are_left(en
 
 
 @given(st.sampled_from(Environment), st.integers(1, 9), st.floats(0, 1, exclude_max=True))
-def test_jitter_spreads_a_delay_by_a_fifth_either_way(environment, tries, chance):
+def test_jitter_spreads_a_delay_by_a_fifth_either_way(environment: Environment, tries: int, chance: float) -> None:
     delay = delay_after(environment, tries, chance)
     if tries >= len(SCHEDULE[environment]):
         assert delay is None
         return
+    assert delay is not None
     planned = SCHEDULE[environment][tries]
     assert planned * 0.8 - SECOND / 1000 <= delay <= planned * 1.2
 
@@ -86,31 +87,31 @@ def test_jitter_spreads_a_delay_by_a_fifth_either_way(environment, tries, chance
         (999 * HOUR, 600),
     ],
 )
-def test_retry_after_counts_between_one_and_two_times_the_planned_delay(asked, expected):
+def test_retry_after_counts_between_one_and_two_times_the_planned_delay(asked: timedelta, expected: int) -> None:
     assert delay_after(Environment.LIVE, 2, 0.0, asked) == expected * SECOND
 
 
-def test_retry_after_adds_no_try():
+def test_retry_after_adds_no_try() -> None:
     assert delay_after(Environment.SANDBOX, 4, MIDDLE, SECOND) is None
 
 
 @pytest.mark.parametrize("kind", EventType)
-def test_an_endpoint_without_a_list_receives_every_event_of_its_environment(kind):
+def test_an_endpoint_without_a_list_receives_every_event_of_its_environment(kind: EventType) -> None:
     endpoint = an_endpoint()
     assert endpoint.receives(kind, Environment.SANDBOX)
     assert not endpoint.receives(kind, Environment.LIVE)
 
 
-def test_an_endpoint_receives_only_what_it_subscribed_to():
+def test_an_endpoint_receives_only_what_it_subscribed_to() -> None:
     endpoint = an_endpoint(events=("payment.success",))
     assert [kind for kind in EventType if endpoint.receives(kind, Environment.SANDBOX)] == [EventType.PAYMENT_SUCCESS]
 
 
-def test_a_deactivated_endpoint_receives_nothing():
+def test_a_deactivated_endpoint_receives_nothing() -> None:
     assert not any(an_endpoint(is_active=False).receives(kind, Environment.SANDBOX) for kind in EventType)
 
 
-def test_the_old_secret_signs_beside_the_new_one_for_a_day():
+def test_the_old_secret_signs_beside_the_new_one_for_a_day() -> None:
     rotated = an_endpoint(secret=b"old").rotated(b"new", "wxyz", NOW)
     day = timedelta(hours=24)
     assert rotated.signing_secrets(NOW) == (b"new", b"old")
@@ -119,26 +120,28 @@ def test_the_old_secret_signs_beside_the_new_one_for_a_day():
     assert (rotated.secret_last4, rotated.updated_at) == ("wxyz", NOW)
 
 
-def test_a_second_rotation_leaves_two_secrets_not_three():
+def test_a_second_rotation_leaves_two_secrets_not_three() -> None:
     twice = an_endpoint(secret=b"one").rotated(b"two", "2222", NOW).rotated(b"three", "3333", NOW)
     assert twice.signing_secrets(NOW) == (b"three", b"two")
 
 
-def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane():
+def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane() -> None:
     delivery = a_delivery()
     assert (delivery.partition, delivery.status, delivery.attempts) == ("whe_1", DeliveryStatus.PENDING, 0)
     assert delivery.next_attempt_at == an_event().created_at
 
 
 @pytest.mark.parametrize("environment", Environment)
-def test_deliveries_to_payments_own_addresses_share_one_lane_per_business_and_environment(environment):
+def test_deliveries_to_payments_own_addresses_share_one_lane_per_business_and_environment(
+    environment: Environment,
+) -> None:
     event = an_event(environment=environment)
     hosts = ("https://shop.example/own?x=1", "https://other.example/own")
     partitions = {a_delivery(event, endpoint_id=None, url=url).partition for url in hosts}
     assert partitions == {f"biz_1:{environment.value}"}
 
 
-def test_events_are_kept_once_in_the_catalogues_order():
+def test_events_are_kept_once_in_the_catalogues_order() -> None:
     assert parse_events(["payment.failed", "payment.pending", "payment.failed"]) == (
         "payment.pending",
         "payment.failed",
@@ -147,13 +150,13 @@ def test_events_are_kept_once_in_the_catalogues_order():
 
 
 @pytest.mark.parametrize("name", ["payment.repaid", "webhook.test", "PAYMENT.SUCCESS", "", "payment.success "])
-def test_an_unknown_event_name_is_refused(name):
+def test_an_unknown_event_name_is_refused(name: str) -> None:
     with pytest.raises(Refusal) as refused:
         parse_events(["payment.success", name])
     assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "events")
 
 
-def test_only_live_endpoints_must_be_https():
+def test_only_live_endpoints_must_be_https() -> None:
     assert parse_endpoint_url("http://shop.example/", Environment.SANDBOX)
     assert parse_endpoint_url("https://shop.example/", Environment.LIVE)
     with pytest.raises(Refusal) as refused:
@@ -163,6 +166,6 @@ def test_only_live_endpoints_must_be_https():
 
 @pytest.mark.parametrize("environment", Environment)
 @pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
-def test_a_hostile_endpoint_is_refused_in_both_environments(text, environment):
+def test_a_hostile_endpoint_is_refused_in_both_environments(text: str, environment: Environment) -> None:
     with pytest.raises(Refusal):
         parse_endpoint_url(text, environment)

@@ -86,17 +86,17 @@ REFUSED: list[tuple[type, Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "body"), ACCEPTED)
-def test_a_body_at_its_limits_is_accepted(kind: type, body: Any):
+def test_a_body_at_its_limits_is_accepted(kind: type, body: Any) -> None:
     decode(json.dumps(body).encode(), kind)
 
 
 @pytest.mark.parametrize(("kind", "body", "field"), REFUSED)
-def test_a_body_past_a_limit_is_refused_by_name(kind: type, body: Any, field: str):
+def test_a_body_past_a_limit_is_refused_by_name(kind: type, body: Any, field: str) -> None:
     with pytest.raises(Refusal) as refused:
         decode(json.dumps(body).encode(), kind)
     assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, field)
 
 
-def test_credentials_do_not_show_when_printed():
+def test_credentials_do_not_show_when_printed() -> None:
     command = decode(b'{"credentials": {"liveSecretKey": "sk_live_secret"}}', UpdateCredentials)
     assert "sk_live" not in repr(command) + str(command)

@@ -7,33 +7,36 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import PaymentOptions
+from payagg.application.ports import Transaction
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import OVERLAP
+from payagg.domain.gateway import OVERLAP, Gateway
 from payagg.domain.values import Environment
+from tests.support.assembly import KEYS
 from tests.support.builders import AN_ADMIN, NOW, an_attempt
-from tests.support.gateway_world import KEYS, TICK, World
+from tests.support.gateway_world import TICK, GatewayWorld
 
 pytestmark = pytest.mark.anyio
 
 NEW_KEY = ("second", b"2" * 32)
 
 
-async def opened(world: World, gateway_id: str) -> Mapping[str, str]:
+async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
     offers = PaymentOptions(world.store, world.clock, world.vault, world.providers)
     return offers.credentials(await world.stored(gateway_id))
 
 
-async def set_credentials(world: World, gateway_id: str, **credentials: str) -> None:
+async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: str) -> None:
     await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
 
 
-async def test_credentials_replace_the_previous_ones_in_full():
-    world = World()
+async def test_credentials_replace_the_previous_ones_in_full() -> None:
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     assert not (await world.gateways.detail(acme)).has_credentials
     await set_credentials(world, acme, first="one", second="two")
@@ -42,8 +45,8 @@ async def test_credentials_replace_the_previous_ones_in_full():
     assert (await world.gateways.detail(acme)).has_credentials
 
 
-async def test_no_view_and_no_stored_byte_shows_a_credential():
-    world = World()
+async def test_no_view_and_no_stored_byte_shows_a_credential() -> None:
+    world = GatewayWorld()
     acme = (await world.seeded("acme"))["acme"]
     await set_credentials(world, acme, liveSecretKey="sk_live_0123456789")
     shown = [await world.gateways.listed(), await world.gateways.detail(acme), await world.settings.listed("biz_1")]
@@ -53,8 +56,8 @@ async def test_no_view_and_no_stored_byte_shows_a_credential():
     assert b"liveSecretKey" not in stored
 
 
-async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for():
-    world = World()
+async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for() -> None:
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="of acme")
     await set_credentials(world, ids["other"], key="of other")
@@ -67,21 +70,21 @@ async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for():
     assert await opened(world, ids["other"]) == {"key": "of other"}
 
 
-async def world_gateway(tx, gateway_id):
+async def world_gateway(tx: Transaction, gateway_id: str) -> Gateway:
     gateway = await tx.gateways.get(gateway_id)
     assert gateway is not None
     return gateway
 
 
-async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key():
-    world = World()
+async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key() -> None:
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["acme"], key="before")
     world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
-    rotated = World(world.store, world.clock, vault=AesVault((NEW_KEY, *KEYS)))
+    rotated = GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY, *KEYS)))
     await set_credentials(rotated, ids["other"], key="after")
     assert await opened(rotated, ids["acme"]) == {"key": "before"}
-    only_new = World(world.store, vault=AesVault((NEW_KEY,)))
+    only_new = GatewayWorld(world.store, vault=AesVault((NEW_KEY,)))
     assert await opened(only_new, ids["other"]) == {"key": "after"}
     assert await opened(only_new, ids["acme"]) == {}
     # Storing them again moves the gateway to the new key; then the old one may go.
@@ -96,8 +99,10 @@ async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key(
         ("provider_a", "sandboxSecretKey", "sk_live_" + "0" * 40),
     ],
 )
-async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(slug: str, name: str, value: str):
-    world = World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
+    slug: str, name: str, value: str
+) -> None:
+    world = GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
     gateway = (await world.seeded(slug))[slug]
     await set_credentials(world, gateway, kept="yes")
     with pytest.raises(Refusal) as refused:
@@ -107,14 +112,20 @@ async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
     assert await opened(world, gateway) == {"kept": "yes"}
 
 
-async def deleted(world: World, gateway_id: str) -> None:
+def stored_credentials(world: GatewayWorld, gateway_id: str) -> bytes | None:
+    """Of a gateway that no repository shows any more."""
+    assert isinstance(world.store, MemoryStore)
+    return world.store.state.gateways[gateway_id].credentials
+
+
+async def deleted(world: GatewayWorld, gateway_id: str) -> None:
     await world.gateways.disable(gateway_id, by=AN_ADMIN)
     world.clock.move(world.gateways.drain_window)
     await world.gateways.delete(gateway_id, by=AN_ADMIN)
 
 
-async def test_a_deleted_gateway_keeps_its_credentials_until_the_worker_finds_nothing_open():
-    world = World()
+async def test_a_deleted_gateway_keeps_its_credentials_until_the_worker_finds_nothing_open() -> None:
+    world = GatewayWorld()
     created = (await world.seeded("acme"))["acme"]
     await set_credentials(world, created, key="secret")
     attempt = an_attempt(gateway="acme", next_ask_at=NOW)
@@ -122,26 +133,26 @@ async def test_a_deleted_gateway_keeps_its_credentials_until_the_worker_finds_no
         await tx.payments.add_attempt(attempt)
     await deleted(world, created)
     assert await world.settling.wipe() == 0
-    assert world.store.state.gateways[created].credentials is not None
+    assert stored_credentials(world, created) is not None
     async with world.store.begin() as tx:
         await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
     assert await world.settling.wipe() == 1
-    assert world.store.state.gateways[created].credentials is None
+    assert stored_credentials(world, created) is None
     assert await world.settling.wipe() == 0
 
 
-async def signing(world: World, gateway_id: str, environment: Environment) -> list[str]:
+async def signing(world: GatewayWorld, gateway_id: str, environment: Environment) -> list[str]:
     """The secrets that prove an event now."""
     gateway = await world.stored(gateway_id)
     found = GatewayCredentials(world.vault, world.providers).signing(gateway, environment, world.clock.now())
     return [secret for one in found for secret in one.values()]
 
 
-def with_providers() -> World:
-    return World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+def with_providers() -> GatewayWorld:
+    return GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
 
 
-async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else():
+async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_b"))["provider_b"]
     await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
@@ -162,7 +173,7 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
     assert (await world.stored(gateway)).has_credentials
 
 
-async def test_provider_as_secret_key_signs_unless_a_webhook_secret_does():
+async def test_provider_as_secret_key_signs_unless_a_webhook_secret_does() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
@@ -172,7 +183,7 @@ async def test_provider_as_secret_key_signs_unless_a_webhook_secret_does():
     assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
 
 
-async def test_an_environment_that_is_not_sent_again_is_named_and_its_events_are_proved_for_a_day():
+async def test_an_environment_that_is_not_sent_again_is_named_and_its_events_are_proved_for_a_day() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
@@ -184,7 +195,7 @@ async def test_an_environment_that_is_not_sent_again_is_named_and_its_events_are
     assert await world.gateways.set_credentials(gateway, command, by=AN_ADMIN) == []
 
 
-async def test_an_administrator_ends_the_overlap_at_once():
+async def test_an_administrator_ends_the_overlap_at_once() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
@@ -197,13 +208,24 @@ async def test_an_administrator_ends_the_overlap_at_once():
         await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
 
 
-async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation():
+async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
     await set_credentials(world, gateway, liveSecretKey="sk_live_2")
     world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
-    only_new = World(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
+    only_new = GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
     assert await signing(only_new, gateway, Environment.LIVE) == []
     await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
     assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]
+
+
+async def test_deleting_a_gateway_forgets_its_credentials() -> None:
+    store = MemoryStore()
+    world = GatewayWorld(store)
+    created = (await world.seeded("acme"))["acme"]
+    await set_credentials(world, created, key="secret")
+    await world.gateways.disable(created, by=AN_ADMIN)
+    world.clock.move(world.gateways.drain_window)
+    await world.gateways.delete(created, by=AN_ADMIN)
+    assert store.state.gateways[created].credentials is None

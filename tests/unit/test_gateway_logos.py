@@ -10,18 +10,18 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.support.builders import AN_ADMIN
-from tests.support.gateway_world import DRAIN, World, files_under
+from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import HOSTILE, an_image
 
 pytestmark = pytest.mark.anyio
 
 
-async def a_world(folder: Path) -> tuple[World, str]:
-    world = World(logos=ObjectLogos(folder))
+async def a_world(folder: Path) -> tuple[GatewayWorld, str]:
+    world = GatewayWorld(logos=ObjectLogos(folder))
     return world, (await world.seeded("acme"))["acme"]
 
 
-async def test_a_logo_is_served_exactly_as_sent(tmp_path: Path):
+async def test_a_logo_is_served_exactly_as_sent(tmp_path: Path) -> None:
     world, acme = await a_world(tmp_path)
     for content, media_type in ((an_image("PNG"), "image/png"), (an_image("JPEG"), "image/jpeg")):
         uploaded = await world.gateways.upload_logo(acme, content, by=AN_ADMIN)
@@ -33,14 +33,14 @@ async def test_a_logo_is_served_exactly_as_sent(tmp_path: Path):
     assert (detail.logo_path or "").endswith(".jpg")
 
 
-async def test_a_replacement_removes_the_previous_file(tmp_path: Path):
+async def test_a_replacement_removes_the_previous_file(tmp_path: Path) -> None:
     world, acme = await a_world(tmp_path)
     for content in (an_image("PNG"), an_image("JPEG"), an_image("JPEG"), an_image("PNG", colour="blue")):
         await world.gateways.upload_logo(acme, content, by=AN_ADMIN)
         assert [path.read_bytes() for path in files_under(tmp_path)] == [content]
 
 
-async def test_a_refused_upload_keeps_the_previous_logo_and_leaves_no_file(tmp_path: Path):
+async def test_a_refused_upload_keeps_the_previous_logo_and_leaves_no_file(tmp_path: Path) -> None:
     world, acme = await a_world(tmp_path)
     await world.gateways.upload_logo(acme, an_image(), by=AN_ADMIN)
     for hostile in HOSTILE.values():
@@ -53,7 +53,7 @@ async def test_a_refused_upload_keeps_the_previous_logo_and_leaves_no_file(tmp_p
     assert (await world.gateways.logo(acme)).content == an_image()
 
 
-async def test_no_logo_is_not_found(tmp_path: Path):
+async def test_no_logo_is_not_found(tmp_path: Path) -> None:
     world, acme = await a_world(tmp_path)
     for gateway_id in (acme, "gw_unknown"):
         with pytest.raises(Refusal) as refused:
@@ -61,7 +61,7 @@ async def test_no_logo_is_not_found(tmp_path: Path):
         assert refused.value.code is ErrorCode.NOT_FOUND
 
 
-async def test_deleting_a_gateway_removes_its_logo(tmp_path: Path):
+async def test_deleting_a_gateway_removes_its_logo(tmp_path: Path) -> None:
     world, acme = await a_world(tmp_path)
     await world.gateways.upload_logo(acme, an_image(), by=AN_ADMIN)
     await world.gateways.disable(acme, by=AN_ADMIN)
@@ -70,7 +70,7 @@ async def test_deleting_a_gateway_removes_its_logo(tmp_path: Path):
     assert files_under(tmp_path) == []
 
 
-async def test_uploads_at_the_same_moment_leave_one_file_and_it_is_the_one_the_row_names(tmp_path: Path):
+async def test_uploads_at_the_same_moment_leave_one_file_and_it_is_the_one_the_row_names(tmp_path: Path) -> None:
     world, acme = await a_world(tmp_path)
     images = [an_image(kind, colour=colour) for kind in ("PNG", "JPEG") for colour in ("red", "green", "blue")]
     await asyncio.gather(*(world.gateways.upload_logo(acme, content, by=AN_ADMIN) for content in images))
@@ -102,9 +102,9 @@ class CrashingLogos:
             raise Unavailable(call)
 
 
-async def test_a_crash_before_the_file_is_there_keeps_the_old_logo():
+async def test_a_crash_before_the_file_is_there_keeps_the_old_logo() -> None:
     logos = CrashingLogos("")
-    world = World(logos=logos)
+    world = GatewayWorld(logos=logos)
     acme = (await world.seeded("acme"))["acme"]
     await world.gateways.upload_logo(acme, an_image(), by=AN_ADMIN)
     logos.dies_at = "put"
@@ -113,9 +113,9 @@ async def test_a_crash_before_the_file_is_there_keeps_the_old_logo():
     assert (await world.gateways.logo(acme)).content == an_image()
 
 
-async def test_a_file_that_cannot_be_removed_is_only_a_stray():
+async def test_a_file_that_cannot_be_removed_is_only_a_stray() -> None:
     logos = CrashingLogos("delete")
-    world = World(logos=logos)
+    world = GatewayWorld(logos=logos)
     acme = (await world.seeded("acme"))["acme"]
     for content in (an_image(), an_image("JPEG")):
         await world.gateways.upload_logo(acme, content, by=AN_ADMIN)

@@ -7,26 +7,21 @@ import pytest
 from payagg.adapters.providers import providers_of
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from tests.support.builders import AN_ADMIN, NOW, a_business
-from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, World
+from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
+from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
-
-
-async def refusal(awaitable: Any) -> tuple[ErrorCode, str | None]:
-    with pytest.raises(Refusal) as refused:
-        await awaitable
-    return refused.value.code, refused.value.field
 
 
 def acme(**fields: Any) -> CreateGateway:
     return CreateGateway(**{"slug": "acme", "name": "Acme Pay", **fields})
 
 
-async def test_a_new_gateway_is_disabled_and_listed():
-    world = World()
+async def test_a_new_gateway_is_disabled_and_listed() -> None:
+    world = GatewayWorld()
     created = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
     assert (created.status, created.is_active, created.is_built_in, created.has_credentials) == (
         "DISABLED",
@@ -39,41 +34,41 @@ async def test_a_new_gateway_is_disabled_and_listed():
     assert (await world.gateways.detail(created.id)).overrides == []
 
 
-async def test_a_slug_in_use_or_reserved_is_refused():
-    world = World()
+async def test_a_slug_in_use_or_reserved_is_refused() -> None:
+    world = GatewayWorld()
     await world.gateways.create(acme(), by=AN_ADMIN)
     for slug in ("acme", "builtin", "sandbox"):
-        assert await refusal(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
             ErrorCode.GATEWAY_SLUG_EXISTS,
             "slug",
         )
     assert len(await world.gateways.listed()) == 1
 
 
-async def test_a_slug_must_match_to_its_last_character():
-    assert await refusal(World().gateways.create(acme(slug="acme\n"), by=AN_ADMIN)) == (
+async def test_a_slug_must_match_to_its_last_character() -> None:
+    assert await refused_with(GatewayWorld().gateways.create(acme(slug="acme\n"), by=AN_ADMIN)) == (
         ErrorCode.VALIDATION_ERROR,
         "slug",
     )
 
 
-async def test_a_deleted_gateway_is_gone_and_its_slug_is_free():
-    world = World()
+async def test_a_deleted_gateway_is_gone_and_its_slug_is_free() -> None:
+    world = GatewayWorld()
     old = await world.gateways.create(acme(), by=AN_ADMIN)
     await world.gateways.delete(old.id, by=AN_ADMIN)
     assert await world.gateways.listed() == []
     for read in (world.gateways.detail, world.gateways.logo):
-        assert (await refusal(read(old.id)))[0] is ErrorCode.NOT_FOUND
+        assert (await refused_with(read(old.id)))[0] is ErrorCode.NOT_FOUND
     for change in (world.gateways.delete, world.gateways.enable):
-        assert (await refusal(change(old.id, by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
+        assert (await refused_with(change(old.id, by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
     assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != old.id
 
 
-async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free_for_one():
-    world = World(providers=providers_of("provider_a", "pay-b", allow_loopback=False))
+async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free_for_one() -> None:
+    world = GatewayWorld(providers=providers_of("provider_a", "pay-b", allow_loopback=False))
     await world.gateways.seed("builtin", ["provider_a", "pay-b"])
     for slug in ("provider_a", "pay-b"):
-        assert await refusal(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
             ErrorCode.GATEWAY_SLUG_EXISTS,
             "slug",
         )
@@ -81,19 +76,19 @@ async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_
         again = await world.gateways.create(acme(slug=slug), by=AN_ADMIN)
         assert (again.slug, again.status) == (slug, "DISABLED")
         assert again.id != f"gw_{slug}"
-        assert await refusal(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (
             ErrorCode.GATEWAY_SLUG_EXISTS,
             "slug",
         )
     # An underscore is a provider's alone, whatever else looks like one.
-    assert await refusal(world.gateways.create(acme(slug="provider_c"), by=AN_ADMIN)) == (
+    assert await refused_with(world.gateways.create(acme(slug="provider_c"), by=AN_ADMIN)) == (
         ErrorCode.VALIDATION_ERROR,
         "slug",
     )
 
 
-async def test_seeding_brings_no_deleted_gateway_back_and_leaves_the_one_created_again_alone():
-    world = World(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+async def test_seeding_brings_no_deleted_gateway_back_and_leaves_the_one_created_again_alone() -> None:
+    world = GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
     await world.gateways.seed("builtin", ["provider_a"])
     await world.gateways.delete("gw_provider_a", by=AN_ADMIN)
     await world.gateways.seed("builtin", ["provider_a"])
@@ -101,10 +96,13 @@ async def test_seeding_brings_no_deleted_gateway_back_and_leaves_the_one_created
     again = await world.gateways.create(acme(slug="provider_a"), by=AN_ADMIN)
     await world.gateways.seed("builtin", ["provider_a"])
     assert [gateway.id for gateway in await world.gateways.listed() if gateway.slug == "provider_a"] == [again.id]
+    assert (await refused_with(world.gateways.create(acme(slug="provider_a"), by=AN_ADMIN)))[
+        0
+    ] is ErrorCode.VALIDATION_ERROR
 
 
-async def test_a_patch_changes_only_what_it_names():
-    world = World()
+async def test_a_patch_changes_only_what_it_names() -> None:
+    world = GatewayWorld()
     gateway = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
     world.clock.move(TICK)
     assert await world.gateways.update(gateway.id, UpdateGateway(), by=AN_ADMIN) == gateway
@@ -115,43 +113,43 @@ async def test_a_patch_changes_only_what_it_names():
     assert (cleared.name, cleared.description, cleared.display_order) == ("Acme", None, 0)
 
 
-async def test_only_the_display_order_of_the_built_in_may_change():
-    world = World()
+async def test_only_the_display_order_of_the_built_in_may_change() -> None:
+    world = GatewayWorld()
     ids = await world.seeded()
     built_in = ids["builtin"]
     for field, command in (
         ("name", UpdateGateway(name="Other", display_order=3)),
         ("description", UpdateGateway(description=None)),
     ):
-        assert await refusal(world.gateways.update(built_in, command, by=AN_ADMIN)) == (
+        assert await refused_with(world.gateways.update(built_in, command, by=AN_ADMIN)) == (
             ErrorCode.VALIDATION_ERROR,
             field,
         )
     assert (await world.gateways.update(built_in, UpdateGateway(display_order=3), by=AN_ADMIN)).display_order == 3
-    assert await refusal(world.gateways.disable(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_BUILT_IN, None)
-    assert await refusal(world.gateways.delete(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_BUILT_IN, None)
-    assert await refusal(world.gateways.enable(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
+    assert await refused_with(world.gateways.disable(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refused_with(world.gateways.delete(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_BUILT_IN, None)
+    assert await refused_with(world.gateways.enable(built_in, by=AN_ADMIN)) == (ErrorCode.GATEWAY_ALREADY_ENABLED, None)
 
 
-async def test_a_drain_ends_at_its_instant_without_a_worker():
-    world = World()
+async def test_a_drain_ends_at_its_instant_without_a_worker() -> None:
+    world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     draining = await world.gateways.disable(gateway, by=AN_ADMIN)
     assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
     world.clock.set(NOW + DRAIN - TICK)
     assert (await world.gateways.detail(gateway)).status == "DRAINING"
-    assert (await refusal(world.gateways.delete(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
+    assert (await refused_with(world.gateways.delete(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
     world.clock.move(TICK)
     ended = await world.gateways.detail(gateway)
     assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
     assert [g.status for g in await world.gateways.listed() if g.id == gateway] == ["DISABLED"]
-    assert (await refusal(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
     await world.gateways.delete(gateway, by=AN_ADMIN)
 
 
-async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
-    world = World()
+async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others() -> None:
+    world = GatewayWorld()
     ids = await world.seeded("acme", "later")
     await world.gateways.disable(ids["acme"], by=AN_ADMIN)
     world.clock.move(TICK)
@@ -164,13 +162,13 @@ async def test_the_worker_makes_ended_drains_durable_and_leaves_the_others():
     assert await world.gateways.end_drains() == 0
 
 
-async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
-    world = World()
+async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs() -> None:
+    world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.choose(gateway, is_enabled=False)
-    assert (await refusal(world.gateways.enable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
+    assert (await refused_with(world.gateways.enable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
     await world.gateways.disable(gateway, by=AN_ADMIN)
-    assert (await refusal(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     enabled = await world.gateways.enable(gateway, by=AN_ADMIN)
     assert (enabled.status, enabled.drain_started_at, enabled.drain_ends_at) == ("ACTIVE", None, None)
     world.clock.move(DRAIN)
@@ -178,8 +176,8 @@ async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs():
     assert (detail.status, [o.business_id for o in detail.overrides]) == ("ACTIVE", ["biz_1"])
 
 
-async def test_business_count_is_active_businesses_minus_their_opt_outs():
-    world = World()
+async def test_business_count_is_active_businesses_minus_their_opt_outs() -> None:
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2", "Bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Dayo"))
     for business in ("biz_1", "biz_2"):
@@ -195,8 +193,8 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs():
     assert (await world.gateways.disable(ids["acme"], by=AN_ADMIN)).business_count == 2
 
 
-async def test_every_active_business_is_a_merchant_configured_or_not():
-    world = World()
+async def test_every_active_business_is_a_merchant_configured_or_not() -> None:
+    world = GatewayWorld()
     gateway = (await world.seeded("acme"))["acme"]
     await world.add(
         a_business("biz_2", "Bola", created_at=NOW + TICK), a_business("biz_3", "Off", BusinessStatus.RESTRICTED)
@@ -214,8 +212,8 @@ async def test_every_active_business_is_a_merchant_configured_or_not():
     assert (bare.is_enabled, bare.display_name, bare.display_order, bare.is_default) == (True, None, 1, False)
 
 
-async def test_merchants_come_in_pages_by_name():
-    world = World()
+async def test_merchants_come_in_pages_by_name() -> None:
+    world = GatewayWorld()
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{n}", f"Store {n}") for n in range(5)))
     pages = [await world.gateways.merchants(gateway, "store", page, 2) for page in (1, 2, 3, 4)]
@@ -229,8 +227,8 @@ async def test_merchants_come_in_pages_by_name():
 
 
 @pytest.mark.parametrize(("search", "found"), SEARCHES)
-async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str]):
-    world = World()
+async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str]) -> None:
+    world = GatewayWorld()
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{number}", name) for number, name in enumerate(ODD_NAMES)))
     merchants, total = await world.gateways.merchants(gateway, search, 1, 100)
@@ -238,8 +236,8 @@ async def test_a_search_is_literal_and_ignores_case(search: str, found: list[str
     assert total == len(found)
 
 
-async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_deleted():
-    world = World()
+async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_deleted() -> None:
+    world = GatewayWorld()
     await world.gateways.seed("builtin", ["provider_a", "provider_b"])
     statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}
     assert statuses == {

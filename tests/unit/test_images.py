@@ -18,19 +18,19 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-async def test_a_true_image_is_told_by_its_content(name: str):
+async def test_a_true_image_is_told_by_its_content(name: str) -> None:
     kind, content = GOOD[name]
     assert await PillowImages().kind(content) == kind
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_anything_else_is_refused_on_file(name: str):
+async def test_anything_else_is_refused_on_file(name: str) -> None:
     with pytest.raises(Refusal) as refused:
         await PillowImages().kind(HOSTILE[name])
     assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "file")
 
 
-async def test_a_jpeg_with_restart_markers_is_walked_to_its_end():
+async def test_a_jpeg_with_restart_markers_is_walked_to_its_end() -> None:
     content = an_image("JPEG", size=(200, 200), restart_marker_blocks=1)
     assert b"\xff\xd0" in content
     assert await PillowImages().kind(content) == "jpg"

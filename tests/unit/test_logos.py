@@ -29,7 +29,7 @@ async def assert_keeps_files(logos: LogoStore) -> None:
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
-async def test_a_folder_is_made_when_it_is_first_needed(tmp_path: Path, form: str):
+async def test_a_folder_is_made_when_it_is_first_needed(tmp_path: Path, form: str) -> None:
     folder = tmp_path / "not" / "there yet"
     logos = ObjectLogos(form.format(folder))
     assert files_under(tmp_path) == []
@@ -38,7 +38,7 @@ async def test_a_folder_is_made_when_it_is_first_needed(tmp_path: Path, form: st
     assert files_under(tmp_path) == [folder / PATH]
 
 
-async def test_a_store_that_fails_is_unavailable(tmp_path: Path):
+async def test_a_store_that_fails_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with closing(create_server(("127.0.0.1", 0))) as listening:
         port = listening.getsockname()[1]
@@ -49,7 +49,7 @@ async def test_a_store_that_fails_is_unavailable(tmp_path: Path):
                 await call
 
 
-async def test_files_lie_under_the_prefix_of_an_s3_url(monkeypatch: pytest.MonkeyPatch):
+async def test_files_lie_under_the_prefix_of_an_s3_url(monkeypatch: pytest.MonkeyPatch) -> None:
     with an_s3() as (endpoint, objects):
         for name, value in {
             "AWS_ENDPOINT_URL": endpoint,

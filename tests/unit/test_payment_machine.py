@@ -1,6 +1,7 @@
 """The payment machine on the pure domain and on the memory store, and proof that it notices planted defects."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -10,12 +11,14 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.payments import MemoryPayments
+from payagg.application.ports import Transaction
 from payagg.application.settlement import Settlement
-from payagg.domain.payment import EXPIRED_REASON, PAYMENT
-from payagg.domain.report import TRIGGER_FOR
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Transition
+from payagg.domain.report import TRIGGER_FOR, Outcome
 from payagg.domain.values import Environment
 from payagg.testing.clocks import SeededEntropy
-from payagg.testing.state_machine.machine import payment_machine
+from payagg.testing.state_machine.machine import Facts, PaymentSystem, payment_machine
 from payagg.testing.state_machine.store_system import StoreSystem
 from payagg.testing.state_machine.systems import DomainSystem
 from tests.support.rounds import scaled
@@ -25,13 +28,13 @@ BRIEF = settings(max_examples=scaled(60), stateful_step_count=50, deadline=None,
 HUNT = settings(BRIEF, max_examples=1000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
 
 
-def on_memory():
+def on_memory(store: MemoryStore | None = None) -> StoreSystem:
     runner = asyncio.Runner()
-    return StoreSystem(runner.run, MemoryStore(), SeededEntropy(), closing=runner.close)
+    return StoreSystem(runner.run, store or MemoryStore(), SeededEntropy(), closing=runner.close)
 
 
 @pytest.mark.parametrize("make_system", [DomainSystem, on_memory])
-def test_no_history_breaks_a_promise(make_system):
+def test_no_history_breaks_a_promise(make_system: Callable[[], PaymentSystem]) -> None:
     run_state_machine_as_test(payment_machine(make_system), settings=BRIEF)
 
 
@@ -68,7 +71,7 @@ SOMETIMES = {
 }
 
 
-def test_the_search_meets_every_refusal_move_and_anomaly():
+def test_the_search_meets_every_refusal_move_and_anomaly() -> None:
     machine = payment_machine(DomainSystem)
     run_state_machine_as_test(machine, settings=settings(HUNT, max_examples=1000))
     # Two attempts that both succeed are too rare to be sure of; test_settlement.py has them.
@@ -76,7 +79,9 @@ def test_the_search_meets_every_refusal_move_and_anomaly():
 
 
 class OverwritesFinalStates(DomainSystem):
-    def report(self, reference, number, gateway, outcome, right_amount, environment):
+    def report(
+        self, reference: str, number: int, gateway: str, outcome: Outcome, right_amount: bool, environment: Environment
+    ) -> str:
         payment = self.payments[reference]
         if payment.is_final and outcome in TRIGGER_FOR and self.attempts[reference]:
             self.payments[reference] = replace(payment, status=PAYMENT.moves[PAYMENT.initial, TRIGGER_FOR[outcome]])
@@ -84,18 +89,18 @@ class OverwritesFinalStates(DomainSystem):
 
 
 class ForgetsExpiryUntilTheSweep(DomainSystem):
-    def facts(self, reference):
+    def facts(self, reference: str) -> Facts:
         return replace(super().facts(reference), payment=self.payments[reference])
 
 
 class ExpiresAnInstantLate(DomainSystem):
-    def facts(self, reference):
+    def facts(self, reference: str) -> Facts:
         seen = self.payments[reference].as_of(self.now() - timedelta(microseconds=1))
         return replace(super().facts(reference), payment=seen)
 
 
 class TakesPaymentsPastTheWindow(DomainSystem):
-    def process(self, reference, gateway, card, refused):
+    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         payment = self.payments[reference]
         self.payments[reference] = replace(payment, expires_at=payment.expires_at + timedelta(days=1))
         try:
@@ -105,7 +110,7 @@ class TakesPaymentsPastTheWindow(DomainSystem):
 
 
 class HandsOffTwice(DomainSystem):
-    def process(self, reference, gateway, card, refused):
+    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         earlier, self.attempts[reference] = self.attempts[reference], []
         try:
             return super().process(reference, gateway, card, refused)
@@ -114,12 +119,16 @@ class HandsOffTwice(DomainSystem):
 
 
 class BelievesAnyAmount(DomainSystem):
-    def report(self, reference, number, gateway, outcome, right_amount, environment):
+    def report(
+        self, reference: str, number: int, gateway: str, outcome: Outcome, right_amount: bool, environment: Environment
+    ) -> str:
         return super().report(reference, number, gateway, outcome, True, environment)
 
 
 class BelievesAnyProvider(DomainSystem):
-    def report(self, reference, number, gateway, outcome, right_amount, environment):
+    def report(
+        self, reference: str, number: int, gateway: str, outcome: Outcome, right_amount: bool, environment: Environment
+    ) -> str:
         taken = self.attempts[reference][number - 1 : number]
         return super().report(
             reference, number, taken[0].gateway if taken else gateway, outcome, right_amount, environment
@@ -127,13 +136,13 @@ class BelievesAnyProvider(DomainSystem):
 
 
 class ForgetsIdempotencyKeys(DomainSystem):
-    def initiate(self, amount, environment, key):
+    def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
         self.keys.clear()
         return super().initiate(amount, environment, key)
 
 
 class SharesKeysBetweenEnvironments(DomainSystem):
-    def initiate(self, amount, environment, key):
+    def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
         if key is not None:
             self.keys = {
                 (e, key): self.keys[known] for known in self.keys for e in type(environment) if known[1] == key
@@ -142,26 +151,27 @@ class SharesKeysBetweenEnvironments(DomainSystem):
 
 
 class DropsLateNews(DomainSystem):
-    def note(self, reference, kind):
+    def note(self, reference: str, kind: AnomalyKind) -> None:
         if not kind.value.startswith("LATE"):
             super().note(reference, kind)
 
 
 class SkipsASequenceNumber(DomainSystem):
-    def write(self, payment, transition):
-        skips = transition is not None and transition.sequence > 1
-        return super().write(payment, replace(transition, sequence=transition.sequence + 1) if skips else transition)
+    def write(self, payment: Payment, transition: Transition | None) -> Payment:
+        if transition is not None and transition.sequence > 1:
+            transition = replace(transition, sequence=transition.sequence + 1)
+        return super().write(payment, transition)
 
 
 class SweepsPendingPaymentsToo(DomainSystem):
-    def sweep(self):
+    def sweep(self) -> None:
         for payment in list(self.payments.values()):
             if not payment.is_final and self.now() >= payment.expires_at:
                 self.write(*payment.expire())
 
 
 class WritesBeforeItRefuses(DomainSystem):
-    def simulate(self, reference, outcome):
+    def simulate(self, reference: str, outcome: str) -> None:
         payment = self.payments[reference]
         if payment.failure_reason == EXPIRED_REASON:
             self.payments[reference] = replace(payment, updated_at=self.now() + timedelta(seconds=1))
@@ -169,7 +179,7 @@ class WritesBeforeItRefuses(DomainSystem):
 
 
 class ServesLiveWithTheSimulator(DomainSystem):
-    def process(self, reference, gateway, card, refused):
+    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         payment = self.payments[reference]
         self.payments[reference] = replace(payment, environment=Environment.SANDBOX)
         try:
@@ -182,7 +192,7 @@ class ServesLiveWithTheSimulator(DomainSystem):
 class MuteSettlement(Settlement):
     """Moves payments and tells nobody."""
 
-    async def write(self, tx, payment, transition):
+    async def write(self, tx: Transaction, payment: Payment, transition: Transition | None) -> Payment:
         if transition is not None:
             await tx.payments.save(payment, transition)
         return payment
@@ -192,12 +202,12 @@ class MuteSettlement(Settlement):
 class ForgetfulRows(MemoryPayments):
     """Writes the status and not the transition."""
 
-    async def save(self, payment, transition):
+    async def save(self, payment: Payment, transition: Transition) -> None:
         await super().save(payment, transition)
         del self.state.transitions[payment.reference, transition.sequence]
 
 
-def with_mute_settlement():
+def with_mute_settlement() -> StoreSystem:
     system = on_memory()
     mute = MuteSettlement(system.store, system.clock, system.entropy)
     system.settlement = mute
@@ -206,10 +216,10 @@ def with_mute_settlement():
     return system
 
 
-def with_forgetful_rows():
-    system = on_memory()
-    system.store.transaction = replace(system.store.transaction, payments=ForgetfulRows(system.store.state))
-    return system
+def with_forgetful_rows() -> StoreSystem:
+    store = MemoryStore()
+    store.transaction = replace(store.transaction, payments=ForgetfulRows(store.state))
+    return on_memory(store)
 
 
 DEFECTS = [
@@ -220,6 +230,6 @@ DEFECTS = [
 
 
 @pytest.mark.parametrize("defective", DEFECTS, ids=lambda defect: defect.__name__)
-def test_the_machine_notices_a_planted_defect(defective):
+def test_the_machine_notices_a_planted_defect(defective: Callable[[], PaymentSystem]) -> None:
     with pytest.raises(AssertionError):
         run_state_machine_as_test(payment_machine(defective), settings=HUNT)

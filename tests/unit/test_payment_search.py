@@ -20,7 +20,7 @@ REFERENCES = st.from_regex(r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}", fullmatch=True)
 
 
 @given(INSTANTS, REFERENCES)
-def test_a_cursor_is_read_as_it_was_written(at, reference):
+def test_a_cursor_is_read_as_it_was_written(at: datetime, reference: str) -> None:
     cursor = PaymentCursor(at, reference)
     assert len(cursor.text) == 44
     assert PaymentCursor.parse(cursor.text) == cursor
@@ -28,14 +28,14 @@ def test_a_cursor_is_read_as_it_was_written(at, reference):
 
 # Hexadecimal digits and a reference do not begin with a zero byte, nor is any text of another length one.
 @given(st.text(max_size=43) | st.from_regex(r"AA[A-Za-z0-9_-]{42}", fullmatch=True))
-def test_no_other_text_is_a_cursor(text):
+def test_no_other_text_is_a_cursor(text: str) -> None:
     with pytest.raises(Refusal) as raised:
         PaymentCursor.parse(text)
     assert (raised.value.code, raised.value.field) == (ErrorCode.VALIDATION_ERROR, "after")
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_an_instant_is_read_in_utc(at):
+def test_an_instant_is_read_in_utc(at: datetime) -> None:
     assert parse_instant(at.isoformat(), "from") == at
     assert parse_instant(at.isoformat().replace("+00:00", "z"), "from").tzinfo is UTC
 
@@ -45,20 +45,20 @@ def test_an_instant_is_read_in_utc(at):
     ["", "2025-01-31", "2025-01-31T12:00Z", "2025-01-31T12:00:00", "20250131T120000Z", "2025-W05-5T12:00:00Z",
      "2025-01-31T12:00:60Z", "2025-13-01T00:00:00Z", "2025-01-31T12:00:00+1:00", "٢025-01-31T12:00:00Z", "now\n"],
 )  # fmt: skip
-def test_only_rfc_3339_is_an_instant(text):
+def test_only_rfc_3339_is_an_instant(text: str) -> None:
     with pytest.raises(Refusal) as raised:
         parse_instant(text, "to")
     assert raised.value.field == "to"
 
 
-def test_a_key_is_searched_within_a_business_alone():
+def test_a_key_is_searched_within_a_business_alone() -> None:
     with pytest.raises(Refusal) as raised:
         PaymentQuery(idempotency_key="order-1").filter(None, None)
     assert raised.value.field == "businessId"
     assert PaymentQuery(idempotency_key="order-1").filter("biz_1", None).idempotency_key == "order-1"
 
 
-def test_cells_follow_the_columns_in_the_words_of_json():
+def test_cells_follow_the_columns_in_the_words_of_json() -> None:
     payment = a_payment(metadata={"a": [1, "é"]}, customer_name="Ada, Obi", customer_phone="@1")
     header, row, rest = lines([COLUMNS, cells(PaymentDetail.of(payment))]).decode().split("\r\n")
     assert header.startswith("reference,amount,currency,status,environment,gateway,customerEmail")
@@ -68,7 +68,7 @@ def test_cells_follow_the_columns_in_the_words_of_json():
 
 
 @pytest.mark.anyio
-async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_read():
+async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_read() -> None:
     search = PaymentSearch(MemoryStore(), ManualClock())
     whole = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31))
     assert (await search.summary(whole)).days == []

@@ -29,8 +29,8 @@ FOLDER = re.compile(r"`((?:[\w.-]+/)+)`")
 # Written when something runs, or somebody else's.
 ELSEWHERE = {"demo.json", ".payagg/demo.json", "uv.lock", "poetry.lock", "settings.json"}
 MADE_BY_DEV = {".payagg/"}
-# Read by tests and tools, not by the product's settings.
-OTHER_VARIABLES = {"PAYAGG_TEST_ROUNDS", "PAYAGG_CRASH_AT"}
+# Read by tests, not by the product's settings.
+OTHER_VARIABLES = {"PAYAGG_TEST_ROUNDS"}
 
 
 def files() -> Iterator[Path]:

@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 EMAIL = "ada@example.com"
 
 
-class World:
+class RetentionWorld:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock(NOW)
@@ -43,8 +43,8 @@ def ended(number: int, days_ago: int = 400, **fields: Any) -> Payment:
     return numbered(number, status=Status.SUCCESS, settled_at=NOW - days_ago * DAY, **fields)
 
 
-async def test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else():
-    world = World()
+async def test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else() -> None:
+    world = RetentionWorld()
     old = ended(1, 366, customer_name="Ada", callback_url="https://shop.example/")
     world.payments(old, ended(2, 365), ended(3, 364), numbered(4, status=Status.PENDING, created_at=NOW - 999 * DAY))
     assert await world.retention.clear_payers(365 * DAY, by=AN_ADMIN) == 1
@@ -53,8 +53,8 @@ async def test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else():
     assert await world.retention.clear_payers(365 * DAY, by=AN_ADMIN) == 0
 
 
-async def test_who_cleared_a_payer_is_on_record_and_the_payer_is_not():
-    world = World()
+async def test_who_cleared_a_payer_is_on_record_and_the_payer_is_not() -> None:
+    world = RetentionWorld()
     world.payments(ended(1), ended(2), ended(3, customer_email="ben@example.com"))
     await world.retention.erase(EMAIL, by=AN_ADMIN)
     await world.retention.clear_payers(DAY, by=AN_ADMIN)
@@ -67,15 +67,15 @@ async def test_who_cleared_a_payer_is_on_record_and_the_payer_is_not():
     assert "example.com" not in repr(entries)
 
 
-async def test_more_than_a_batch_is_cleared_batch_by_batch():
-    world = World()
+async def test_more_than_a_batch_is_cleared_batch_by_batch() -> None:
+    world = RetentionWorld()
     world.payments(*(ended(n) for n in range(BATCH + 3)))
     assert await world.retention.clear_payers(DAY, by=AN_ADMIN) == BATCH + 3
     assert world.left() == []
 
 
-async def test_one_payer_is_erased_from_all_that_can_no_longer_be_paid():
-    world = World()
+async def test_one_payer_is_erased_from_all_that_can_no_longer_be_paid() -> None:
+    world = RetentionWorld()
     stranger = a_payment(reference="PAY-20250131-ZZZZZZ", customer_email="bob@example.com")
     world.payments(
         ended(1, 0),
@@ -92,14 +92,14 @@ async def test_one_payer_is_erased_from_all_that_can_no_longer_be_paid():
     assert await world.retention.erase(EMAIL, by=AN_ADMIN) == Erasure(cleared=0, waiting=0)
 
 
-async def test_what_is_no_address_is_refused():
+async def test_what_is_no_address_is_refused() -> None:
     with pytest.raises(Refusal) as refused:
-        await World().retention.erase("%", by=AN_ADMIN)
+        await RetentionWorld().retention.erase("%", by=AN_ADMIN)
     assert refused.value.field == "email"
 
 
-async def test_an_event_keeps_every_byte_but_the_payers():
-    world = World()
+async def test_an_event_keeps_every_byte_but_the_payers() -> None:
+    world = RetentionWorld()
     payment = ended(1)
     told = {
         "reference": payment.reference,
@@ -116,8 +116,8 @@ async def test_an_event_keeps_every_byte_but_the_payers():
     assert [kept.body for kept in world.store.state.events.values()] == [expected]
 
 
-async def test_the_inbox_keeps_bodies_for_thirty_days_after_they_were_handled():
-    world = World()
+async def test_the_inbox_keeps_bodies_for_thirty_days_after_they_were_handled() -> None:
+    world = RetentionWorld()
     for n, days in enumerate((31, 30, 29)):
         at = NOW - days * DAY
         event = ProviderEvent(f"inb_{n}", "provider_a", Environment.LIVE, bytes([n]), b"{}", at, handled_at=at)

@@ -8,8 +8,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from payagg.adapters.security import AesVault, Tokens
 from payagg.entrypoints.dev.secrets import with_dev_secrets
 from payagg.entrypoints.settings import SettingsError, read_settings
+from payagg.testing.clocks import SeededEntropy
 from tests.unit.test_security_tokens import ED, pem, public_pem
 
+ENTROPY = SeededEntropy()
 KEY = "k1:" + "MTEx" * 10 + "MTE="
 
 
@@ -28,23 +30,23 @@ def test_origins_are_named_as_browsers_send_them() -> None:
 
 
 def test_dev_uses_the_keys_it_is_given_and_makes_the_rest(tmp_path: Path) -> None:
-    own = with_dev_secrets(read_settings({"PAYAGG_STATE_DIR": str(tmp_path)}, dev=True))
+    own = with_dev_secrets(read_settings({"PAYAGG_STATE_DIR": str(tmp_path)}, dev=True), ENTROPY)
     sealed = AesVault(own.encryption_keys).seal(b"before", "x")
     environ = {"PAYAGG_STATE_DIR": str(tmp_path), "PAYAGG_JWT_KEY": pem(ED), "PAYAGG_ENCRYPTION_KEYS": KEY}
-    given = with_dev_secrets(read_settings(environ, dev=True))
+    given = with_dev_secrets(read_settings(environ, dev=True), ENTROPY)
     assert given.jwt_key == pem(ED)
     assert [kid for kid, _ in given.encryption_keys] == ["k1", "dev"]
     # What dev sealed before the setting was made still opens.
     assert AesVault(given.encryption_keys).open(sealed, "x") == b"before"
     hmac = environ | {"PAYAGG_JWT_KEY": "s" * 32, "PAYAGG_JWT_ALGORITHM": "HS256"}
-    shared = with_dev_secrets(read_settings(hmac, dev=True))
+    shared = with_dev_secrets(read_settings(hmac, dev=True), ENTROPY)
     token = Tokens("s" * 32, "HS256").issue({"sub": "u"}, 60, 4_000_000_000)
     assert (shared.jwt_algorithm, token.count(".")) == ("HS256", 2)
-    assert with_dev_secrets(read_settings({"PAYAGG_STATE_DIR": str(tmp_path)}, dev=True)) == own
+    assert with_dev_secrets(read_settings({"PAYAGG_STATE_DIR": str(tmp_path)}, dev=True), ENTROPY) == own
 
 
 @pytest.mark.parametrize("key", [public_pem(Ed25519PrivateKey.generate()), "no key at all"])
 def test_dev_refuses_a_key_that_cannot_sign(tmp_path: Path, key: str) -> None:
     settings = read_settings({"PAYAGG_STATE_DIR": str(tmp_path), "PAYAGG_JWT_KEY": key}, dev=True)
     with pytest.raises(SettingsError, match="PAYAGG_JWT_KEY must be a"):
-        with_dev_secrets(settings)
+        with_dev_secrets(settings, ENTROPY)

@@ -11,15 +11,14 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application import dispatcher
-from payagg.application.dispatcher import PER_LANE, Dispatcher
+from payagg.application.dispatcher import PER_LANE
 from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
-from payagg.application.settlement import Settlement
-from payagg.application.webhooks import Webhooks
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.domain.webhook import SCHEDULE, Delivery, DeliveryStatus
 from payagg.testing.clocks import ManualClock, SeededEntropy
+from tests.support.assembly import services_over
 from tests.support.builders import AN_ADMIN, a_business, a_payment
 from tests.support.receivers import until
 
@@ -43,7 +42,7 @@ def failing(status: int | None = 500, **more: timedelta) -> Callable[[int], TryR
 
 
 @dataclass
-class World:
+class MemoryOutbox:
     """One business with one endpoint, and payments that settle on demand."""
 
     clock: ManualClock = field(default_factory=ManualClock)
@@ -52,13 +51,11 @@ class World:
     postman: Postman = field(default_factory=Postman)
 
     def __post_init__(self) -> None:
-        vault = AesVault((("k", b"k" * 32),))
-        self.webhooks = Webhooks(self.store, self.clock, self.entropy, vault, self.postman)
-        self.dispatcher = Dispatcher(self.store, self.clock, self.entropy, vault, self.postman)
-        self.settlement = Settlement(self.store, self.clock, self.entropy)
+        services = services_over(self.store, clock=self.clock, entropy=self.entropy, sender=self.postman)
+        self.webhooks, self.dispatcher, self.settlement = services.webhooks, services.dispatcher, services.settlement
         self.endpoint_id = ""
 
-    async def open(self, environment: Environment = Environment.LIVE) -> "World":
+    async def open(self, environment: Environment = Environment.LIVE) -> "MemoryOutbox":
         async with self.store.begin() as tx:
             await tx.businesses.add(a_business())
         made = await self.webhooks.create(
@@ -106,7 +103,7 @@ class World:
 async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
     environment: Environment, count: int
 ) -> None:
-    world = await World(postman=Postman(failing())).open(environment)
+    world = await MemoryOutbox(postman=Postman(failing())).open(environment)
     await world.settle(environment)
     tries = await world.run_to_the_end()
     assert len(tries) == count
@@ -123,7 +120,7 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
 
 
 async def test_a_receiver_that_comes_back_gets_the_event_at_its_next_try() -> None:
-    world = await World(postman=Postman(lambda number: TryResult(200 if number > 3 else 503, None, 5))).open()
+    world = await MemoryOutbox(postman=Postman(lambda number: TryResult(200 if number > 3 else 503, None, 5))).open()
     await world.settle()
     assert len(await world.run_to_the_end()) == 4
     assert (world.only.status, world.only.last_status_code) == (DeliveryStatus.DELIVERED, 200)
@@ -133,14 +130,14 @@ async def test_a_receiver_that_comes_back_gets_the_event_at_its_next_try() -> No
 
 @pytest.mark.parametrize(("asked", "expected"), [(1, 5), (7, 7), (3600, 10)])
 async def test_retry_after_is_heeded_between_once_and_twice_the_planned_delay(asked: int, expected: int) -> None:
-    world = await World(postman=Postman(failing(429, retry_after=timedelta(seconds=asked)))).open()
+    world = await MemoryOutbox(postman=Postman(failing(429, retry_after=timedelta(seconds=asked)))).open()
     await world.settle()
     await world.dispatcher.run_once()
     assert world.only.next_attempt_at == world.clock.now() + timedelta(seconds=expected)
 
 
 async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_activated() -> None:
-    world = await World(postman=Postman(failing(410))).open()
+    world = await MemoryOutbox(postman=Postman(failing(410))).open()
     await world.settle()
     await world.dispatcher.run_once()
     gone = world.only
@@ -160,7 +157,7 @@ async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_
 
 
 async def test_five_days_of_nothing_but_failures_switch_an_endpoint_off() -> None:
-    world = await World(postman=Postman(failing())).open()
+    world = await MemoryOutbox(postman=Postman(failing())).open()
     for _ in range(6):
         await world.settle()
         await world.dispatcher.run_once()
@@ -172,7 +169,7 @@ async def test_five_days_of_nothing_but_failures_switch_an_endpoint_off() -> Non
 
 
 async def test_a_redelivery_of_a_failed_delivery_is_one_try() -> None:
-    world = await World(postman=Postman(failing())).open(Environment.SANDBOX)
+    world = await MemoryOutbox(postman=Postman(failing())).open(Environment.SANDBOX)
     await world.settle(Environment.SANDBOX)
     await world.run_to_the_end()
     await world.webhooks.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
@@ -182,7 +179,7 @@ async def test_a_redelivery_of_a_failed_delivery_is_one_try() -> None:
 
 
 async def test_the_address_of_one_payment_hears_the_same_event_signed_by_the_endpoints_secret() -> None:
-    world = await World().open()
+    world = await MemoryOutbox().open()
     await world.settle(webhook_url="https://own.example/payment")
     await world.dispatcher.run_once()
     sent = {url: (headers, body) for url, headers, body in world.postman.sent}
@@ -191,13 +188,13 @@ async def test_the_address_of_one_payment_hears_the_same_event_signed_by_the_end
 
 
 async def test_the_address_of_one_payment_is_silent_where_no_endpoint_can_sign() -> None:
-    world = await World().open(Environment.SANDBOX)
+    world = await MemoryOutbox().open(Environment.SANDBOX)
     await world.settle(Environment.LIVE, webhook_url="https://own.example/payment")
     assert world.deliveries() == []
 
 
 async def test_a_delivery_whose_workers_always_die_is_given_up() -> None:
-    world = await World().open(Environment.SANDBOX)
+    world = await MemoryOutbox().open(Environment.SANDBOX)
     await world.settle(Environment.SANDBOX)
     for _ in range(4):
         await world.store.queue.claim(world.clock.now(), 10, 5, 10, timedelta(seconds=30))
@@ -214,7 +211,7 @@ async def claims_for(monkeypatch: pytest.MonkeyPatch, due: int, room: int = 400)
     comes."""
     monkeypatch.setattr(dispatcher, "POLL_SECONDS", 60.0)
     monkeypatch.setattr(dispatcher, "CONCURRENT", room)
-    world = await World().open()
+    world = await MemoryOutbox().open()
     for _ in range(due):
         await world.settle()
     queue, claims = world.store.queue, 0
@@ -253,7 +250,7 @@ async def test_no_claim_is_made_before_the_poll_when_nothing_can_wait(monkeypatc
 
 
 async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
-    world = await World().open()
+    world = await MemoryOutbox().open()
     gate = asyncio.Event()
     original = world.postman.send
 
@@ -279,7 +276,7 @@ async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_h
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dispatcher, "GRACE_SECONDS", 0.01)
-    world = await World().open()
+    world = await MemoryOutbox().open()
     begun = asyncio.Event()
 
     class Hanging:
@@ -301,7 +298,7 @@ async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_h
 
 
 async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobody() -> None:
-    world = await World().open()
+    world = await MemoryOutbox().open()
     await world.settle()
     vault, world.dispatcher.vault = world.dispatcher.vault, AesVault((("another", b"a" * 32),))
     await world.dispatcher.run_once()
@@ -318,28 +315,29 @@ async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobo
     assert world.only.status is DeliveryStatus.DELIVERED
 
 
-async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> None:
-    world = await World().open()
+def fail_once(world: MemoryOutbox, error: Exception, after: timedelta = timedelta(0)) -> None:
+    """The first record of results takes the time `after` and ends with `error`."""
     queue = world.store.queue
 
-    class Flaky:
-        """The queue of a database that is away for the first record."""
-
-        failures = 1
+    class FailingOnce:
+        has_failed = False
 
         def __getattr__(self, name: str) -> object:
             return getattr(queue, name)
 
         async def finish(self, results: list[DeliveryResult]) -> None:
-            if self.failures:
-                self.failures -= 1
-                raise Unavailable("away")
+            if not self.has_failed:
+                self.has_failed = True
+                world.clock.move(after)
+                raise error
             await queue.finish(results)
 
-        async def claim(self, *args: object) -> list[ClaimedDelivery]:
-            return await queue.claim(*args)  # type: ignore[arg-type]
+    world.store.queue = FailingOnce()  # type: ignore[assignment]
 
-    world.store.queue = Flaky()  # type: ignore[assignment]
+
+async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> None:
+    world = await MemoryOutbox().open()
+    fail_once(world, Unavailable("away"))
     await world.settle()
     stop = asyncio.Event()
     running = asyncio.create_task(world.dispatcher.run(stop))
@@ -350,24 +348,9 @@ async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> N
 
 
 async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_comes_back() -> None:
-    world = await World().open()
+    world = await MemoryOutbox().open()
     world.dispatcher.lease = timedelta(seconds=1)
-    queue = world.store.queue
-
-    class Refusing:
-        failures = 1
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(queue, name)
-
-        async def finish(self, results: list[DeliveryResult]) -> None:
-            if self.failures:
-                self.failures -= 1
-                world.clock.move(timedelta(seconds=2))
-                raise RuntimeError("a rule was broken")
-            await queue.finish(results)
-
-    world.store.queue = Refusing()  # type: ignore[assignment]
+    fail_once(world, RuntimeError("a rule was broken"), timedelta(seconds=2))
     await world.settle()
     stop = asyncio.Event()
     running = asyncio.create_task(world.dispatcher.run(stop))

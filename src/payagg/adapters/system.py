@@ -1,22 +1,12 @@
 """Time and chance from the operating system. Nothing else in the product reads a clock or draws a number."""
 
 import asyncio
-import os
 import secrets
-import signal
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
-
-_CRASH_AT = os.environ.get("PAYAGG_CRASH_AT")
-
-
-def crash_point(label: str) -> None:
-    """Kills this process with -9 where PAYAGG_CRASH_AT names `label`: how tests show that a crash loses nothing."""
-    if label == _CRASH_AT:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class SystemClock:

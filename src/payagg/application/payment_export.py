@@ -11,7 +11,7 @@ from payagg.application.schemas.payments import PaymentDetail
 
 COLUMNS = PaymentDetail.__struct_encode_fields__
 # A spreadsheet takes a cell that begins with one of these for a formula, some of them in their full-width form too.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
 
 
 def lines(rows: Iterable[Sequence[Any]]) -> bytes:

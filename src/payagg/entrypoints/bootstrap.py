@@ -1,7 +1,7 @@
 """Wiring: the only file that names concrete adapters."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault, Tokens
-from payagg.adapters.system import DatabaseClock, SystemEntropy, crash_point
+from payagg.adapters.system import DatabaseClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
@@ -31,7 +31,7 @@ from payagg.application.payment_options import PaymentOptions
 from payagg.application.payment_search import PaymentSearch
 from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
-from payagg.application.provider_calls import ProviderCalls
+from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
 from payagg.application.refused_events import RefusedEvents
@@ -86,8 +86,12 @@ def assemble(
     providers: dict[str, Provider],
     sender: Sender,
     logos: LogoStore,
+    crash_point: Callable[[str], None] = no_crash,
 ) -> Services:
-    """The use cases over the given ports; tests and internal tools hand in their own."""
+    """The use cases over the given ports; tests and internal tools hand in their own.
+
+    `crash_point` is called with the name of each step at which tests stop a process; `running` leaves it out.
+    """
     settlement = Settlement(store, clock, entropy)
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)

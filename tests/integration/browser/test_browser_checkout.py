@@ -19,7 +19,7 @@ from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.checkout_page.pages import ASSETS, CARD_WORDS, DIGEST
-from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, launched, opened
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
 from tests.support.checkout_site import Site, served
 
 pytestmark = pytest.mark.browser
@@ -30,22 +30,10 @@ XSS = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>{{7*7}}"
 LONG_NAME = "Chukwuemeka Okonkwo-Adeyemi & Daughters Wholesale Enterprises Nigeria " + "Limited" * 6
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
-
-
 @pytest.fixture
 def site(database_url: str) -> Iterator[Site]:
     with served(database_url) as site:
         yield site
-
-
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    with opened(chromium) as page:
-        yield page
 
 
 def heading(page: Page, words: str) -> None:
@@ -219,7 +207,7 @@ def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> 
 
 def test_an_expired_payment_says_what_to_do(site: Site, page: Page) -> None:
     site.business(name="Ada's Shop")
-    page.goto(site.put(now=site.services.clock.now() - timedelta(hours=2)))
+    page.goto(site.put(ttl=timedelta(milliseconds=1)))
     heading(page, "This payment link has expired")
     expect(page.get_by_text("go back to Ada's Shop and start a new payment")).to_be_visible()
 
@@ -333,7 +321,7 @@ def bring_to(site: Site, page: Page, state: str) -> None:
             page.goto(f"{site.base_url}/checkout/PAY-20250131-ZZZZZZ")
             return
         case "expired":
-            page.goto(site.put(now=site.services.clock.now() - timedelta(hours=2)))
+            page.goto(site.put(ttl=timedelta(milliseconds=1)))
             heading(page, "This payment link has expired")
             return
         case "offline":

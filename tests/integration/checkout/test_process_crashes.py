@@ -1,9 +1,7 @@
 """kill -9 at each step of receiving, verifying and reconciling: nothing is lost and nothing happens twice."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,16 +11,14 @@ from payagg.domain.attempt import ASK_AFTER, VERIFY_EVERY
 from payagg.domain.payment import Status
 from payagg.testing.fake_providers import WebhookMode
 from tests.integration.providers.test_providers_inbound import charge_event, signed
-from tests.support.provider_world import World, world_on
+from tests.support.provider_world import World
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    async with world_on(database_url, tmp_path) as world:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield world
+@pytest.fixture(autouse=True)
+def providers_send_no_events(world: World) -> None:
+    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
 
 
 @pytest.mark.parametrize(("label", "is_kept"), [("W1", False), ("W2", True), ("W3", True), ("W4", True)])

@@ -1,8 +1,6 @@
 """One hand-off and one charge, however many callers, processes and gateways race, and whoever dies on the way."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,15 +10,16 @@ from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.testing.fake_providers import Fault
-from tests.support.provider_world import World, until, world_on
+from tests.support.provider_world import PATIENCE, World
+from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    async with world_on(database_url, tmp_path) as world:
-        yield world
+async def until_claimed(world: World, payment: Payment) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await world.attempts(payment):  # noqa: ASYNC110 - the claim is in the database
+            await asyncio.sleep(0.02)
 
 
 async def handed_off(world: World, payment: Payment) -> list[str]:
@@ -59,10 +58,7 @@ async def test_the_work_goes_on_when_the_first_caller_goes_away(world: World) ->
     world.fakes.paystack.book.faults.append(Fault.SLOW)
     first = asyncio.create_task(world.process(payment))
 
-    async def claimed() -> bool:
-        return bool(await world.attempts(payment))
-
-    await until(claimed)
+    await until_claimed(world, payment)
     first.cancel()
     answer = await world.process(payment)
     assert answer.checkout_url.startswith(world.fakes.paystack.base_url)
@@ -101,10 +97,7 @@ async def test_a_claimant_killed_while_the_provider_holds_its_answer_leaves_one_
     book.faults.append(Fault.LOST_REPLY)
     child = await world.child("process", payment.reference, "provider_a")
 
-    async def arrived() -> bool:
-        return book.count("initialize") == 1
-
-    await until(arrived)
+    await until(lambda: book.count("initialize") == 1)
     child.kill()
     await child.wait()
     world.clock.move(LEASE)
@@ -145,10 +138,7 @@ async def test_a_late_claimant_cannot_record_over_the_one_who_took_over(world: W
     world.fakes.paystack.book.faults.append(Fault.SLOW)
     slow = asyncio.create_task(world.process(payment))
 
-    async def claimed() -> bool:
-        return bool(await world.attempts(payment))
-
-    await until(claimed)
+    await until_claimed(world, payment)
     world.clock.move(LEASE)
     second = await world.other_process().checkout.process(payment.reference, ProcessPayment(gateway_slug="provider_a"))
     first = await slow

@@ -1,10 +1,8 @@
 """The reconciler: every open payment is asked about on schedule, within a budget, by any number of workers."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,18 +13,16 @@ from payagg.domain.errors import Refusal
 from payagg.domain.health import Health
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status
 from payagg.testing.fake_providers import Fault, WebhookMode
-from tests.support.provider_world import World, world_on
+from tests.support.provider_world import World
 
 pytestmark = pytest.mark.anyio
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    async with world_on(database_url, tmp_path) as world:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        world.fakes.payaza.book.webhooks = WebhookMode.NEVER
-        yield world
+@pytest.fixture(autouse=True)
+def providers_send_no_events(world: World) -> None:
+    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
+    world.fakes.payaza.book.webhooks = WebhookMode.NEVER
 
 
 async def run_through(world: World, payment: Payment) -> int:

@@ -24,12 +24,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    async with world_on(database_url, tmp_path) as world:
-        yield world
-
-
-@pytest.fixture
 async def impatient(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
     """Gives up on silence soon, so that a test need not wait long; a machine that stalls for a moment still answers."""
     async with world_on(database_url, tmp_path, deadline=3.0) as world:

@@ -1,9 +1,7 @@
 """Verify: one call for many callers, at most one in two seconds, and nothing moves on facts that differ."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,15 +13,9 @@ from payagg.domain.payment import Status
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.testing.fake_providers import Fault, WebhookMode
 from tests.support.provider_rigs import launch_parameters
-from tests.support.provider_world import World, world_on
+from tests.support.provider_world import World
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    async with world_on(database_url, tmp_path) as world:
-        yield world
 
 
 async def test_64_verifies_at_once_share_one_provider_call_and_one_event(world: World) -> None:

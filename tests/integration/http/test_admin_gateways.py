@@ -7,9 +7,9 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.builders import a_business, a_payment
-from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
-from tests.support.http_world import a_token, admin_token, merchant_token
+from tests.support.http_world import a_token, admin_token, merchant_token, refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
         yield api
 
 
-async def test_every_operation_wants_an_administrator_before_anything_else(api: GatewayApi):
+async def test_every_operation_wants_an_administrator_before_anything_else(api: GatewayApi) -> None:
     forged, expired = admin_token()[:-4] + "AAAA", a_token(type="admin", role="ADMIN", ttl=-60)
     for method, path in READS + CHANGES:
         for bearer in (None, "garbage", forged, expired):
@@ -63,14 +63,14 @@ async def test_every_operation_wants_an_administrator_before_anything_else(api: 
             assert refusal(answer) == (403, "FORBIDDEN", None)
 
 
-async def test_support_reads_and_changes_nothing(api: GatewayApi):
+async def test_support_reads_and_changes_nothing(api: GatewayApi) -> None:
     for method, path in READS:
         assert (await api.call(method, ADMIN + path, admin_token("SUPPORT"))).status_code == 200
     for method, path in CHANGES:
         assert refusal(await api.call(method, ADMIN + path, admin_token("SUPPORT"))) == (403, "FORBIDDEN", None)
 
 
-async def test_a_gateway_from_creation_to_deletion(api: GatewayApi):
+async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme Pay", "description": "Cards"})
     assert (created.status_code, created.json()["success"]) == (201, True)
     gateway = created.json()["data"]
@@ -107,7 +107,7 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi):
     assert (await api.admin("POST", json={"slug": "acme", "name": "Again"})).status_code == 201
 
 
-async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi):
+async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi) -> None:
     for slug in ("builtin", "sandbox"):
         assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
         answer = await api.admin("POST", json={"slug": slug, "name": "Acme"})
@@ -118,7 +118,7 @@ async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(
     assert refusal(not_json)[:2] == (400, "VALIDATION_ERROR")
 
 
-async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi):
+async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi) -> None:
     for path, body, field in (
         ("", {"slug": "x"}, "slug"),
         ("", {"displayOrder": -1}, "displayOrder"),
@@ -134,7 +134,7 @@ async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi):
     assert refusal(await api.admin("GET", GONE + "/merchants?page=0")) == (400, "VALIDATION_ERROR", "page")
 
 
-async def test_the_built_in_is_protected(api: GatewayApi):
+async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     assert refusal(await api.admin("PATCH", BUILT_IN, json={"name": "Mine"})) == (400, "VALIDATION_ERROR", "name")
     answer = await api.admin("PATCH", BUILT_IN, json={"description": None})
     assert refusal(answer) == (400, "VALIDATION_ERROR", "description")
@@ -144,7 +144,7 @@ async def test_the_built_in_is_protected(api: GatewayApi):
     assert refusal(await api.admin("DELETE", BUILT_IN)) == (409, "GATEWAY_BUILT_IN", None)
 
 
-async def test_a_patch_tells_null_from_absent(api: GatewayApi):
+async def test_a_patch_tells_null_from_absent(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme", "description": "Cards", "displayOrder": 3})
     one = f"/{created.json()['data']['id']}"
     assert (await api.admin("PATCH", one, json={})).json() == {"success": True, "data": created.json()["data"]}
@@ -153,7 +153,7 @@ async def test_a_patch_tells_null_from_absent(api: GatewayApi):
     assert refusal(await api.admin("PATCH", one, json={"name": None})) == (400, "VALIDATION_ERROR", "name")
 
 
-async def test_merchants_come_in_pages(api: GatewayApi):
+async def test_merchants_come_in_pages(api: GatewayApi) -> None:
     async with api.services.store.begin() as tx:
         for number in range(24):
             await tx.businesses.add(a_business(f"b{number:02}", f"Shop {number:02}"))
@@ -181,7 +181,7 @@ async def test_merchants_come_in_pages(api: GatewayApi):
         assert (await api.admin("GET", BUILT_IN + "/merchants", params={name: value})).status_code == 200
 
 
-async def test_credentials_are_taken_and_never_given_back(api: GatewayApi):
+async def test_credentials_are_taken_and_never_given_back(api: GatewayApi) -> None:
     one = f"/{await api.an_active()}"
     whole = {f"k{number}": "\U0001f600" * 4000 for number in range(49)} | {"secret": "sk_live_0123456789"}
     answer = await api.admin("PATCH", one + "/credentials", json={"credentials": whole})
@@ -205,7 +205,7 @@ async def test_credentials_are_taken_and_never_given_back(api: GatewayApi):
     assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
 
 
-async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(api: GatewayApi):
+async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(api: GatewayApi) -> None:
     one = f"/{await api.an_active()}/credentials"
     whole = {"liveSecretKey": "a", "sandboxSecretKey": "b", "na\u00efve": "c", "two words": "d", "x" * 65: "e"}
     first = await api.admin("PATCH", one, json={"credentials": whole})
@@ -217,7 +217,7 @@ async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(ap
     assert "credentials-removed" not in third.headers
 
 
-async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api: GatewayApi):
+async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api: GatewayApi) -> None:
     for key in ("sk_live_1", "sk_live_2"):
         body = {"credentials": {"liveSecretKey": key}}
         assert (await api.admin("PATCH", "/gw_provider_a/credentials", json=body)).status_code == 200
@@ -235,7 +235,7 @@ async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api
     assert refusal(await api.admin("POST", GONE + "/credentials/end-overlap")) == (404, "NOT_FOUND", None)
 
 
-async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted(api: GatewayApi):
+async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted(api: GatewayApi) -> None:
     body = {"slug": "provider_a", "name": "Provider A"}
     assert refusal(await api.admin("POST", json=body)) == (409, "GATEWAY_SLUG_EXISTS", "slug")
     assert (await api.admin("DELETE", "/gw_provider_a")).status_code == 200
@@ -246,7 +246,9 @@ async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted(api: Gate
     assert refusal(underscore) == (400, "VALIDATION_ERROR", "slug")
 
 
-async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(api: GatewayApi, database_url: str):
+async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(
+    api: GatewayApi, database_url: str
+) -> None:
     keys = {
         "gw_provider_a": {"sandboxSecretKey": "sk_test_" + "a" * 40},
         "gw_provider_b": {"sandboxPublicKey": "PZ78-PKTEST-" + "B" * 36, "sandboxSigningSecret": "s" * 32},

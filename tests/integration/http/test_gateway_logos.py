@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN
-from tests.support.http_world import admin_token, merchant_token
+from tests.support.http_world import admin_token, merchant_token, refusal
 from tests.support.images import HOSTILE, a_png_of, an_image
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ async def public(api: GatewayApi, gateway_id: str) -> httpx.Response:
     return await api.client.get(f"/public/gateways/{gateway_id}/logo")
 
 
-async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: GatewayApi):
+async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: GatewayApi) -> None:
     acme = await api.an_active()
     for kind, media_type in (("PNG", "image/png"), ("JPEG", "image/jpeg")):
         content = an_image(kind)
@@ -43,7 +43,7 @@ async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: Gate
         assert f'"logoUrl":"/api/v1/public/gateways/{acme}/logo"' in answer.text
 
 
-async def test_a_logo_that_is_absent_is_not_found(api: GatewayApi):
+async def test_a_logo_that_is_absent_is_not_found(api: GatewayApi) -> None:
     acme = await api.an_active()
     for gateway_id in (acme, "gw_unknown", "..%2F..%2Fetc", "%00"):
         assert refusal(await public(api, gateway_id)) == (404, "NOT_FOUND", None)
@@ -56,13 +56,13 @@ async def test_a_logo_that_is_absent_is_not_found(api: GatewayApi):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_a_hostile_file_is_refused_on_file_and_the_logo_stays(api: GatewayApi, name: str):
+async def test_a_hostile_file_is_refused_on_file_and_the_logo_stays(api: GatewayApi, name: str) -> None:
     await api.upload("gw_builtin", an_image())
     assert refusal(await api.upload("gw_builtin", HOSTILE[name])) == (400, "VALIDATION_ERROR", "file")
     assert (await public(api, "gw_builtin")).content == an_image()
 
 
-async def test_the_name_and_type_that_the_sender_gives_mean_nothing(api: GatewayApi):
+async def test_the_name_and_type_that_the_sender_gives_mean_nothing(api: GatewayApi) -> None:
     for name in ("../../etc/passwd", "logo.svg", "x" * 300 + ".gif", "", "\u202egnp.exe", 'a"b.png'):
         files = {"file": (name, an_image("JPEG"), "image/svg+xml")}
         answer = await api.admin("POST", "/gw_builtin/logo", files=files)
@@ -74,7 +74,7 @@ async def test_the_name_and_type_that_the_sender_gives_mean_nothing(api: Gateway
         assert (await public(api, "gw_builtin")).headers["content-type"] == "image/jpeg"
 
 
-async def test_the_size_limit_is_two_mebibytes_to_the_byte(api: GatewayApi):
+async def test_the_size_limit_is_two_mebibytes_to_the_byte(api: GatewayApi) -> None:
     assert (await api.upload("gw_builtin", a_png_of(TWO_MEBIBYTES))).status_code == 201
     for size in (TWO_MEBIBYTES + 1, 8 * TWO_MEBIBYTES - 1000):
         answer = await api.upload("gw_builtin", an_image() + b"\0" * (size - len(an_image())))
@@ -84,13 +84,13 @@ async def test_the_size_limit_is_two_mebibytes_to_the_byte(api: GatewayApi):
     assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
 
 
-async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi):
+async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi) -> None:
     path = "/gw_builtin/logo"
     image = an_image()
     one = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n' + image + b"\r\n"
     other = b'--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello\r\n'
     form = {"Content-Type": "multipart/form-data; boundary=b"}
-    refused = (
+    refused: tuple[tuple[bytes, dict[str, str]], ...] = (
         (b"", {}),
         (image, {"Content-Type": "image/png"}),
         (b'{"file": "x"}', {"Content-Type": "application/json"}),
@@ -114,7 +114,7 @@ async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi):
     assert accepted.status_code == 201
 
 
-async def test_refusals_come_in_their_order(api: GatewayApi):
+async def test_refusals_come_in_their_order(api: GatewayApi) -> None:
     path = f"{ADMIN}/gw_unknown/logo"
     bad, good = {"file": ("a.png", b"<svg/>")}, {"file": ("a.png", an_image())}
     assert refusal(await api.call("POST", path, None, files=bad)) == (401, "UNAUTHORIZED", None)

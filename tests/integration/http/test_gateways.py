@@ -23,7 +23,7 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import GatewayStatus
 from tests.support.builders import AN_ADMIN, NOW, a_business
-from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, World, files_under
+from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld, files_under
 from tests.support.images import an_image
 
 pytestmark = pytest.mark.anyio
@@ -38,8 +38,8 @@ async def outcomes(*calls: Awaitable[Any]) -> Counter[str]:
     return Counter(result.code.name if isinstance(result, Refusal) else "done" for result in results)
 
 
-async def test_a_gateway_comes_back_from_the_database_as_it_went_in(store: PostgresStore):
-    world = World(store)
+async def test_a_gateway_comes_back_from_the_database_as_it_went_in(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     created = await world.gateways.create(
         CreateGateway(slug="acme", name="Ọjà", description="₦", display_order=2**31 - 1), by=AN_ADMIN
     )
@@ -49,8 +49,8 @@ async def test_a_gateway_comes_back_from_the_database_as_it_went_in(store: Postg
     assert await world.gateways.listed() == [cleared]
 
 
-async def test_the_life_of_a_gateway_passes_the_database_rules(store: PostgresStore):
-    world = World(store)
+async def test_the_life_of_a_gateway_passes_the_database_rules(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     acme = (await world.seeded("acme"))["acme"]
     await world.gateways.disable(acme, by=AN_ADMIN)
     await world.gateways.enable(acme, by=AN_ADMIN)
@@ -66,8 +66,8 @@ async def test_the_life_of_a_gateway_passes_the_database_rules(store: PostgresSt
     assert (await world.gateways.create(CreateGateway(slug="acme", name="Again"), by=AN_ADMIN)).status == "DISABLED"
 
 
-async def test_ended_drains_are_made_durable_and_locked_ones_left_for_the_next_round(store: PostgresStore):
-    world = World(store)
+async def test_ended_drains_are_made_durable_and_locked_ones_left_for_the_next_round(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     ids = await world.seeded("acme", "other")
     for slug in ("acme", "other"):
         await world.gateways.disable(ids[slug], by=AN_ADMIN)
@@ -81,8 +81,8 @@ async def test_ended_drains_are_made_durable_and_locked_ones_left_for_the_next_r
 
 
 @pytest.mark.parametrize(("search", "found"), SEARCHES)
-async def test_a_search_is_literal_and_ignores_case(store: PostgresStore, search: str, found: list[str]):
-    world = World(store)
+async def test_a_search_is_literal_and_ignores_case(store: PostgresStore, search: str, found: list[str]) -> None:
+    world = GatewayWorld(store)
     gateway = (await world.seeded())["builtin"]
     await world.add(*(a_business(f"b{number}", name) for number, name in enumerate(ODD_NAMES)))
     merchants, total = await world.gateways.merchants(gateway, search, 1, 100)
@@ -90,8 +90,8 @@ async def test_a_search_is_literal_and_ignores_case(store: PostgresStore, search
     assert total == len(found)
 
 
-async def test_merchants_counts_and_overrides_agree_with_the_choices(store: PostgresStore):
-    world = World(store)
+async def test_merchants_counts_and_overrides_agree_with_the_choices(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2", "bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Chidi"))
     for business in ("biz_1", "biz_2", "biz_3"):
@@ -109,8 +109,8 @@ async def test_merchants_counts_and_overrides_agree_with_the_choices(store: Post
     assert [(merchant.id, merchant.is_enabled) for merchant in unconfigured] == [("biz_2", True)]
 
 
-async def test_many_new_defaults_at_once_leave_exactly_one(store: PostgresStore):
-    world = World(store)
+async def test_many_new_defaults_at_once_leave_exactly_one(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     ids = await world.seeded("a1", "a2", "a3", "a4")
     several = list(ids.values())
     done = await outcomes(*(world.choose(several[n % len(several)], is_default=True) for n in range(64)))
@@ -118,18 +118,19 @@ async def test_many_new_defaults_at_once_leave_exactly_one(store: PostgresStore)
     assert sum(gateway.is_default for gateway in await world.settings.listed("biz_1")) == 1
 
 
-async def test_a_default_and_an_opt_out_at_once_never_leave_a_disabled_default(store: PostgresStore):
-    world = World(store)
+async def test_a_default_and_an_opt_out_at_once_never_leave_a_disabled_default(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     acme = (await world.seeded("acme"))["acme"]
     for _ in range(5):
         await world.choose(acme, is_enabled=True)
-        await outcomes(*(world.choose(acme, **change) for change in [{"is_default": True}, {"is_enabled": False}] * 4))
+        changes: list[dict[str, Any]] = [{"is_default": True}, {"is_enabled": False}] * 4
+        await outcomes(*(world.choose(acme, **change) for change in changes))
         (_, own) = await world.settings.listed("biz_1")
         assert own.is_enabled or not own.is_default
 
 
-async def test_reorders_at_once_end_in_one_of_them_and_keep_an_opt_out(store: PostgresStore):
-    world = World(store)
+async def test_reorders_at_once_end_in_one_of_them_and_keep_an_opt_out(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     ids = await world.seeded("a1", "a2", "a3")
 
     def order(*slugs: str) -> ReorderGateways:
@@ -144,8 +145,8 @@ async def test_reorders_at_once_end_in_one_of_them_and_keep_an_opt_out(store: Po
     assert [gateway.slug for gateway in listed if not gateway.is_enabled] == ["a2"]
 
 
-async def test_of_two_moves_at_once_one_is_refused(store: PostgresStore):
-    world = World(store)
+async def test_of_two_moves_at_once_one_is_refused(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     acme = (await world.seeded("acme"))["acme"]
     await world.gateways.disable(acme, by=AN_ADMIN)
     assert await outcomes(*(world.gateways.enable(acme, by=AN_ADMIN) for _ in range(8))) == {
@@ -160,22 +161,22 @@ async def test_of_two_moves_at_once_one_is_refused(store: PostgresStore):
     assert await outcomes(*(world.gateways.delete(acme, by=AN_ADMIN) for _ in range(8))) == {"done": 1, "NOT_FOUND": 7}
 
 
-async def test_of_equal_slugs_at_once_one_is_created(store: PostgresStore):
-    world = World(store)
+async def test_of_equal_slugs_at_once_one_is_created(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     command = CreateGateway(slug="acme", name="Acme")
     created = await outcomes(*(world.gateways.create(command, by=AN_ADMIN) for _ in range(16)))
     assert created == {"done": 1, "GATEWAY_SLUG_EXISTS": 15}
 
 
-async def test_seeding_at_once_from_many_processes_makes_each_gateway_once(store: PostgresStore):
-    world = World(store)
+async def test_seeding_at_once_from_many_processes_makes_each_gateway_once(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
     seeds = await outcomes(*(world.gateways.seed("builtin", ["provider_a", "provider_b"]) for _ in range(8)))
     assert seeds == {"done": 8}
     assert [gateway.slug for gateway in await world.gateways.listed()] == ["builtin", "provider_a", "provider_b"]
 
 
-async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: PostgresStore, tmp_path: Path):
-    world = World(store, logos=ObjectLogos(tmp_path))
+async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: PostgresStore, tmp_path: Path) -> None:
+    world = GatewayWorld(store, logos=ObjectLogos(tmp_path))
     acme = (await world.seeded("acme"))["acme"]
     images = [an_image(kind, colour=colour) for kind in ("PNG", "JPEG") for colour in ("red", "green", "blue")]
     assert await outcomes(*(world.gateways.upload_logo(acme, content, by=AN_ADMIN) for content in images)) == {
@@ -185,8 +186,8 @@ async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: Postgr
     assert str(left.relative_to(tmp_path)) == (await world.stored(acme)).logo_path
 
 
-async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, database_url: str):
-    world = World(store, providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, database_url: str) -> None:
+    world = GatewayWorld(store, providers=providers_of("provider_a", "provider_b", allow_loopback=False))
     acme = (await world.seeded("provider_a"))["provider_a"]
     secret = "sk_live_0123456789abcdef"
     for key in (secret, "sk_live_another"):

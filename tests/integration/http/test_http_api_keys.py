@@ -11,7 +11,8 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
-from tests.support.http_world import Api, an_api, assert_refused, bearer, merchant_token, services_over
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, an_api, assert_refused, bearer, merchant_token
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,8 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
-from tests.support.http_world import SETTINGS, Api, admin_token, an_api, assert_refused, bearer, served, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, served
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +32,7 @@ async def raw(origin: str, request: bytes, *, half_open: bool = False) -> bytes:
 
 
 async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) -> None:
-    for path in ("/nothing", "/payments", "/payments/", "/payments/initiate/", "//payments/context", "/payments//x"):
+    for path in ("/nothing", "/payment", "/payments/", "/payments/initiate/", "//payments/context", "/payments//x"):
         assert_refused(await api.client.get(path), 404, "NOT_FOUND")
     for path in ("/", "/api", "/api/v1", "/api/v2/payments/context", "/favicon.ico", "/schema", "/healthz/"):
         assert_refused(await api.client.get(api.origin + path), 404, "NOT_FOUND")
@@ -91,7 +92,7 @@ async def test_named_origins_alone_may_read_answers(store: PostgresStore) -> Non
             assert preflight.headers["access-control-allow-origin"] == origin
             assert "authorization" in preflight.headers["access-control-allow-headers"]
             assert preflight.headers["x-content-type-options"] == "nosniff"
-        for origin in (
+        strange: tuple[str | None, ...] = (
             None,
             "",
             "null",
@@ -102,9 +103,10 @@ async def test_named_origins_alone_may_read_answers(store: PostgresStore) -> Non
             "http://shop.example",
             "https://shop.example:8443",
             "https://shop.example, https://evil.example",
-        ):
+        )
+        for other in strange:
             for method in ("GET", "OPTIONS"):
-                answer = await seen(method, origin, **{"Access-Control-Request-Method": "POST"})
+                answer = await seen(method, other, **{"Access-Control-Request-Method": "POST"})
                 assert answer.headers["access-control-allow-origin"] == own
                 assert "access-control-allow-headers" not in answer.headers
 

@@ -16,7 +16,8 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.openapi.operations import Route, routes_of
-from tests.support.http_world import SETTINGS, Api, Shop, admin_token, an_api, bearer, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, Shop, admin_token, an_api, bearer
 
 pytestmark = pytest.mark.anyio
 ROUTES = routes_of(api_routes())

@@ -7,7 +7,8 @@ import structlog
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.errors import trace_of
-from tests.support.http_world import Api, an_api, assert_refused, bearer, services_over
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, an_api, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 
@@ -64,12 +65,12 @@ async def test_nothing_a_caller_sends_is_logged_but_a_reference(
 async def test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_values(
     lines: list[structlog.typing.EventDict], store: PostgresStore
 ) -> None:
-    class Broken:
+    class Faulting:
         def __getattr__(self, name: str) -> object:
             raise RuntimeError("canary-secret")
 
     services = services_over(store)
-    broken = services.__class__(**{**vars(services), "checkout": Broken()})
+    broken = services.__class__(**{**vars(services), "checkout": Faulting()})
     async with an_api(broken) as api:
         answer = await api.client.get("/public/payments/PAY-20250131-AAAAAA")
     assert_refused(answer, 500, "INTERNAL_ERROR")

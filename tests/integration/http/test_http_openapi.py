@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from litestar.routes import HTTPRoute
 from openapi_spec_validator import validate
@@ -15,7 +15,8 @@ from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.settings import Settings
-from tests.support.http_world import Api, services_over
+from tests.support.assembly import services_over
+from tests.support.http_world import Api
 
 pytestmark = pytest.mark.anyio
 DOCUMENT = document(api_routes(), DEFAULTS)

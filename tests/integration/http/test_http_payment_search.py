@@ -140,7 +140,7 @@ async def test_each_bad_parameter_is_named(api: Api) -> None:
         for reference in ("", "PAY-1", "pay-20250131-000001", "PAY-20250131-000001 "):
             answer = await api.client.get(path, headers=headers, params={**said, "reference": reference})
             assert_refused(answer, 400, "INVALID_REFERENCE", "reference")
-        statuses = [*said.items(), ("status", "FAILED"), ("status", "SUCCESS")]
+        statuses = httpx.QueryParams({**said, "status": ["FAILED", "SUCCESS"]})
         twice = await api.client.get(path, headers=headers, params=statuses)
         assert_refused(twice, 400, "VALIDATION_ERROR", "status")
         turned = {"from": MONTH["to"], "to": MONTH["from"]}
@@ -164,7 +164,7 @@ async def test_bad_parameters_of_dashboard_and_administrators_are_named(api: Api
 
 async def test_businesses_and_environments_do_not_see_each_other(api: Api) -> None:
     shop, other = await api.open_shop(), await api.open_shop()
-    facts = {"customer_email": "ada@example.com", "idempotency_key": "order-1"}
+    facts: dict[str, Any] = {"customer_email": "ada@example.com", "idempotency_key": "order-1"}
     await added(api, shop, 1, **facts)
     await added(api, shop, 2, environment=Environment.LIVE, **facts)
     await added(api, other, 3, **facts)

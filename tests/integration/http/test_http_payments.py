@@ -20,7 +20,8 @@ from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from payagg.entrypoints.settings import REMEMBERED_KEYS
-from tests.support.http_world import SETTINGS, Api, Shop, an_api, assert_refused, bearer, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, Shop, an_api, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
@@ -129,7 +130,8 @@ async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api:
         """Whatever is sent: a new payment, a replay that would tell of an old one, or nothing that could be read.
         And whatever is asked for."""
         for credential in credentials:
-            for body in ({"amount": 500}, {"amount": 150000, "idempotencyKey": "first"}, {"amount": 1.5}, []):
+            bodies: list[Any] = [{"amount": 500}, {"amount": 150000, "idempotencyKey": "first"}, {"amount": 1.5}, []]
+            for body in bodies:
                 sent = await api.client.post("/payments/initiate", headers=credential, json=body)
                 assert_refused(sent, status, code)
             for reference in (payment, "PAY-20250131-ABSENT", "nonsense"):
@@ -252,7 +254,8 @@ async def test_a_webhook_url_that_nothing_can_be_sent_to_is_told(api: Api) -> No
     async def warning(headers: dict[str, str] = shop.as_sandbox, **fields: str) -> str | None:
         answer = await api.client.post("/payments/initiate", headers=headers, json=body | fields)
         assert answer.status_code in (200, 201)
-        return answer.headers.get("webhook-url-warning")
+        told: str | None = answer.headers.get("webhook-url-warning")
+        return told
 
     assert [await warning(), await warning()] == ["no-active-endpoint"] * 2
     for environment in ("LIVE", "SANDBOX"):

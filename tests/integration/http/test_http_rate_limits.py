@@ -13,7 +13,8 @@ from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.settings import Settings
 from payagg.testing.clocks import ManualClock
-from tests.support.http_world import SETTINGS, Api, an_api, assert_refused, bearer, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, an_api, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 SECOND = timedelta(seconds=1)
@@ -21,7 +22,7 @@ CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 
 
 @asynccontextmanager
-async def limited(store: PostgresStore, clock: ManualClock, **settings: int) -> AsyncIterator[Api]:
+async def limited(store: PostgresStore, clock: ManualClock, **settings: Any) -> AsyncIterator[Api]:
     async with an_api(services_over(store, replace(SETTINGS, **settings), clock)) as api:
         yield api
 

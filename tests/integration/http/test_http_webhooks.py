@@ -408,7 +408,8 @@ async def test_the_log_is_walked_by_cursor_as_by_number(api: Api) -> None:
         return answer.json()
 
     by_number = [await page(page=number) for number in (1, 2, 3)]
-    by_cursor, after = [], {}
+    by_cursor: list[Any] = []
+    after: dict[str, str] = {}
     for _ in range(3):
         by_cursor.append(await page(**after))
         after = {"after": by_cursor[-1]["data"][-1]["id"]}
@@ -421,6 +422,6 @@ async def test_the_log_is_walked_by_cursor_as_by_number(api: Api) -> None:
     ]
     end = await page(**after)
     assert (end["data"], end["meta"]["nextCursor"]) == ([], after["after"])
-    for query, field in (({"after": "dlv_1"}, "after"), ({"page": 2, **after}, "page")):
+    for query, field in (({"after": "dlv_1"}, "after"), ({"page": "2", **after}, "page")):
         answer = await api.client.get(path, headers=shop.as_owner, params=query)
         assert_refused(answer, 400, "VALIDATION_ERROR", field)

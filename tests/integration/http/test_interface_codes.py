@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 @dataclass
-class Site:
+class PayerApi:
     world: World
     client: httpx.AsyncClient
 
@@ -28,15 +29,15 @@ class Site:
 
 
 @pytest.fixture
-async def site(database_url: str, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(database_url: str, tmp_path: Path) -> AsyncIterator[PayerApi]:
     async with world_on(database_url, tmp_path) as world, an_api(world.services) as api:
-        yield Site(world, api.client)
+        yield PayerApi(world, api.client)
 
 
 async def test_a_business_that_opted_out_cannot_prefer_the_gateway(api: Api) -> None:
     await api.open_gateways()
     shop = await api.open_shop()
-    body = {"amount": 100, "gateway": "provider_a"}
+    body: dict[str, Any] = {"amount": 100, "gateway": "provider_a"}
     assert (await api.initiate(shop, **body))["status"] == "INITIATED"
     listed = (await api.client.get(f"{shop.path}/gateways", headers=shop.as_owner)).json()["data"]
     gateway = next(one["id"] for one in listed if one["slug"] == "provider_a")
@@ -50,7 +51,7 @@ async def test_a_business_that_opted_out_cannot_prefer_the_gateway(api: Api) -> 
     assert_refused(answer, 400, "GATEWAY_NOT_FOUND", "gateway")
 
 
-async def test_process_without_credentials_names_the_environment_as_not_configured(site: Site) -> None:
+async def test_process_without_credentials_names_the_environment_as_not_configured(site: PayerApi) -> None:
     await site.world.set_credentials("provider_a", {"liveSecretKey": "sk_live_canary"})
     payment = await site.world.payment()
     assert_refused(await site.process(payment, "provider_a"), 400, "GATEWAY_ENVIRONMENT_NOT_CONFIGURED")
@@ -60,7 +61,7 @@ async def test_process_without_credentials_names_the_environment_as_not_configur
     assert shown["provider_b"] == (True, None)
 
 
-async def test_process_hands_over_once_and_verify_settles(site: Site) -> None:
+async def test_process_hands_over_once_and_verify_settles(site: PayerApi) -> None:
     payment = await site.world.payment()
     first = await site.process(payment, "provider_a")
     assert first.status_code == 200, first.text
@@ -77,20 +78,20 @@ async def test_process_hands_over_once_and_verify_settles(site: Site) -> None:
     assert_refused(await site.process(payment, "provider_a"), 409, "PAYMENT_ALREADY_PROCESSED")
 
 
-async def test_launch_parameters_of_provider_b_are_encoded_in_the_checkout_url(site: Site) -> None:
+async def test_launch_parameters_of_provider_b_are_encoded_in_the_checkout_url(site: PayerApi) -> None:
     payment = await site.world.payment(Environment.LIVE)
     data = (await site.process(payment, "provider_b")).json()["data"]
     assert data["handoff"] == "SDK"
     assert data["checkoutUrl"].startswith(f"http://127.0.0.1:8000/checkout/{payment.reference}/launch#")
 
 
-async def test_verify_of_a_payment_whose_provider_lost_its_credentials_is_refused(site: Site) -> None:
+async def test_verify_of_a_payment_whose_provider_lost_its_credentials_is_refused(site: PayerApi) -> None:
     payment = await site.world.handed_over("provider_b")
     await site.world.set_credentials("provider_b", {"livePublicKey": "PZ78-PKLIVE-CANARY"})
     assert_refused(await site.verify(payment), 400, "GATEWAY_NOT_AVAILABLE")
 
 
-async def test_verify_that_finds_another_amount_is_a_502_and_moves_nothing(site: Site) -> None:
+async def test_verify_that_finds_another_amount_is_a_502_and_moves_nothing(site: PayerApi) -> None:
     payment = await site.world.handed_over()
     book = site.world.fakes.paystack.book
     book.alter = {"amount": payment.amount - 1, "requested_amount": payment.amount - 1}

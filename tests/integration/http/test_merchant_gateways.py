@@ -11,9 +11,9 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import Refusal
 from payagg.domain.values import Environment
 from tests.support.builders import a_business
-from tests.support.gateway_api import MERCHANT, GatewayApi, a_gateway_api, refusal
+from tests.support.gateway_api import MERCHANT, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN
-from tests.support.http_world import a_token, admin_token, merchant_token
+from tests.support.http_world import a_token, admin_token, merchant_token, refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
         yield api
 
 
-async def test_only_a_verified_manager_of_the_business_comes_in(api: GatewayApi):
+async def test_only_a_verified_manager_of_the_business_comes_in(api: GatewayApi) -> None:
     for method, path in OPERATIONS:
         for credential in (None, "garbage", a_token("ada", type="merchant", emailVerified=True, ttl=-60)):
             answer = await api.call(method, MERCHANT + path, credential, content=b"{")
@@ -55,7 +55,7 @@ async def test_only_a_verified_manager_of_the_business_comes_in(api: GatewayApi)
         assert refusal(elsewhere) == (403, "FORBIDDEN", None)
 
 
-async def test_a_business_that_is_not_active_reads_and_changes_nothing(api: GatewayApi):
+async def test_a_business_that_is_not_active_reads_and_changes_nothing(api: GatewayApi) -> None:
     for status in (BusinessStatus.RESTRICTED, BusinessStatus.SUSPENDED):
         await api.set_status(status)
         assert (await api.merchant("GET")).status_code == 200
@@ -64,7 +64,7 @@ async def test_a_business_that_is_not_active_reads_and_changes_nothing(api: Gate
             assert refusal(answer) == (403, "BUSINESS_RESTRICTED", None)
 
 
-async def test_the_list_holds_active_gateways_with_the_built_in_first(api: GatewayApi):
+async def test_the_list_holds_active_gateways_with_the_built_in_first(api: GatewayApi) -> None:
     acme = await api.an_active(displayOrder=0)
     listed = (await api.merchant("GET")).json()
     assert set(listed) == {"success", "data"}
@@ -77,7 +77,7 @@ async def test_the_list_holds_active_gateways_with_the_built_in_first(api: Gatew
     assert len((await api.merchant("GET")).json()["data"]) == 1
 
 
-async def test_a_change_is_refused_for_its_body_first_then_for_its_gateway(api: GatewayApi):
+async def test_a_change_is_refused_for_its_body_first_then_for_its_gateway(api: GatewayApi) -> None:
     acme = await api.an_active()
     for path in (f"/{acme}", "/gw_unknown"):
         for body, field in (
@@ -91,11 +91,11 @@ async def test_a_change_is_refused_for_its_body_first_then_for_its_gateway(api: 
         assert refusal(await api.merchant("PATCH", path, json={"isEnabled": True})) == (404, "NOT_FOUND", None)
     await api.admin("POST", f"/{acme}/disable")
     assert refusal(await api.merchant("PATCH", f"/{acme}", json={})) == (404, "NOT_FOUND", None)
-    for body, field in (({"isEnabled": False}, "isEnabled"), ({"displayOrder": 1}, "displayOrder")):
-        assert refusal(await api.merchant("PATCH", BUILT_IN, json=body)) == (400, "VALIDATION_ERROR", field)
+    for name, value in (("isEnabled", False), ("displayOrder", 1)):
+        assert refusal(await api.merchant("PATCH", BUILT_IN, json={name: value})) == (400, "VALIDATION_ERROR", name)
 
 
-async def test_a_change_answers_with_the_gateway_as_the_business_now_sees_it(api: GatewayApi):
+async def test_a_change_answers_with_the_gateway_as_the_business_now_sees_it(api: GatewayApi) -> None:
     acme = await api.an_active()
     body = {"isEnabled": True, "displayOrder": 2**31 - 1, "displayName": "d" * 50, "isDefault": True}
     changed = await api.merchant("PATCH", f"/{acme}", json=body)
@@ -116,7 +116,7 @@ async def test_a_change_answers_with_the_gateway_as_the_business_now_sees_it(api
     assert override == {"businessId": "biz_1", "businessName": "Ada's Shop", "updatedAt": "2025-01-31T12:00:00Z"}
 
 
-async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi):
+async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> None:
     first, second = await api.an_active("first"), await api.an_active("second")
 
     def order(*ids: str) -> dict[str, object]:
@@ -141,7 +141,7 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi):
     assert (await api.merchant("GET")).json() == moved.json()
 
 
-async def test_sixty_four_new_defaults_at_once_leave_one(api: GatewayApi):
+async def test_sixty_four_new_defaults_at_once_leave_one(api: GatewayApi) -> None:
     gateways = [await api.an_active(f"acme-{number}") for number in range(4)]
     answers = await asyncio.gather(
         *(api.merchant("PATCH", f"/{gateways[number % 4]}", json={"isDefault": True}) for number in range(64))
@@ -150,7 +150,7 @@ async def test_sixty_four_new_defaults_at_once_leave_one(api: GatewayApi):
     assert sum(gateway["isDefault"] for gateway in (await api.merchant("GET")).json()["data"]) == 1
 
 
-async def test_routing_follows_every_switch_at_once(api: GatewayApi):
+async def test_routing_follows_every_switch_at_once(api: GatewayApi) -> None:
     acme = await api.an_active()
 
     async def preferring_acme() -> str:

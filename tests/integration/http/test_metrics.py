@@ -16,7 +16,8 @@ from payagg.application import counters
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import COUNTERS
-from tests.support.http_world import SETTINGS, Api, an_api, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, an_api
 from tests.support.provider_world import world_on
 from tests.support.receivers import a_receiver
 

@@ -10,7 +10,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from payagg.adapters.memory import MemoryStore
 from payagg.entrypoints.settings import read_settings
-from tests.support.http_world import SETTINGS, an_api, services_over
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import an_api
 
 pytestmark = pytest.mark.anyio
 

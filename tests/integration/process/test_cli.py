@@ -15,8 +15,8 @@ import httpx
 import psycopg
 import pytest
 
-from payagg.adapters.security import Tokens
-from tests.support.processes import PATIENCE, SECRET, SECRETS, children, environment, payagg, serving, wait_until
+from tests.support.assembly import TOKENS
+from tests.support.processes import PATIENCE, SECRETS, children, environment, payagg, serving, wait_until
 
 
 def refusal(done: "subprocess.CompletedProcess[str]") -> str:
@@ -147,7 +147,7 @@ def test_a_business_needs_a_printable_name(database_url: str) -> None:
 
 
 def test_tokens_carry_what_was_asked_for() -> None:
-    tokens = Tokens(SECRET, "HS256")
+    tokens = TOKENS
     admin = tokens.read(payagg("token", "admin", "--sub", "root", "--role", "SUPPORT", **SECRETS).stdout.strip())
     assert (admin["sub"], admin["type"], admin["role"]) == ("root", "admin", "SUPPORT")
     assert admin["exp"] - admin["iat"] == 3600

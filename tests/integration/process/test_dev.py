@@ -1,7 +1,6 @@
 """`payagg dev` as a newcomer meets it: started as a command, its tour pasted as it stands, stopped by Ctrl-C."""
 
 import json
-import os
 import re
 import signal
 import socket
@@ -15,6 +14,8 @@ from typing import IO, Any
 import httpx
 import pytest
 
+from tests.support.processes import environment, payagg
+
 STOP_SECONDS = 30
 PATIENCE = 60  # a bound for a slow machine, never an expectation
 
@@ -25,20 +26,8 @@ def a_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def environment(state: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
-    return {**kept, "PAYAGG_STATE_DIR": str(state), "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
 def command(state: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "payagg", *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE * 2,
-        env=environment(state),
-    )
+    return payagg(*arguments, PAYAGG_STATE_DIR=str(state))
 
 
 @contextmanager
@@ -49,7 +38,7 @@ def dev(state: Path, port: int, *arguments: str) -> "Iterator[subprocess.Popen[s
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(state),
+        env=environment(PAYAGG_STATE_DIR=str(state)),
     )
     try:
         yield process

@@ -15,9 +15,10 @@ from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.process import worker
+from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
 from tests.support.builders import AN_ADMIN
-from tests.support.http_world import SETTINGS, an_api, services_over
+from tests.support.http_world import an_api
 from tests.support.receivers import a_receiver, until
 
 pytestmark = pytest.mark.anyio
@@ -106,7 +107,7 @@ async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
 async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:
     services = services_over(MemoryStore())
 
-    class Dispatcher:
+    class EndingDispatcher:
         async def run(self, stop: asyncio.Event) -> None:
             raise RuntimeError("a defect")
 
@@ -114,21 +115,21 @@ async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> No
             return 0
 
     with pytest.raises(RuntimeError, match="a defect"):
-        await worker.run(replace(services, dispatcher=Dispatcher()), asyncio.Event())  # type: ignore[arg-type]
+        await worker.run(replace(services, dispatcher=EndingDispatcher()), asyncio.Event())  # type: ignore[arg-type]
 
 
 async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> None:
     services = services_over(MemoryStore())
     started = asyncio.Event()
 
-    class Gateways:
+    class HangingGateways:
         async def end_drains(self) -> int:
             started.set()
             await asyncio.Event().wait()
             return 0
 
     stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(replace(services, gateways=Gateways()), stop))  # type: ignore[arg-type]
+    running = asyncio.create_task(worker.run(replace(services, gateways=HangingGateways()), stop))  # type: ignore[arg-type]
     await started.wait()
     stop.set()
     async with asyncio.timeout(30):

@@ -11,13 +11,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.process.server import WORKER_NICENESS
-from tests.support.http_world import Api, Shop, services_over
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, Shop
 from tests.support.postgres_world import count
 from tests.support.processes import children, serving, wait_until
 
@@ -33,7 +34,7 @@ pytestmark = [
 
 
 @dataclass
-class Client:
+class LoadClient:
     """Initiates payments one after the other on a connection that it keeps for as long as the server does."""
 
     origin: str
@@ -97,7 +98,7 @@ async def a_shop(store: PostgresStore, origin: str) -> AsyncIterator[Shop]:
         yield await Api(services_over(store), origin, client).open_shop()
 
 
-async def until(clients: list[Client], answers: int) -> None:
+async def until(clients: list[LoadClient], answers: int) -> None:
     """Returns when each client has had so many more answers, or a fault."""
     wanted = [client.answers + answers for client in clients]
     for _ in range(PATIENCE * 50):
@@ -130,7 +131,7 @@ async def test_a_restart_under_load_answers_every_request_and_refuses_no_connect
 ) -> None:
     with serving(database_url, "--workers", "2") as (process, origin):
         async with a_shop(store, origin) as shop:
-            clients = [Client(origin, shop.sandbox) for _ in range(CLIENTS)]
+            clients = [LoadClient(origin, shop.sandbox) for _ in range(CLIENTS)]
             loads = [asyncio.create_task(client.run()) for client in clients]
             await until(clients, 3)
             for _ in range(2):
@@ -149,7 +150,7 @@ async def test_a_stop_under_load_answers_what_was_accepted(
 ) -> None:
     with serving(database_url, *arguments) as (process, origin):
         async with a_shop(store, origin) as shop:
-            clients = [Client(origin, shop.sandbox) for _ in range(CLIENTS)]
+            clients = [LoadClient(origin, shop.sandbox) for _ in range(CLIENTS)]
             loads = [asyncio.create_task(client.run()) for client in clients]
             await until(clients, 3)
             process.send_signal(signal.SIGTERM)
@@ -186,7 +187,7 @@ async def test_processes_together_hold_no_more_connections_than_their_pools(
         async with a_shop(store, "") as shop:
             await store.close()
         with serving(database_url, "--workers", "2", PAYAGG_POOL_SIZE=str(POOL)) as (_, origin):
-            clients = [Client(origin, shop.sandbox) for _ in range(CLIENTS * 4)]
+            clients = [LoadClient(origin, shop.sandbox) for _ in range(CLIENTS * 4)]
             loads = [asyncio.create_task(client.run()) for client in clients]
             most = 0
             while min(client.answers for client in clients) < 5:
@@ -232,7 +233,7 @@ async def test_clients_that_dawdle_are_dropped_and_keep_nobody_waiting(database_
             _, unread = await connected(origin)
             unread.write(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
             place = unread.get_extra_info("sockname")
-            client = Client(origin, shop.sandbox)
+            client = LoadClient(origin, shop.sandbox)
             load = asyncio.create_task(client.run())
             await until([client], 5)
             assert not any(task.done() for task in slow[::4])

@@ -33,7 +33,7 @@ ROUTES = ("provider_a/sandbox", "provider_a/live", "provider_a", "provider_b/san
 
 
 @dataclass
-class Site(World):
+class InboundWorld(World):
     base: str = ""
 
     async def post(self, route: str, body: bytes, headers: dict[str, str] | None = None) -> httpx.Response:
@@ -105,18 +105,18 @@ def event_for(route: str, payment: Payment) -> bytes:
 
 
 @pytest.fixture
-async def site(database_url: str, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
     async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield Site(**world.__dict__, base=base)
+        yield InboundWorld(**world.__dict__, base=base)
 
 
-async def payment_for(site: Site, route: str) -> Payment:
+async def payment_for(site: InboundWorld, route: str) -> Payment:
     return await site.handed_over(route.partition("/")[0], environment=environment_of(route))
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_a_signed_event_settles_its_payment_once(site: Site, route: str) -> None:
+async def test_a_signed_event_settles_its_payment_once(site: InboundWorld, route: str) -> None:
     payment = await payment_for(site, route)
     body = event_for(route, payment)
     assert [await site.deliver(route, body) for _ in range(3)] == [200, 200, 200]
@@ -126,7 +126,7 @@ async def test_a_signed_event_settles_its_payment_once(site: Site, route: str) -
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_every_forged_signature_is_refused_alike_and_leaves_nothing(site: Site, route: str) -> None:
+async def test_every_forged_signature_is_refused_alike_and_leaves_nothing(site: InboundWorld, route: str) -> None:
     payment = await payment_for(site, route)
     body = event_for(route, payment)
     name, good = next(iter(signed(route, body).items()))
@@ -158,7 +158,7 @@ async def test_every_forged_signature_is_refused_alike_and_leaves_nothing(site: 
     assert await site.inbox() == []
 
 
-async def test_upper_case_hex_and_hex_for_base64_are_accepted(site: Site) -> None:
+async def test_upper_case_hex_and_hex_for_base64_are_accepted(site: InboundWorld) -> None:
     first, second = await payment_for(site, "provider_a/live"), await payment_for(site, "provider_b/live")
     body = event_for("provider_a/live", first)
     headers = {name: value.upper() for name, value in signed("provider_a/live", body).items()}
@@ -169,7 +169,7 @@ async def test_upper_case_hex_and_hex_for_base64_are_accepted(site: Site) -> Non
     assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
 
 
-async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: Site) -> None:
+async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: InboundWorld) -> None:
     payment = await payment_for(site, "provider_a/sandbox")
     body = event_for("provider_a/sandbox", payment)
     answers = await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for _ in range(100)))
@@ -179,7 +179,7 @@ async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: S
     assert len(await site.inbox()) == 1
 
 
-async def test_events_that_differ_only_in_their_bytes_still_move_a_payment_once(site: Site) -> None:
+async def test_events_that_differ_only_in_their_bytes_still_move_a_payment_once(site: InboundWorld) -> None:
     payment = await payment_for(site, "provider_a/sandbox")
     bodies = [charge_event(payment, id=number) for number in range(20)]
     assert set(await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for body in bodies))) == {200}
@@ -191,7 +191,7 @@ ORDERS = list(itertools.permutations(["pending", "success", "again", "failed", "
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_in_every_order_of_events_the_first_final_word_stands(site: Site, part: int) -> None:
+async def test_in_every_order_of_events_the_first_final_word_stands(site: InboundWorld, part: int) -> None:
     final = {"success": "SUCCESS", "again": "SUCCESS", "failed": "FAILED", "refund": "REVERSED"}
     for order in ORDERS[part::4]:
         payment = await site.handed_over()
@@ -217,13 +217,13 @@ LATE = {
 }
 
 
-async def deliver_directly(site: Site, event: dict[str, Any]) -> None:
+async def deliver_directly(site: InboundWorld, event: dict[str, Any]) -> None:
     body = json.dumps(event).encode()
     route = provider_event_routes("provider_a", "provider_b")[0]
     await site.services.provider_events.receive(route, body, signed("provider_a/sandbox", body))
 
 
-async def test_a_partial_refund_is_kept_and_moves_nothing(site: Site) -> None:
+async def test_a_partial_refund_is_kept_and_moves_nothing(site: InboundWorld) -> None:
     payment = await payment_for(site, "provider_a/sandbox")
     assert await site.deliver("provider_a/sandbox", charge_event(payment)) == 200
     assert await site.deliver("provider_a/sandbox", refund_event(payment, payment.amount - 1)) == 200
@@ -241,7 +241,7 @@ async def test_a_partial_refund_is_kept_and_moves_nothing(site: Site) -> None:
     ],
 )
 async def test_a_signed_event_that_differs_is_acknowledged_kept_and_moves_nothing(
-    site: Site, changes: dict[str, Any], kind: AnomalyKind
+    site: InboundWorld, changes: dict[str, Any], kind: AnomalyKind
 ) -> None:
     payment = await payment_for(site, "provider_a/sandbox")
     assert await site.deliver("provider_a/sandbox", charge_event(payment, **changes)) == 200
@@ -249,7 +249,7 @@ async def test_a_signed_event_that_differs_is_acknowledged_kept_and_moves_nothin
     assert [a.kind for a in await site.anomalies(payment)] == [kind]
 
 
-async def test_an_event_never_crosses_environments_or_providers(site: Site) -> None:
+async def test_an_event_never_crosses_environments_or_providers(site: InboundWorld) -> None:
     live = await payment_for(site, "provider_a/live")
     other = await payment_for(site, "provider_b/sandbox")
     untouched = await site.payment()
@@ -263,13 +263,13 @@ async def test_an_event_never_crosses_environments_or_providers(site: Site) -> N
     assert {a.kind for p in (other, untouched) for a in await site.anomalies(p)} == {AnomalyKind.WRONG_PROVIDER}
 
 
-async def test_money_for_a_reference_nobody_knows_is_kept(site: Site) -> None:
+async def test_money_for_a_reference_nobody_knows_is_kept(site: InboundWorld) -> None:
     stranger = replace(await site.payment(), reference="PAY-20250131-ZZZZZZ")
     assert await site.deliver("provider_b/live", payaza_event(stranger)) == 200
     assert [a.kind for a in await site.anomalies()] == [AnomalyKind.UNKNOWN_REFERENCE]
 
 
-async def test_a_success_after_the_window_of_an_unprocessed_payment_is_a_late_success(site: Site) -> None:
+async def test_a_success_after_the_window_of_an_unprocessed_payment_is_a_late_success(site: InboundWorld) -> None:
     payment = await site.payment()
     await site.killed(payment, "P4")
     site.clock.move(timedelta(hours=2))
@@ -278,7 +278,7 @@ async def test_a_success_after_the_window_of_an_unprocessed_payment_is_a_late_su
     assert [a.kind for a in await site.anomalies(payment)] == [AnomalyKind.LATE_SUCCESS]
 
 
-async def test_paying_two_attempts_of_one_payment_is_noticed(site: Site) -> None:
+async def test_paying_two_attempts_of_one_payment_is_noticed(site: InboundWorld) -> None:
     payment = await site.payment()
     await site.killed(payment, "P4")
     site.clock.move(timedelta(minutes=1))
@@ -295,7 +295,7 @@ async def test_paying_two_attempts_of_one_payment_is_noticed(site: Site) -> None
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("body", [b"", b"null", b"{", b'{"event":', b"\xff\xfe"])
 async def test_a_signed_malformed_body_is_kept_and_only_provider_a_refuses_it(
-    site: Site, route: str, body: bytes
+    site: InboundWorld, route: str, body: bytes
 ) -> None:
     expected = 400 if route.startswith("provider_a") else 200
     assert [await site.deliver(route, body) for _ in range(2)] == [expected, expected]
@@ -303,7 +303,9 @@ async def test_a_signed_malformed_body_is_kept_and_only_provider_a_refuses_it(
 
 
 @pytest.mark.parametrize("event", ["transfer.success", "subscription.create", "refund.pending", "invoice.update"])
-async def test_events_of_the_accounts_other_business_are_acknowledged_and_ignored(site: Site, event: str) -> None:
+async def test_events_of_the_accounts_other_business_are_acknowledged_and_ignored(
+    site: InboundWorld, event: str
+) -> None:
     assert await site.deliver("provider_a/live", {"event": event, "data": {"reference": "x", "amount": "1"}}) == 200
     payout = {"transaction_type": "DEBIT", "transaction_status": "NIP_SUCCESS", "status": "Completed"}
     assert await site.deliver("provider_b/live", payout) == 200
@@ -311,14 +313,14 @@ async def test_events_of_the_accounts_other_business_are_acknowledged_and_ignore
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_without_credentials_only_provider_as_alias_says_so(site: Site, route: str) -> None:
+async def test_without_credentials_only_provider_as_alias_says_so(site: InboundWorld, route: str) -> None:
     await site.set_credentials(route.partition("/")[0], {"unrelated": "x"})
     answer = await site.post(route, b"{}", signed(route, b"{}"))
     expected = (503, "PROVIDER_NOT_CONFIGURED") if route == "provider_a" else (400, "INVALID_WEBHOOK_SIGNATURE")
     assert (answer.status_code, answer.json()["error"]["code"]) == expected
 
 
-async def test_a_disabled_gateway_still_hears_about_its_own_payments(site: Site) -> None:
+async def test_a_disabled_gateway_still_hears_about_its_own_payments(site: InboundWorld) -> None:
     payment = await payment_for(site, "provider_a/sandbox")
     async with site.store.begin() as tx:
         gateway = await tx.gateways.by_slug("provider_a")
@@ -330,7 +332,7 @@ async def test_a_disabled_gateway_still_hears_about_its_own_payments(site: Site)
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(site: Site, route: str) -> None:
+async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(site: InboundWorld, route: str) -> None:
     payment = await payment_for(site, route)
     async with site.store.connection() as connection:
         await connection.execute(text("ALTER TABLE transitions RENAME TO broken"))
@@ -348,14 +350,14 @@ async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(s
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_an_event_that_could_not_be_kept_is_not_acknowledged(site: Site, route: str) -> None:
+async def test_an_event_that_could_not_be_kept_is_not_acknowledged(site: InboundWorld, route: str) -> None:
     payment = await payment_for(site, route)
     async with site.store.connection() as connection:
         await connection.execute(text("ALTER TABLE inbox RENAME TO broken"))
     assert await site.deliver(route, event_for(route, payment)) >= 500
 
 
-async def test_the_body_is_capped_at_one_megabyte_and_never_decompressed(site: Site) -> None:
+async def test_the_body_is_capped_at_one_megabyte_and_never_decompressed(site: InboundWorld) -> None:
     route, fits, over = "provider_b/live", b"1" * 1024 * 1024, b"1" * (1024 * 1024 + 1)
     assert await site.deliver(route, fits) == 200
     assert (await site.post(route, over, signed(route, over))).status_code == 413
@@ -371,7 +373,7 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
             serve_asgi(recorded(create_app(world.services))) as one,
             serve_asgi(recorded(create_app(other))) as two,
         ):
-            sites = [Site(**world.__dict__, base=base) for base in (one, two)]
+            sites = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
             spoofed = [{}, {"x-forwarded-for": "9.9.9.9"}, {"forwarded": "for=8.8.8.8"}, {"x-real-ip": "7.7.7.7"}]
             counted = [await sites[n % 2].post(ROUTES[n % 6], b"{}", spoofed[n % 4]) for n in range(100)]
             assert 429 not in {answer.status_code for answer in counted}
@@ -383,7 +385,7 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
             assert (await sites[0].post("provider_a/live", b"{}")).status_code == 400
 
 
-async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: Site) -> None:
+async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: InboundWorld) -> None:
     for fake, slug in ((site.fakes.paystack, "provider_a"), (site.fakes.payaza, "provider_b")):
         fake.book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/{slug}/sandbox"
         fake.book.webhooks = WebhookMode.TWICE
@@ -405,7 +407,7 @@ async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: Site) -
     assert PUBLIC_KEYS["test"].encode() in launch_parameters(HandOff(handed.handoff, handed.checkout_url))
 
 
-async def test_events_that_come_late_or_the_wrong_way_round_are_taken_as_they_come(site: Site) -> None:
+async def test_events_that_come_late_or_the_wrong_way_round_are_taken_as_they_come(site: InboundWorld) -> None:
     book = site.fakes.paystack.book
     book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/provider_a/sandbox"
     late, turned = await site.handed_over(), await site.handed_over()

@@ -45,10 +45,10 @@ async def in_thread(call: Any, *arguments: Any, **named: Any) -> Any:
 async def test_pypaystack2_reads_our_fake_paystack_as_it_reads_the_real_one(fakes: FakeServers) -> None:
     pypaystack2 = judge("pypaystack2")
 
-    class Client(pypaystack2.PaystackClient):  # type: ignore[misc,name-defined]
+    class PointedClient(pypaystack2.PaystackClient):  # type: ignore[misc,name-defined]
         _BASE_URL = fakes.paystack.base_url
 
-    client = Client(secret_key=SECRET_KEYS["test"])
+    client = PointedClient(secret_key=SECRET_KEYS["test"])
     client.transactions._BASE_URL = fakes.paystack.base_url
     begun = await in_thread(
         client.transactions.initialize, amount=150_000, email="ada@example.com", reference=REFERENCE, currency="NGN"

@@ -20,7 +20,7 @@ BRIEF = settings(
 )
 
 
-def test_no_history_on_postgres_breaks_a_promise(database_url):
+def test_no_history_on_postgres_breaks_a_promise(database_url: str) -> None:
     with asyncio.Runner() as runner:
 
         async def opened() -> PostgresStore:

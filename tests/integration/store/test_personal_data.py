@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,16 +15,17 @@ from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.http.app import create_app
 from payagg.testing.fake_providers import WebhookMode
 from payagg.testing.fake_providers.serve import serve_asgi
-from tests.integration.providers.test_providers_inbound import Site, charge_event, payaza_event, world_on
+from tests.integration.providers.test_providers_inbound import InboundWorld, charge_event, payaza_event
 from tests.interface.recorder import recorded
 from tests.support.builders import AN_ADMIN
 from tests.support.processes import payagg
+from tests.support.provider_world import world_on
 
 pytestmark = pytest.mark.anyio
 EMAIL, NAME, PHONE, NOTE = "canary@payer.example", "Canary Payer", "+2348099999999", "canary of the metadata"
 PAYER = {"customer_email": EMAIL, "customer_name": NAME, "customer_phone": PHONE, "metadata": {"note": NOTE}}
 # As a provider sends them, and as nothing of ours may keep them.
-CARD = {
+CARD: dict[str, Any] = {
     "customer": {"email": EMAIL, "customer_code": "CUS_canary4081", "first_name": "Canary", "phone": PHONE},
     "authorization": {"authorization_code": "AUTH_canary4081", "bin": "408408", "signature": "SIG_canary4081"},
     "ip_address": "203.0.113.77",
@@ -32,10 +34,10 @@ SECRETS = ("AUTH_canary4081", "CUS_canary4081", "SIG_canary4081", "203.0.113.77"
 
 
 @pytest.fixture
-async def site(database_url: str, tmp_path: Path) -> AsyncIterator[Site]:
+async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
     async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield Site(**world.__dict__, base=base)
+        yield InboundWorld(**world.__dict__, base=base)
 
 
 def dump(url: str) -> str:
@@ -58,7 +60,7 @@ def traces(url: str, *canaries: str) -> list[str]:
     return [canary for canary in canaries if canary.lower() in found]
 
 
-async def paid(site: Site, slug: str) -> Payment:
+async def paid(site: InboundWorld, slug: str) -> Payment:
     """A payment of the canary, settled by an event that says everything a provider's may."""
     payment = await site.handed_over(slug, **PAYER)
     told = charge_event(payment, **CARD) if slug == "provider_a" else payaza_event(payment, **CARD)
@@ -67,7 +69,7 @@ async def paid(site: Site, slug: str) -> Payment:
     return payment
 
 
-async def test_no_authorisation_code_is_ever_stored(site: Site, database_url: str) -> None:
+async def test_no_authorisation_code_is_ever_stored(site: InboundWorld, database_url: str) -> None:
     for slug in ("provider_a", "provider_b"):
         await paid(site, slug)
     bodies = [bytes(row.body) for row in await site.inbox()]
@@ -78,7 +80,7 @@ async def test_no_authorisation_code_is_ever_stored(site: Site, database_url: st
     assert traces(database_url, EMAIL, NAME, PHONE, NOTE) == [EMAIL, NAME, PHONE, NOTE]
 
 
-async def test_after_its_time_a_dump_says_nothing_of_the_payer(site: Site, database_url: str) -> None:
+async def test_after_its_time_a_dump_says_nothing_of_the_payer(site: InboundWorld, database_url: str) -> None:
     payments = [await paid(site, slug) for slug in ("provider_a", "provider_b")]
     site.clock.move(timedelta(days=366))
     assert await site.services.retention.clear_payers(site.services.settings.payer_retention, by=AN_ADMIN) == 2
@@ -90,7 +92,7 @@ async def test_after_its_time_a_dump_says_nothing_of_the_payer(site: Site, datab
         assert await site.events(payment) == (2, 2)
 
 
-async def test_a_payer_who_asks_is_forgotten_and_others_are_not(site: Site, database_url: str) -> None:
+async def test_a_payer_who_asks_is_forgotten_and_others_are_not(site: InboundWorld, database_url: str) -> None:
     payment = await paid(site, "provider_b")
     other = await site.handed_over(customer_email="other@payer.example")
     still_open = await site.payment(customer_email=EMAIL)
@@ -107,7 +109,7 @@ async def test_a_payer_who_asks_is_forgotten_and_others_are_not(site: Site, data
     assert (again.returncode, again.stdout) == (0, "0 payments: who paid is cleared.\n")
 
 
-async def test_the_command_clears_what_is_old_and_says_so(site: Site, database_url: str) -> None:
+async def test_the_command_clears_what_is_old_and_says_so(site: InboundWorld, database_url: str) -> None:
     await paid(site, "provider_a")
     url = {"PAYAGG_DATABASE_URL": database_url}
     kept = payagg("retention", "--older-than", "36500", **url)
@@ -124,7 +126,7 @@ async def test_the_command_clears_what_is_old_and_says_so(site: Site, database_u
     assert refused.stderr.startswith("payagg: email: ")
 
 
-async def test_doctor_finds_a_body_that_was_not_emptied(site: Site, database_url: str) -> None:
+async def test_doctor_finds_a_body_that_was_not_emptied(site: InboundWorld, database_url: str) -> None:
     await paid(site, "provider_a")
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE inbox SET handled_at = now() - interval '32 days'")

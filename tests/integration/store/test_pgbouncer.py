@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.http_world import Api, Shop, an_api, services_over
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, Shop, an_api
 from tests.support.postgres_world import count
 from tests.support.processes import payagg, serving
 from tests.support.receivers import a_receiver, listening

@@ -23,8 +23,8 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
+from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
-from tests.support.http_world import services_over
 from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, watched
 
 SANDBOX = Environment.SANDBOX
@@ -103,7 +103,7 @@ async def merchants(tx: PostgresTransaction) -> None:
 
 async def audit(tx: PostgresTransaction) -> None:
     await tx.audit.add(an_entry())
-    minute = {"since": NOW + MINUTE / 2, "until": NOW + MINUTE}
+    minute: dict[str, Any] = {"since": NOW + MINUTE / 2, "until": NOW + MINUTE}
     for wanted in (
         AuditFilter(),
         AuditFilter(**minute),

@@ -56,7 +56,7 @@ class HangingProvider(Simulator):
 
 
 @dataclass
-class Site:
+class HangingSite:
     """A server with a pool of four whose provider hangs, and a client that waits as long as it takes."""
 
     world: World
@@ -102,27 +102,27 @@ class Site:
 
 
 @pytest.fixture
-async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HangingSite]:
     monkeypatch.setattr(provider_calls, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
     monkeypatch.setattr(connections, "POOL_WAIT", PATIENCE)  # nor a slow machine answer 503
     async with world_on(database_url, tmp_path) as world:
         store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), HangingProvider()
         services = assembled(store, world.clock, tmp_path)
-        offers = replace(services.payment_options, providers={**services.payment_options.providers, SLUG: provider})
+        options = replace(services.payment_options, providers={**services.payment_options.providers, SLUG: provider})
         services = replace(
             services,
-            checkout=replace(services.checkout, offers=offers),
-            verification=replace(services.verification, offers=offers),
+            checkout=replace(services.checkout, payment_options=options),
+            verification=replace(services.verification, payment_options=options),
         )
         async with (
             served(services) as origin,
             httpx.AsyncClient(base_url=origin, timeout=None, limits=httpx.Limits(max_connections=None)) as client,
         ):
-            yield Site(world, store, provider, client)
+            yield HangingSite(world, store, provider, client)
         await store.close()
 
 
-async def test_callers_who_wait_for_a_provider_hold_no_connection(site: Site) -> None:
+async def test_callers_who_wait_for_a_provider_hold_no_connection(site: HangingSite) -> None:
     payments = [await site.world.payment() for _ in range(CALLERS)]
     async with asyncio.timeout(PATIENCE):  # a defect should fail a test, not hang it
         async with site.all_hanging(site.process, payments) as calls:

@@ -11,18 +11,15 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.adapters.system import SystemEntropy
-from payagg.application.checkout import Checkout
-from payagg.application.payment_options import PaymentOptions
-from payagg.application.payments import Initiation, Payments
-from payagg.application.ports import Unavailable
-from payagg.application.provider_calls import ProviderCalls
+from payagg.application.payments import Initiation
+from payagg.application.ports import Provider, Unavailable
 from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
-from payagg.application.settlement import Settlement
 from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import CHECKOUT_TTL, Payment, Status
 from payagg.domain.values import Environment, make_reference
 from payagg.testing.clocks import ManualClock
+from tests.support.assembly import services_over
 from tests.support.builders import AN_ADMIN, NOW, a_business, a_gateway
 
 pytestmark = pytest.mark.anyio
@@ -43,14 +40,6 @@ class SlowProvider(Simulator):
         return HandOff(HandOffKind.REDIRECT, f"https://{self.slug.replace('_', '-')}.example/{charge.reference}")
 
 
-class NoVault:
-    def seal(self, plain: bytes, context: str) -> bytes:
-        return plain
-
-    def open(self, sealed: bytes, context: str) -> bytes:
-        return sealed
-
-
 class FewReferences(SystemEntropy):
     """Draws from ten references, in the same order for everybody: collisions are the rule."""
 
@@ -68,15 +57,9 @@ class Process:
 
     def __init__(self, database_url: str, *providers: SlowProvider) -> None:
         self.store = PostgresStore(database_url, pool_size=8, pgbouncer=False)
-        clock, self.entropy = ManualClock(), SystemEntropy("PAY")
-        known = {provider.slug: provider for provider in (Simulator(), *providers)}
-        offers = PaymentOptions(self.store, clock, NoVault(), known)
-        settlement = Settlement(self.store, clock, self.entropy)
-        charges = ProviderCalls(self.store, clock, self.entropy, "http://pay.example")
-        self.checkout = Checkout(self.store, clock, self.entropy, offers, charges, settlement)
-        self.payments = Payments(
-            self.store, clock, self.entropy, settlement, offers, "http://pay.example", CHECKOUT_TTL
-        )
+        known: dict[str, Provider] = {provider.slug: provider for provider in (Simulator(), *providers)}
+        services = services_over(self.store, clock=ManualClock(), providers=known)
+        self.checkout, self.payments = services.checkout, services.payments
 
     async def initiate(self, amount: int = 150000, **fields: Any) -> Initiation:
         business = replace(a_business(), id=fields.pop("business_id", "biz_1"))
@@ -136,7 +119,7 @@ async def test_one_key_in_two_businesses_and_environments_makes_a_payment_in_eac
     # LIVE needs a provider with credentials, which this race is not about: straight to the store.
     first, second = processes
     payments = [
-        Payment.initiate(reference=first.entropy.reference(NOW), amount=1000, now=NOW, **place)  # type: ignore[arg-type]
+        Payment.initiate(reference=first.payments.entropy.reference(NOW), amount=1000, now=NOW, **place)  # type: ignore[arg-type]
         for place in places * 8
     ]
     answers = await asyncio.gather(

@@ -29,7 +29,8 @@ async def a_worker(database_url: str, crash_at: str = "") -> AsyncIterator[async
         "-m",
         "tests.support.delivering",
         database_url,
-        env={**os.environ, "PYTHONPATH": path, "PAYAGG_CRASH_AT": crash_at},
+        crash_at,
+        env={**os.environ, "PYTHONPATH": path},
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

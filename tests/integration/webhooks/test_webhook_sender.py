@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 import psutil
 import pytest
@@ -249,9 +250,7 @@ async def test_what_nobody_asked_for_is_not_the_answer_to_the_next_event(
 async def test_a_byte_that_nobody_asked_for_is_seen_wherever_it_waits() -> None:
     for taken_in in (False, True):
         ours, theirs = socket.socketpair()
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda ours=ours: HttpConnection(ours), sock=ours
-        )
+        _, connection = await asyncio.get_running_loop().create_connection(partial(HttpConnection, ours), sock=ours)
         answered: list[HttpAnswer] = []
         theirs.send(OK)
         assert await connection.exchange(b"request", answered)

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 
 from psycopg.pq import TransactionStatus
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
@@ -120,12 +120,6 @@ class PostgresStore:
         """Waits for the statements in flight, then closes every connection."""
         await self._hot.close()
         await self._engine.dispose()
-
-    @retried
-    async def ping(self) -> None:
-        """Raises Unavailable unless the database answers."""
-        async with self.connection() as connection:
-            await connection.execute(text("SELECT 1"))
 
     @retried
     async def now(self) -> datetime:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from payagg.adapters.system import SystemClock, crash_point
+from payagg.adapters.system import SystemClock
 from payagg.adapters.webhooks.dialer import (
     AddressRefused,
     CheckedNetwork,
@@ -81,7 +81,6 @@ class HttpSender:
         except Exception as failure:  # noqa: BLE001 - whatever a receiver or its URL provokes is one failed try
             error = _words(failure)
         milliseconds = int((time.monotonic() - started) * 1000)
-        crash_point("sent")
         if not answered:
             return TryResult(None, error or "no answer", milliseconds)
         # The status is the answer, whatever became of the body behind it.

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -145,15 +146,19 @@ def _commands() -> dict[str, Command]:
 
 
 def _dev(given: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.dev.run import dev
+    from payagg.adapters.system import SystemEntropy
+    from payagg.entrypoints.cli.database import database, destroy
+    from payagg.entrypoints.dev.run import Outside, dev
 
-    dev(settings, port=given.port, fresh=given.fresh, as_json=given.json)
+    # Somebody else's database is migrated too, as `dev` is for trying things out.
+    outside = Outside(SystemEntropy(settings.reference_prefix), partial(database, migrating=True), destroy)
+    dev(settings, outside, port=given.port, fresh=given.fresh, as_json=given.json)
     return 0
 
 
 def _serve(given: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.cli.database import database
     from payagg.entrypoints.process import server, supervisor
-    from payagg.entrypoints.process.database import database
     from payagg.entrypoints.process.logs import configure_logs
     from payagg.entrypoints.settings import require_secrets
 
@@ -170,8 +175,8 @@ def _serve(given: argparse.Namespace, settings: Settings) -> int:
 
 
 def _worker(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.cli.database import database
     from payagg.entrypoints.process import server
-    from payagg.entrypoints.process.database import database
     from payagg.entrypoints.process.logs import configure_logs
     from payagg.entrypoints.settings import require_secrets
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
-from payagg.entrypoints.process.database import database
+from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.settings import Settings, SettingsError
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from payagg.adapters.system import SystemEntropy
+from payagg.application.ports import Entropy
 from payagg.entrypoints.settings import Settings
 from payagg.testing.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
 
@@ -16,11 +16,11 @@ ROUTES = {"test": "sandbox", "live": "live"}
 
 @asynccontextmanager
 async def fake_providers(
-    settings: Settings, origin: str
+    settings: Settings, origin: str, entropy: Entropy
 ) -> AsyncIterator[tuple[Settings, Mapping[str, Mapping[str, str]]]]:
     """Both fakes on the ports after ours where those are free; yields the settings that know them and credentials by
     gateway slug. Keys are new at each start, as the fakes remember nothing."""
-    hex = SystemEntropy(settings.reference_prefix).hex
+    hex = entropy.hex
     a, b = settings.provider_a_slug, settings.provider_b_slug
     secrets = {"test": hex(16), "live": hex(16)}
     paystack = FakePaystack(header=f"x-{a}-signature", book=_book(origin, a))

@@ -8,14 +8,14 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
-from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from payagg.adapters.postgres.migrations import is_current, migrate
+from payagg.application.ports import Entropy
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.dev.demo import DemoMaker
 from payagg.entrypoints.dev.inbox import WebhookInbox, inbox_routes
@@ -31,26 +31,40 @@ KEPT = ("demo.json", "dev.json", "dev.log", "postgres.log", "postgres.socket")
 KEPT_FOLDERS = (FOLDER, "logos", "run")
 
 
-def dev(settings: Settings, *, port: int, fresh: bool, as_json: bool) -> None:
+class Database(Protocol):
+    def __call__(self, settings: Settings, *, tell: Callable[[str], None]) -> AbstractContextManager[str]:
+        """The URL of a database with this version's schema; raises EmbeddedPostgresError or Unavailable."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What the command hands in; `destroy` deletes the embedded database of a state folder."""
+
+    entropy: Entropy
+    database: Database
+    destroy: Callable[[Path], None]
+
+
+def dev(settings: Settings, outside: Outside, *, port: int, fresh: bool, as_json: bool) -> None:
     """Until Ctrl-C or SIGTERM. Raises SettingsError, EmbeddedPostgresError or Unavailable, each one line."""
     with _only_one(settings.state_dir):
         listener = listen(HOST, port)
         if fresh:
-            _forget(settings.state_dir)
-        settings = with_dev_secrets(settings)
+            _forget(settings.state_dir, outside.destroy)
+        settings = with_dev_secrets(settings, outside.entropy)
         if not os.environ.get("PAYAGG_BASE_URL"):
             settings = replace(settings, base_url=f"http://{HOST}:{port}")
-        with _log(settings.state_dir) as log, _database(settings) as url:
+        with _log(settings.state_dir) as log, outside.database(settings, tell=_tell) as url:
             configure_logs(log)
-            run(_serve(settings, url, listener, as_json=as_json))
+            run(_serve(settings, url, listener, outside.entropy, as_json=as_json))
             _tell("Stopping ...")
     _tell("Stopped; the data is kept.")
 
 
-async def _serve(settings: Settings, url: str, listener: socket.socket, *, as_json: bool) -> None:
+async def _serve(settings: Settings, url: str, listener: socket.socket, entropy: Entropy, *, as_json: bool) -> None:
     stop = stop_on_signals()
     origin = f"http://{HOST}:{listener.getsockname()[1]}"
-    async with fake_providers(settings, origin) as (pointed, credentials), running(pointed, url) as services:
+    async with fake_providers(settings, origin, entropy) as (pointed, credentials), running(pointed, url) as services:
         inbox = WebhookInbox(services.clock.now)
         serving = asyncio.create_task(serve_http(services, listener, stop, inbox_routes(inbox)))
         try:
@@ -86,30 +100,15 @@ def _only_one(state_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _forget(state_dir: Path) -> None:
+def _forget(state_dir: Path, destroy: Callable[[Path], None]) -> None:
     """Deletes what we made and nothing else: the folder may hold more than ours."""
     _tell("Forgetting the old demo ...")
-    EmbeddedPostgres(state_dir).destroy()
+    destroy(state_dir)
     for name in KEPT:
         (state_dir / name).unlink(missing_ok=True)
     for name in KEPT_FOLDERS:
         if (state_dir / name).exists():
             shutil.rmtree(state_dir / name)
-
-
-@contextlib.contextmanager
-def _database(settings: Settings) -> Iterator[str]:
-    """The database with this version's schema; somebody else's is migrated too, as `dev` is for trying things out."""
-    if settings.database_url is not None:
-        migrate(settings.database_url)
-        yield settings.database_url
-        return
-    _tell("Starting Postgres ..." if (settings.state_dir / "postgres").exists() else "Making a Postgres database ...")
-    with EmbeddedPostgres(settings.state_dir) as server:
-        if not is_current(server.url):
-            _tell("Bringing the schema up to date ...")
-            migrate(server.url)
-        yield server.url
 
 
 @contextlib.contextmanager

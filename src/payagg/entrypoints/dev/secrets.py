@@ -5,14 +5,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from payagg.adapters.system import SystemEntropy
+from payagg.application.ports import Entropy
 from payagg.entrypoints.settings import Settings, SettingsError
 
 FOLDER = "secrets"
 DEV_KEY_ID = "dev"
 
 
-def with_dev_secrets(settings: Settings) -> Settings:
+def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
     """The settings; what they leave out are the state folder's own keys, made at the first call. Files are 0600.
 
     Raises SettingsError for a key that cannot sign, as `dev` issues tokens.
@@ -25,7 +25,7 @@ def with_dev_secrets(settings: Settings) -> Settings:
     if not jwt_key.exists():
         write_private(jwt_key, _new_jwt_key())
     if not encryption_key.exists():
-        write_private(encryption_key, base64.b64encode(SystemEntropy(settings.reference_prefix).bytes(32)).decode())
+        write_private(encryption_key, base64.b64encode(entropy.bytes(32)).decode())
     # Behind the keys that were given, since it has sealed what is in the folder's database.
     own = (DEV_KEY_ID, base64.b64decode(encryption_key.read_text()))
     given = settings.encryption_keys

@@ -3,7 +3,7 @@
 from typing import Any
 
 from litestar import Request
-from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header  # type: ignore[import-untyped]
+from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 
 from payagg.domain.errors import Refusal, invalid
 

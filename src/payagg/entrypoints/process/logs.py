@@ -13,15 +13,12 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
-from payagg.adapters.system import SystemClock
-
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
 _HIDE = re.compile(
     r"\b(?:(?:ssk|sk)_[A-Za-z0-9_]{4,}|whsec_[A-Za-z0-9+/=]+|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*)"
     r"|(?<![0-9A-Za-z_-])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z])"
 )
 HIDDEN = "[hidden]"
-_clock = SystemClock()
 
 
 class LogWriter:
@@ -61,7 +58,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
         structlog.stdlib.add_log_level,
         structlog.processors.format_exc_info,
         _scrub,
-        _stamp,
+        structlog.processors.TimeStamper("iso"),
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(_json)],
@@ -90,11 +87,6 @@ def _json(event: Any, **_: Any) -> str:
         return msgspec.json.encode(event, enc_hook=repr).decode()
     except UnicodeEncodeError:  # a lone surrogate, as in a file name that is not UTF-8
         return json.dumps(event, default=str)
-
-
-def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    event["timestamp"] = _clock.now()  # the encoder writes it as ISO 8601
-    return event
 
 
 def _scrub(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -300,8 +300,8 @@ class PaymentMachine(RuleBasedStateMachine):
 def payment_machine(make_system: Callable[[], PaymentSystem]) -> type[PaymentMachine]:
     """The machine over systems that `make_system` makes, one for each run."""
 
-    class Machine(PaymentMachine):
+    class SystemMachine(PaymentMachine):
         seen: ClassVar[Counter[str]] = Counter()
 
-    Machine.make_system = staticmethod(make_system)
-    return Machine
+    SystemMachine.make_system = staticmethod(make_system)
+    return SystemMachine

@@ -24,7 +24,6 @@ from payagg.adapters.postgres.delivery_queue.statements import (
 )
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
-from payagg.adapters.system import crash_point
 from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
@@ -64,8 +63,6 @@ class PostgresDeliveryQueue:
                 claimed.append(one)
             else:
                 ended.append(DeliveryResult(one, UNSIGNED if row.is_on else SWITCHED_OFF, now, retry_at=None))
-        if claimed:
-            crash_point("claimed")
         if ended:
             await self._record(ended, tried=False)
         return claimed
@@ -89,7 +86,6 @@ class PostgresDeliveryQueue:
 
     async def finish(self, results: Sequence[DeliveryResult]) -> None:
         await self._record(results, tried=True)
-        crash_point("recorded")
 
     async def _record(self, results: Sequence[DeliveryResult], *, tried: bool) -> None:
         values = {

@@ -9,18 +9,21 @@ function goBack() {
   location.replace(page);
 }
 
-function fail() {
+function fail(title = "The payment window did not open", text = null) {
   opening.hidden = true;
   trouble.hidden = false;
+  trouble.querySelector("h1").textContent = title;
+  if (text) trouble.querySelector("p").textContent = text;
   // An open popup lies above this notice and keeps the focus.
   if (document.activeElement?.tagName !== "IFRAME") trouble.querySelector("h1").focus();
-  document.title = "The payment window did not open";
+  document.title = title;
 }
 
 /** The popup told of an error: a decline may have ended the payment, or the payer may still try another card. */
 async function look() {
   const known = await verify().catch(() => null);
   if (known !== null && known.status !== "PENDING") goBack();
+  else if (known?.lastDecline) fail("Your card was declined", "You have not been charged. You can try another card.");
   else fail();
 }
 

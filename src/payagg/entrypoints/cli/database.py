@@ -1,14 +1,19 @@
 """The database a command works on: the one of PAYAGG_DATABASE_URL, or the embedded one for as long as it is needed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from payagg.entrypoints.settings import Settings, SettingsError
 
 
+def _silent(_: str) -> None:
+    """For commands that print their answer alone."""
+
+
 @contextmanager
-def database(settings: Settings, *, migrating: bool = False) -> Iterator[str]:
-    """The URL of a database with this version's schema.
+def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str], None] = _silent) -> Iterator[str]:
+    """The URL of a database with this version's schema; `tell` is called with a line before each step that takes long.
 
     The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
     what to run. Raises EmbeddedPostgresError and Unavailable.
@@ -24,7 +29,17 @@ def database(settings: Settings, *, migrating: bool = False) -> Iterator[str]:
         return
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
+    is_new = not (settings.state_dir / "postgres").exists()
+    tell("Making a Postgres database ..." if is_new else "Starting Postgres ...")
     with EmbeddedPostgres(settings.state_dir) as server:
         if not is_current(server.url):
+            tell("Bringing the schema up to date ...")
             migrate(server.url)
         yield server.url
+
+
+def destroy(state_dir: Path) -> None:
+    """Stops and deletes the embedded database of a state folder."""
+    from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+
+    EmbeddedPostgres(state_dir).destroy()

@@ -1,0 +1,44 @@
+"""The one assembly of the product in tests: every use case over a chosen store, its ports real or a test's own."""
+
+from payagg.adapters.logos import ObjectLogos
+from payagg.adapters.providers import providers_of
+from payagg.adapters.security import AesVault, Tokens
+from payagg.adapters.system import SystemClock, SystemEntropy
+from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
+from payagg.entrypoints.bootstrap import Services, assemble
+from payagg.entrypoints.settings import Settings
+from tests.support.crashes import crash_at
+
+JWT_KEY = "a key of the tests with 32 bytes or more"
+KEYS = (("k1", b"k" * 32),)
+SETTINGS = Settings(jwt_key=JWT_KEY, jwt_algorithm="HS256", encryption_keys=KEYS, dev=True)
+TOKENS = Tokens(JWT_KEY, "HS256")
+
+
+def services_over(
+    store: Store,
+    settings: Settings = SETTINGS,
+    clock: Clock | None = None,
+    *,
+    entropy: Entropy | None = None,
+    vault: Vault | None = None,
+    providers: dict[str, Provider] | None = None,
+    sender: Sender | None = None,
+    logos: LogoStore | None = None,
+    dies_at: str = "",
+) -> Services:
+    """Providers and merchants may be on loopback, logos are kept in memory; the process dies at the step `dies_at`."""
+    a, b = settings.provider_a_slug, settings.provider_b_slug
+    return assemble(
+        settings,
+        store=store,
+        clock=clock or SystemClock(),
+        entropy=entropy or SystemEntropy(settings.reference_prefix),
+        vault=vault or AesVault(settings.encryption_keys),
+        tokens=TOKENS,
+        providers=providers_of(a, b, allow_loopback=True) if providers is None else providers,
+        sender=sender or HttpSender(allow_loopback=True),
+        logos=logos or ObjectLogos("memory:///"),
+        crash_point=crash_at(dies_at),
+    )

@@ -1,0 +1,132 @@
+"""Dependencies: each is bounded below and above, and what we use of a library's inside is still there."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+
+# Classes that a library does not offer for subclassing, or whose inside we use, and the names that we override, read
+# or set there. An upgrade that moves one of them would otherwise fail under load, far from its cause.
+INSIDES = {
+    # entrypoints/http/uvicorn_protocol.py
+    "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": (
+        "connection_made connection_lost data_received on_message_begin on_message_complete on_headers_complete "
+        "send_400_response shutdown transport loop scope cycle server_state"
+    ),
+    "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "keep_alive response_complete",
+    "uvicorn.server.ServerState": "connections tasks",
+    # entrypoints/process/server.py, testing/fake_providers/serve.py
+    "uvicorn.Server": "serve shutdown capture_signals started should_exit server_state",
+    # entrypoints/http/wire.py, entrypoints/http/app.py
+    "litestar.Response": "to_asgi_response content status_code",
+    "litestar.Litestar": "asgi_handler",
+    # adapters/postgres/fast_path/libpq.py, connections.py
+    "psycopg.adapt.Transformer": "dump_sequence set_pgresult load_rows types formats encoding",
+    "psycopg.pq.PGconn": (
+        "send_query_params send_prepare send_query_prepared flush consume_input is_busy get_result socket "
+        "transaction_status"
+    ),
+    "psycopg.AsyncConnection": "pgconn prepare_threshold fileno cursor_factory",
+    "psycopg.errors": "error_from_result",
+    # adapters/postgres/connections.py, store.py, repositories/rows.py
+    "sqlalchemy.ext.asyncio.AsyncEngine": "sync_engine",
+    "sqlalchemy.ext.asyncio.AsyncConnection": "get_raw_connection",
+    "sqlalchemy.pool.PoolProxiedConnection": "driver_connection",
+    "sqlalchemy.Row": "_mapping",
+    # tests/support/query_plans.py
+    "psycopg.AsyncCursor": "execute connection",
+    "psycopg._queries.PostgresQuery": "convert query types _order",
+}
+# Bases that their library offers for exactly that.
+OFFERED = {"msgspec.Struct", "hypothesis.stateful.RuleBasedStateMachine", "requests.auth.AuthBase"}
+
+
+def requirements() -> list[Requirement]:
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = whole["project"]
+    lists = [whole["build-system"]["requires"], project["dependencies"], *project["optional-dependencies"].values()]
+    lists += [[one for one in group if isinstance(one, str)] for group in whole["dependency-groups"].values()]
+    return [Requirement(one) for one in sorted({one for entries in lists for one in entries})]
+
+
+@cache
+def locked() -> dict[str, Version]:
+    text = (ROOT / "requirements-dev.lock").read_text()
+    return {name: Version(version) for name, version in re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==([^\s;]+)", text, re.M)}
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=lambda requirement: requirement.name)
+def test_a_dependency_has_a_lower_bound_and_ends_before_the_next_major_version(requirement: Requirement) -> None:
+    bounds = {one.operator: Version(one.version) for one in requirement.specifier}
+    assert set(bounds) == {">=", "<"}, f"{requirement}: give it a lower bound and the next major version as the upper"
+    assert bounds["<"] == Version(str(bounds[">="].major + 1)), f"{requirement}: the upper bound is the next major"
+    assert requirement.specifier.contains(locked()[requirement.name], prereleases=True), (
+        f"{requirement}: the lock file holds {locked()[requirement.name]}"
+    )
+
+
+def names_in(thing: Any) -> set[str]:
+    """The attributes of a module or class, those that its constructors set among them."""
+    names = set(dir(thing))
+    for cls in getattr(thing, "__mro__", ()):
+        names |= set(vars(cls).get("__annotations__", ()))
+        made = vars(cls).get("__init__")
+        names |= set(made.__code__.co_names) if hasattr(made, "__code__") else set()
+    return names
+
+
+@pytest.mark.parametrize("place", INSIDES)
+def test_what_we_use_of_a_librarys_inside_is_still_there(place: str) -> None:
+    module, _, name = place.rpartition(".")
+    try:
+        thing = resolve_name(place)
+    except (ImportError, AttributeError):
+        pytest.fail(f"{place} is gone: `{name}` of {module} was moved or renamed, and what is built on it must follow")
+    gone = set(INSIDES[place].split()) - names_in(thing)
+    assert not gone, f"{place} has no {', '.join(sorted(gone))} any more: what is built on it must follow"
+
+
+def test_a_name_that_moved_is_missed() -> None:
+    assert "on_body" in names_in(resolve_name("uvicorn.protocols.http.httptools_impl.HttpToolsProtocol"))
+    assert "no_such" not in names_in(resolve_name("uvicorn.protocols.http.httptools_impl.HttpToolsProtocol"))
+
+
+def foreign(module: str) -> bool:
+    return module.split(".", maxsplit=1)[0] not in {*sys.stdlib_module_names, "payagg", "tests", ""}
+
+
+def inside_uses(source: str) -> Iterator[str]:
+    """The libraries' classes that a file subclasses, and the libraries' private modules and names that it imports."""
+    tree = ast.parse(source)
+    imported: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and foreign(node.module):
+            for alias in node.names:
+                place = imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                if re.search(r"(^|\.)_(?!_)", place):
+                    yield place
+        elif isinstance(node, ast.Import):
+            imported |= {alias.asname or alias.name: alias.name for alias in node.names if foreign(alias.name)}
+    for node in ast.walk(tree):
+        for base in node.bases if isinstance(node, ast.ClassDef) else ():
+            words = ast.unparse(base.value if isinstance(base, ast.Subscript) else base).split(".")
+            if words[0] in imported:
+                yield ".".join([imported[words[0]], *words[1:]])
+
+
+def test_every_class_of_a_library_that_we_subclass_is_named_here() -> None:
+    files = [path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py")]
+    uses = {use: path for path in files if "node_modules" not in path.parts for use in inside_uses(path.read_text())}
+    assert "uvicorn.Server" in uses
+    assert {use: str(path) for use, path in uses.items() if use not in {*INSIDES, *OFFERED}} == {}
