@@ -56,7 +56,7 @@ async def paystack_rig() -> AsyncIterator[Rig]:
         fake.book.webhooks = WebhookMode.HELD
 
         def event(reference: str) -> bytes:
-            return fake.book.held[-1].body
+            return fake.book.waiting[-1].body
 
         yield Rig(
             provider=providers_of("provider_a", "provider_b", allow_loopback=True)["provider_a"],

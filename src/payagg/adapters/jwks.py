@@ -101,14 +101,14 @@ def parsed(body: bytes) -> dict[str, VerifyingKey]:
     return keys
 
 
-def _usable(told: dict[str, Any]) -> VerifyingKey | None:
-    if told.get("use", "sig") != "sig":
+def _usable(jwk: dict[str, Any]) -> VerifyingKey | None:
+    if jwk.get("use", "sig") != "sig":
         return None
     try:
-        key = PyJWK(told)
+        key = PyJWK(jwk)
     except (PyJWTError, ValueError, TypeError, NotImplementedError):
         return None
-    is_weak = told.get("kty") == "RSA" and key.key.key_size < RSA_BITS_MIN
+    is_weak = jwk.get("kty") == "RSA" and key.key.key_size < RSA_BITS_MIN
     return VerifyingKey(key.key, key.algorithm_name) if key.algorithm_name in ALGORITHMS and not is_weak else None
 
 

@@ -33,9 +33,9 @@ class DatabaseClock:
     async def synchronise(self) -> None:
         """Takes over the database's time; half the round trip is the best guess of the answer's age."""
         before = time.monotonic()
-        told = await self._ask()
+        answer = await self._ask()
         after = time.monotonic()
-        self._origin, self._mark = told, (before + after) / 2
+        self._origin, self._mark = answer, (before + after) / 2
 
     async def keep(self, every: float = 30.0) -> None:
         """Synchronises for ever; a database that is down leaves the last synchronisation in force."""

@@ -84,9 +84,9 @@ def _deleted(gateway: Gateway) -> str:
 
 def _anomaly(anomaly: Anomaly) -> list[Line]:
     facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
-    told = f", told as event {anomaly.event_sequence}" if anomaly.event_sequence is not None else ""
+    notice = f", told as event {anomaly.event_sequence}" if anomaly.event_sequence is not None else ""
     name = f"ANOMALY     {anomaly.id}"
-    lines = [(anomaly.at, f"{name} {anomaly.kind.value} from {anomaly.source}: {facts}{told}")]
+    lines = [(anomaly.at, f"{name} {anomaly.kind.value} from {anomaly.source}: {facts}{notice}")]
     if anomaly.acknowledged_at is not None:
         lines.append((anomaly.acknowledged_at, f"{name} acknowledged by {anomaly.acknowledged_by}"))
     if anomaly.closed_at is not None:

@@ -101,8 +101,8 @@ class Gateways:
         """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
-            given = {"name": command.name, "description": command.description}
-            changes: dict[str, Any] = {name: value for name, value in given.items() if value is not UNSET}
+            fields = {"name": command.name, "description": command.description}
+            changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not UNSET}
             if command.display_order is not None:
                 changes["display_order"] = command.display_order
             if gateway.is_built_in:

@@ -174,12 +174,12 @@ class Settlement:
             known = await tx.anomalies.of_payment(payment.reference)
             if any(other.is_same_fact(kind, details) for other in known):
                 return
-            told = notice_of(kind, payment)
-            if told is not None:
+            event_type = notice_of(kind, payment)
+            if event_type is not None:
                 before = sum(other.event_sequence is not None for other in known)
                 anomaly = replace(anomaly, event_sequence=payment.sequence + before + 1)
                 notice = Notice(anomaly.id, kind.value, max(details.get("amounts") or [], default=None))
-                await self._emit(tx, payment, told, payment.sequence + before + 1, notice)
+                await self._emit(tx, payment, event_type, payment.sequence + before + 1, notice)
         await tx.anomalies.add(anomaly)
         count("anomalies", kind.value)
 

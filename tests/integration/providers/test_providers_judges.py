@@ -75,7 +75,7 @@ async def test_pypaystack2_and_paystackease_accept_our_fakes_events(fakes: FakeS
     client = pypaystack2.PaystackClient(secret_key=SECRET_KEYS["test"])
     await in_thread(_initialize, fakes.paystack.base_url)
     fakes.paystack.pay(REFERENCE)
-    event = fakes.paystack.book.held[0]
+    event = fakes.paystack.book.waiting[0]
     signature = event.headers[fakes.paystack.header]
     assert client.is_verified_webhook_payload(event.body, signature)
     assert webhook.PayStackSignature.verify_headers(event.body.decode(), SECRET_KEYS["test"], signature)

@@ -81,14 +81,14 @@ class MemoryPayments:
         if stored is None or stored.token != token:
             return False
         self._write(attempt)
-        self.state.held.pop((attempt.reference, attempt.number), None)
+        self.state.holds.pop((attempt.reference, attempt.number), None)
         return True
 
     async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
-        held = self.state.held
+        holds = self.state.holds
         due = [attempt for _, attempt in self._asked_by(now) if gateway in (None, attempt.gateway)]
-        free = [attempt for attempt in due if held.get((attempt.reference, attempt.number), now) <= now][:limit]
-        held.update({(attempt.reference, attempt.number): now + hold for attempt in free})
+        free = [attempt for attempt in due if holds.get((attempt.reference, attempt.number), now) <= now][:limit]
+        holds.update({(attempt.reference, attempt.number): now + hold for attempt in free})
         return free
 
     async def oldest_ask(self, now: datetime) -> datetime | None:

@@ -27,7 +27,7 @@ class State:
 
     payments: dict[str, Payment] = field(default_factory=dict)
     attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)  # reference, number
-    held: dict[tuple[str, int], datetime] = field(default_factory=dict)  # reference, number: until when an ask is held
+    holds: dict[tuple[str, int], datetime] = field(default_factory=dict)  # reference, number: until when an ask is held
     transitions: dict[tuple[str, int], Transition] = field(default_factory=dict)  # reference, sequence
     calls: dict[str, ProviderCall] = field(default_factory=dict)
     anomalies: dict[str, Anomaly] = field(default_factory=dict)

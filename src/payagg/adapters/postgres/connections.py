@@ -34,11 +34,11 @@ def conninfo(database_url: str) -> dict[str, Any]:
     if scheme.split("+")[0] not in ("postgresql", "postgres") or not separator:
         raise Unavailable("the database URL must start with postgresql://")
     try:
-        given = conninfo_to_dict(f"postgresql://{rest}")
+        parameters = conninfo_to_dict(f"postgresql://{rest}")
     except psycopg.ProgrammingError:
         # The driver's message repeats the URL, password included.
         raise Unavailable("the database URL cannot be read") from None
-    return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, "tcp_user_timeout": 15_000, **given}
+    return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, "tcp_user_timeout": 15_000, **parameters}
 
 
 @contextmanager

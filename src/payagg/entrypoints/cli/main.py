@@ -19,10 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from payagg.application.ports import Unavailable
     from payagg.domain.errors import Refusal
 
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        settings = read_settings(os.environ, dev=given.command == "dev")
-        status = _commands()[given.command](given, settings)
+        settings = read_settings(os.environ, dev=options.command == "dev")
+        status = _commands()[options.command](options, settings)
     except (SettingsError, EmbeddedPostgresError) as error:
         status = _complain(str(error))
     except Refusal as refusal:
@@ -145,18 +145,18 @@ def _commands() -> dict[str, Command]:
     }
 
 
-def _dev(given: argparse.Namespace, settings: Settings) -> int:
+def _dev(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import SystemEntropy
     from payagg.entrypoints.cli.database import database, destroy
     from payagg.entrypoints.dev.run import Outside, dev
 
     # Somebody else's database is migrated too, as `dev` is for trying things out.
     outside = Outside(SystemEntropy(settings.reference_prefix), partial(database, migrating=True), destroy)
-    dev(settings, outside, port=given.port, fresh=given.fresh, as_json=given.json)
+    dev(settings, outside, port=options.port, fresh=options.fresh, as_json=options.json)
     return 0
 
 
-def _serve(given: argparse.Namespace, settings: Settings) -> int:
+def _serve(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.cli.database import database
     from payagg.entrypoints.process import server, supervisor
     from payagg.entrypoints.process.logs import configure_logs
@@ -164,13 +164,15 @@ def _serve(given: argparse.Namespace, settings: Settings) -> int:
 
     require_secrets(settings)
     configure_logs()
-    listener = server.listen(given.host, given.port)
+    listener = server.listen(options.host, options.port)
     with database(settings) as url:
-        if given.workers == 1:
-            server.run(server.run_process(settings, url, listener, with_worker=not given.no_worker))
+        if options.workers == 1:
+            server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
             environ = {**os.environ, "PAYAGG_DATABASE_URL": url}
-            server.run(supervisor.supervise(listener, given.workers, with_worker=not given.no_worker, environ=environ))
+            server.run(
+                supervisor.supervise(listener, options.workers, with_worker=not options.no_worker, environ=environ)
+            )
     return 0
 
 

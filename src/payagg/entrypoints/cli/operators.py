@@ -36,7 +36,7 @@ def migrate(_: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def token(given: argparse.Namespace, settings: Settings) -> int:
+def token(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.security import Tokens
     from payagg.adapters.system import SystemClock
     from payagg.entrypoints.dev.secrets import dev_jwt_key
@@ -48,20 +48,20 @@ def token(given: argparse.Namespace, settings: Settings) -> int:
         raise SettingsError(
             "PAYAGG_JWT_KEY is required: the key that signs tokens (`payagg dev` makes one of its own)."
         )
-    claims: dict[str, Any] = {"sub": given.sub, "type": given.realm}
-    if given.realm == "admin":
-        claims["role"] = given.role
+    claims: dict[str, Any] = {"sub": options.sub, "type": options.realm}
+    if options.realm == "admin":
+        claims["role"] = options.role
     else:
-        claims["emailVerified"] = not given.no_email_verified
+        claims["emailVerified"] = not options.no_email_verified
     try:
         tokens = Tokens(key, algorithm, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
-        _say(tokens.issue(claims, given.ttl, int(SystemClock().now().timestamp())))
+        _say(tokens.issue(claims, options.ttl, int(SystemClock().now().timestamp())))
     except ValueError as error:
         raise SettingsError(f"PAYAGG_JWT_KEY cannot be used: {error}.") from None
     return 0
 
 
-def business(given: argparse.Namespace, settings: Settings) -> int:
+def business(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.businesses import Businesses
     from payagg.domain.business import BusinessStatus, KycStatus, Role
@@ -71,31 +71,31 @@ def business(given: argparse.Namespace, settings: Settings) -> int:
         await clock.synchronise()
         by = operator()
         businesses = Businesses(store, clock, SystemEntropy(settings.reference_prefix))
-        if given.action == "create":
+        if options.action == "create":
             made = await businesses.create(
-                given.name,
-                given.owner,
-                KycStatus(given.kyc or "NOT_SUBMITTED"),
-                BusinessStatus(given.status or "ACTIVE"),
+                options.name,
+                options.owner,
+                KycStatus(options.kyc or "NOT_SUBMITTED"),
+                BusinessStatus(options.status or "ACTIVE"),
                 by=by,
             )
             return {"id": made.id}
-        if given.action == "member" and given.remove:
-            await businesses.remove_member(given.id, given.sub, by=by)
-            return {"id": given.id, "sub": given.sub}
-        if given.action == "member":
-            await businesses.set_member(given.id, given.sub, Role(given.role), by=by)
-            return {"id": given.id, "sub": given.sub, "role": given.role}
-        kyc = KycStatus(given.kyc) if given.kyc else None
-        status = BusinessStatus(given.status) if given.status else None
-        changed = await businesses.change(given.id, kyc, status, by=by)
+        if options.action == "member" and options.remove:
+            await businesses.remove_member(options.id, options.sub, by=by)
+            return {"id": options.id, "sub": options.sub}
+        if options.action == "member":
+            await businesses.set_member(options.id, options.sub, Role(options.role), by=by)
+            return {"id": options.id, "sub": options.sub, "role": options.role}
+        kyc = KycStatus(options.kyc) if options.kyc else None
+        status = BusinessStatus(options.status) if options.status else None
+        changed = await businesses.change(options.id, kyc, status, by=by)
         return {"id": changed.id, "kyc": changed.kyc_status.value, "status": changed.status.value}
 
     _say(json.dumps(_with_store(settings, act)))
     return 0
 
 
-def audit(given: argparse.Namespace, settings: Settings) -> int:
+def audit(options: argparse.Namespace, settings: Settings) -> int:
     import msgspec
 
     from payagg.application.audit import AuditTrail, line_of
@@ -103,15 +103,15 @@ def audit(given: argparse.Namespace, settings: Settings) -> int:
     from payagg.domain.values import parse_instant
 
     wanted = AuditFilter(
-        business_id=given.business,
-        subject=given.subject,
-        object_id=given.object,
-        action=given.action,
-        since=parse_instant(given.since, "from") if given.since else None,
-        until=parse_instant(given.until, "to") if given.until else None,
+        business_id=options.business,
+        subject=options.subject,
+        object_id=options.object,
+        action=options.action,
+        since=parse_instant(options.since, "from") if options.since else None,
+        until=parse_instant(options.until, "to") if options.until else None,
     )
-    page = _with_store(settings, lambda store: AuditTrail(store).page(wanted, given.after, given.limit))
-    if given.json:
+    page = _with_store(settings, lambda store: AuditTrail(store).page(wanted, options.after, options.limit))
+    if options.json:
         _say(msgspec.json.encode(page).decode())
         return 0
     for entry in page.entries:
@@ -121,24 +121,24 @@ def audit(given: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def explain(given: argparse.Namespace, settings: Settings) -> int:
+def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.explain import timeline
     from payagg.domain.values import parse_reference
 
-    reference = parse_reference(given.reference)
+    reference = parse_reference(options.reference)
     for line in _with_store(settings, lambda store: timeline(store, reference)):
         _say(line)
     return 0
 
 
-def retention(given: argparse.Namespace, settings: Settings) -> int:
+def retention(options: argparse.Namespace, settings: Settings) -> int:
     from datetime import timedelta
 
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.retention import Retention
     from payagg.domain.webhook import RETENTION
 
-    age = settings.payer_retention if given.older_than is None else timedelta(days=given.older_than)
+    age = settings.payer_retention if options.older_than is None else timedelta(days=options.older_than)
 
     async def act(store: Any) -> tuple[int, int]:
         clock = DatabaseClock(store.now)
@@ -155,7 +155,7 @@ def retention(given: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def erase(given: argparse.Namespace, settings: Settings) -> int:
+def erase(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.retention import Erasure, Retention
 
@@ -163,7 +163,7 @@ def erase(given: argparse.Namespace, settings: Settings) -> int:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
         ends = Retention(store, clock, SystemEntropy(settings.reference_prefix))
-        return await ends.erase(given.email, by=operator())
+        return await ends.erase(options.email, by=operator())
 
     done = _with_store(settings, act)
     _say(f"{done.cleared} payments: who paid is cleared.")
@@ -193,7 +193,7 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     return 0 if all(finding.is_kept for finding in findings.rules) else 1
 
 
-def anomalies(given: argparse.Namespace, settings: Settings) -> int:
+def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.anomalies import Anomalies
     from payagg.application.ports import AnomalyFilter
@@ -203,17 +203,17 @@ def anomalies(given: argparse.Namespace, settings: Settings) -> int:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
         use = Anomalies(store, clock, SystemEntropy(settings.reference_prefix))
-        if given.action == "acknowledge":
-            return [await use.acknowledge(given.id, by=operator(given.by))]
-        if given.action == "close":
-            return [await use.close(given.id, given.reason, by=operator(given.by))]
+        if options.action == "acknowledge":
+            return [await use.acknowledge(options.id, by=operator(options.by))]
+        if options.action == "close":
+            return [await use.close(options.id, options.reason, by=operator(options.by))]
         wanted = AnomalyFilter(
-            status=AnomalyStatus(given.status) if given.status else None,
-            kind=AnomalyKind(given.kind) if given.kind else None,
-            reference=given.reference,
-            after=given.after,
+            status=AnomalyStatus(options.status) if options.status else None,
+            kind=AnomalyKind(options.kind) if options.kind else None,
+            reference=options.reference,
+            after=options.after,
         )
-        return await use.listed(wanted, given.limit)
+        return await use.listed(wanted, options.limit)
 
     for one in _with_store(settings, act):
         facts = ", ".join(f"{name} {value}" for name, value in one.details.items())

@@ -61,12 +61,12 @@ class WebhookInbox:
             return "webhook-id or webhook-timestamp is missing."
         if abs(self.now().timestamp() - int(timestamp)) > TOLERANCE:
             return "the timestamp is too far from now."
-        given = {part.removeprefix("v1,") for part in headers.get("webhook-signature", "").split(" ")}
+        signatures = {part.removeprefix("v1,") for part in headers.get("webhook-signature", "").split(" ")}
         signed = f"{event_id}.{timestamp}.".encode() + body
         for secret in self.secrets:
             digest = hmac.digest(base64.b64decode(secret.removeprefix("whsec_")), signed, hashlib.sha256)
             expected = base64.b64encode(digest).decode()
-            if any(hmac.compare_digest(expected, one) for one in given):
+            if any(hmac.compare_digest(expected, one) for one in signatures):
                 return None
         return "no signature was made with this endpoint's secret."
 

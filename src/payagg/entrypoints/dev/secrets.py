@@ -28,8 +28,8 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
         write_private(encryption_key, base64.b64encode(entropy.bytes(32)).decode())
     # Behind the keys that were given, since it has sealed what is in the folder's database.
     own = (DEV_KEY_ID, base64.b64decode(encryption_key.read_text()))
-    given = settings.encryption_keys
-    keys = given if DEV_KEY_ID in dict(given) else (*given, own)
+    operators_keys = settings.encryption_keys
+    keys = operators_keys if DEV_KEY_ID in dict(operators_keys) else (*operators_keys, own)
     if settings.jwt_key is None:
         settings = replace(settings, jwt_key=jwt_key.read_text(), jwt_algorithm="EdDSA")
     elif not tokens_of(settings).can_issue:

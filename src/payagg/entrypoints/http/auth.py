@@ -48,37 +48,39 @@ async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitab
     return await proceed(None)
 
 
-async def _admin_reads(request: AnyRequest, held: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
-    return await proceed(held.access.administrator(bearer(request), changes=False))
+async def _admin_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
+    return await proceed(use_cases.access.administrator(bearer(request), changes=False))
 
 
-async def _admin_changes(request: AnyRequest, held: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
-    return await proceed(held.access.administrator(bearer(request), changes=True))
+async def _admin_changes(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
+) -> T:
+    return await proceed(use_cases.access.administrator(bearer(request), changes=True))
 
 
-async def _manager_reads(request: AnyRequest, held: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
+async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
     business_id = request.path_params["business_id"]
-    return await proceed(await held.access.manager(bearer(request), business_id, changes=False))
+    return await proceed(await use_cases.access.manager(bearer(request), business_id, changes=False))
 
 
-async def _manager_changes(request: AnyRequest, held: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
+async def _manager_changes(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
     business_id = request.path_params["business_id"]
-    return await proceed(await held.access.manager(bearer(request), business_id, changes=True))
+    return await proceed(await use_cases.access.manager(bearer(request), business_id, changes=True))
 
 
-async def _secret_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await proceed(await held.access.secret_key(secret(request)))
+async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    return await proceed(await use_cases.access.secret_key(secret(request)))
 
 
-async def _remembered_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await held.access.with_key(secret(request), proceed)
+async def _remembered_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    return await use_cases.access.with_key(secret(request), proceed)
 
 
-async def _sandbox_key(request: AnyRequest, held: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await proceed(await held.access.sandbox_key(secret(request)))
+async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    return await proceed(await use_cases.access.sandbox_key(secret(request)))
 
 
-async def _public_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     # The reference stands for a credential here: its form first. Only unknown ones count as guesses and are refused, as
     # payers may share an address with somebody who guesses.
     parse_reference(request.path_params["reference"])
@@ -90,12 +92,12 @@ async def _public_reference(request: AnyRequest, held: Services, proceed: Callab
         raise
 
 
-async def _charging_reference(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+async def _charging_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     own, reference, address = limits(request), request.path_params["reference"], client_address(request)
     own.references.hit(request, reference)
     own.addresses.hit(request, address)
     try:
-        return await _public_reference(request, held, proceed)
+        return await _public_reference(request, use_cases, proceed)
     except Refusal as refusal:
         if refusal.code in NO_PAYMENT:
             # Guesses have a limit of their own and take nothing of the payers'.
@@ -104,7 +106,7 @@ async def _charging_reference(request: AnyRequest, held: Services, proceed: Call
         raise
 
 
-async def _provider_signature(request: AnyRequest, held: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+async def _provider_signature(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     # Before the body is read and hashed: a flood must cost us less than it costs its sender.
     await limits(request).inbound.hit(client_address(request))
     return await proceed(None)

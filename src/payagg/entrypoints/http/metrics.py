@@ -65,27 +65,27 @@ class Snapshot:
             yield waiting
 
 
-async def snapshot(held: Services) -> Snapshot:
+async def snapshot(use_cases: Services) -> Snapshot:
     """With the database away: `payagg_database_up 0` and what this process counted and could not add yet."""
     try:
-        await flush(held.store)
-        totals = await held.store.counts()
-        async with held.store.begin() as tx:
+        await flush(use_cases.store)
+        totals = await use_cases.store.counts()
+        async with use_cases.store.begin() as tx:
             unclosed = await tx.anomalies.unclosed()
-        now = held.clock.now()
+        now = use_cases.clock.now()
         gauges = {
             "database_up": ("Whether the database answers.", 1.0),
             "deliveries_oldest_due_seconds": (
                 "How long the longest overdue delivery has been due.",
-                _age(now, await held.store.queue.oldest_due(now)),
+                _age(now, await use_cases.store.queue.oldest_due(now)),
             ),
             "webhook_endpoints_deactivated": (
                 "Endpoints that are switched off.",
-                float(await held.store.queue.deactivated()),
+                float(await use_cases.store.queue.deactivated()),
             ),
             "payments_oldest_unasked_seconds": (
                 "How long the longest overdue question to a provider has been due.",
-                _age(now, await held.reconciler.oldest_unasked()),
+                _age(now, await use_cases.reconciler.oldest_unasked()),
             ),
         }
     except (Unavailable, Conflict):
@@ -100,12 +100,12 @@ def _age(now: datetime, since: datetime | None) -> float:
 @get("/metrics")
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
     """Open, unless PAYAGG_METRICS_TOKEN names the bearer to present."""
-    held = services(request)
-    token = held.settings.metrics_token
+    use_cases = services(request)
+    token = use_cases.settings.metrics_token
     if token is not None and not hmac.compare_digest(bearer(request).encode(), token.encode()):
         raise Refusal(ErrorCode.UNAUTHORIZED)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(await snapshot(held))
+    registry.register(await snapshot(use_cases))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 

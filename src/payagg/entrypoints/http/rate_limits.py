@@ -45,10 +45,10 @@ def client_ip(request: AnyRequest) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
             for hop in value.decode("latin-1").split(",")
         ]
         while hops and any(address in network for network in trusted):
-            told = _parsed(hops.pop().strip())
-            if told is None:
+            forwarded_for = _parsed(hops.pop().strip())
+            if forwarded_for is None:
                 break
-            address = told
+            address = forwarded_for
     return address
 
 

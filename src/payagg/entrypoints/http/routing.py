@@ -30,7 +30,7 @@ class Admit(Protocol[Caller_co]):
     """Lets the caller in and goes on, or refuses. It may go on twice when the first time was refused."""
 
     async def __call__(
-        self, request: AnyRequest, held: Services, proceed: Callable[[Caller_co], Awaitable[T]], /
+        self, request: AnyRequest, use_cases: Services, proceed: Callable[[Caller_co], Awaitable[T]], /
     ) -> T: ...
 
 
@@ -109,7 +109,7 @@ def route(
 
     def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
         async def endpoint(request: AnyRequest) -> Response[bytes]:
-            held = services(request)
+            use_cases = services(request)
             parameters = request.path_params
             sent: Any = None  # the body or its refusal, read once however often the guard goes on
 
@@ -124,11 +124,11 @@ def route(
                         raise sent
                 scope: Any = request.scope
                 scope[CALLER] = caller
-                result = await handler(Call(request, held, caller, parameters, sent))
+                result = await handler(Call(request, use_cases, caller, parameters, sent))
                 scope[OBJECT] = getattr(result, "id", None)
                 return answered(operation, result)
 
-            return await admit(request, held, proceed)
+            return await admit(request, use_cases, proceed)
 
         return HTTPRouteHandler(
             path,

@@ -46,8 +46,8 @@ class Corked:
 
     def _flush(self) -> None:
         if self._held:
-            held, self._held = self._held, []
-            self._transport.write(b"".join(held))
+            use_cases, self._held = self._held, []
+            self._transport.write(b"".join(use_cases))
 
 
 class ServerProtocol(HttpToolsProtocol):

@@ -26,12 +26,12 @@ class LogWriter:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._held: list[str] = []
+        self._lines: list[str] = []
         self._due: asyncio.AbstractEventLoop | None = None  # the loop that will flush
         atexit.register(self._flush)
 
     def msg(self, line: str) -> None:
-        self._held.append(line)
+        self._lines.append(line)
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -44,9 +44,9 @@ class LogWriter:
     debug = info = warning = error = critical = exception = log = msg
 
     def _flush(self) -> None:
-        held, self._held, self._due = self._held, [], None
-        if held and not self._stream.closed:
-            self._stream.write("\n".join(held) + "\n")
+        lines, self._lines, self._due = self._lines, [], None
+        if lines and not self._stream.closed:
+            self._stream.write("\n".join(lines) + "\n")
             self._stream.flush()
 
 

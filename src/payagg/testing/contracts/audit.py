@@ -115,23 +115,23 @@ class AuditContract:
         others = [one for one in claimed if one.delivery.endpoint_id == "whe_2"]
         first, second, third, *_ = [one for one in claimed if one.delivery.endpoint_id == "whe_1"]
         await store.queue.finish([DeliveryResult(first, DOWN, NOW, NOW + MINUTE), *map(failed, others)])
-        assert await told(store) == []
+        assert await all_entries(store) == []
         hopeless = NOW + DEACTIVATE_AFTER
         await store.queue.finish([replace(failed(second), at=hopeless), replace(failed(third), at=hopeless)])
-        (entry,) = await told(store)
+        (entry,) = await all_entries(store)
         assert (entry.realm, entry.action, entry.at) == (ActorRealm.CLOCK, "webhook.deactivate", hopeless)
         assert (entry.object_id, entry.business_id) == ("whe_1", "biz_1")
         assert entry.changes == {"isActive": {"before": True, "after": False}}
         (last,) = [one for one in claimed if one.delivery.endpoint_id == "whe_1" and one not in (first, second, third)]
         await store.queue.finish([replace(failed(last), at=hopeless, deactivate=True)])
-        assert await told(store) == [entry]
+        assert await all_entries(store) == [entry]
 
 
 def failed(claimed: ClaimedDelivery) -> DeliveryResult:
     return DeliveryResult(claimed, DOWN, NOW, None)
 
 
-async def told(store: Store) -> list[AuditEntry]:
+async def all_entries(store: Store) -> list[AuditEntry]:
     async with store.begin() as tx:
         return await tx.audit.listed(AuditFilter(), None, 10)
 

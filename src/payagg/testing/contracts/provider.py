@@ -246,8 +246,8 @@ class ProviderContract:
             "metadata": {"note": "canary", "reference": "canary"},
         }
         event = json.loads(body)
-        told = event["data"] if isinstance(event.get("data"), dict) else event
-        told.update(payer, log={"history": [payer]})
+        data = event["data"] if isinstance(event.get("data"), dict) else event
+        data.update(payer, log={"history": [payer]})
         full = json.dumps(event).encode()
         kept = rig.provider.reduced_event(full)
         assert rig.provider.read_event(kept) == rig.provider.read_event(full) == rig.provider.read_event(body)

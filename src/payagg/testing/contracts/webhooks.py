@@ -176,8 +176,8 @@ class QueueContract:
         async with store.begin() as tx:
             await tx.webhooks.save_endpoint(an_endpoint(url="https://shop.example/new"))
         (failing,) = await claim(store)
-        told = DeliveryResult(gone, TryResult(410, "answered 410", 1), NOW, None, deactivate=True)
-        await store.queue.finish([told, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
+        gone_result = DeliveryResult(gone, TryResult(410, "answered 410", 1), NOW, None, deactivate=True)
+        await store.queue.finish([gone_result, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
         await store.queue.finish([DeliveryResult(fine, OK, NOW + MINUTE, None)])
         async with store.begin() as tx:
             endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")

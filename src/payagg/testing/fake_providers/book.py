@@ -76,7 +76,7 @@ class Book:
     charges: dict[str, FakeCharge] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)  # operation, reference
     answers: list[int] = field(default_factory=list)  # HTTP status of each delivered event; 0 = no answer
-    held: list[Outgoing] = field(default_factory=list)
+    waiting: list[Outgoing] = field(default_factory=list)
     ids: Callable[[], int] = field(default_factory=lambda: count(5_000_000_001).__next__)
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
@@ -88,7 +88,7 @@ class Book:
         """How often a payer paid for a payment, over all of its attempts' references."""
         return sum(charge.paid for charge in self.charges.values() if charge.reference.partition(".")[0] == reference)
 
-    def told(self, charge: FakeCharge) -> FakeCharge:
+    def view_of(self, charge: FakeCharge) -> FakeCharge:
         """The charge as the provider tells it, wrong facts included."""
         known = {name: value for name, value in self.alter.items() if name in FakeCharge.__dataclass_fields__}
         return FakeCharge(**{**charge.__dict__, **known})
@@ -100,7 +100,7 @@ class Book:
         if self.webhooks is WebhookMode.NEVER:
             return
         if self.webhooks is WebhookMode.HELD:
-            self.held.append(event)
+            self.waiting.append(event)
             return
         delay = self.late_seconds if self.webhooks is WebhookMode.LATE else 0.0
         for _ in range(2 if self.webhooks is WebhookMode.TWICE else 1):
@@ -110,8 +110,8 @@ class Book:
 
     async def release(self, *, backwards: bool = False, times: int = 1) -> None:
         """Delivers what was held, one after the other, perhaps in the wrong order or several times."""
-        held, self.held = self.held, []
-        for event in list(reversed(held)) if backwards else held:
+        waiting, self.waiting = self.waiting, []
+        for event in list(reversed(waiting)) if backwards else waiting:
             for _ in range(times):
                 await self._deliver(event, 0.0)
 
@@ -152,7 +152,7 @@ class Book:
             "webhooks": self.webhooks.value,
             "faults": [fault.value for fault in self.faults],
             "alter": self.alter,
-            "held": len(self.held),
+            "held": len(self.waiting),
             "answers": self.answers[-50:],
             "charges": [
                 {"reference": c.reference, "amount": c.amount, "status": c.status, "opened": c.opened, "paid": c.paid}

@@ -95,37 +95,37 @@ class FakePayaza:
 
     def transaction(self, charge: FakeCharge) -> dict[str, Any]:
         """The `data` of the query. The amount is there whatever the status is."""
-        told = self.book.told(charge)
+        view = self.book.view_of(charge)
         return {
             "transaction_reference": None,
-            "merchant_transaction_reference": told.reference,
-            "transaction_status": told.status,
-            "amount_received": _naira(told.amount + told.fees),
-            "transaction_fee": _naira(told.fees),
-            "currency": told.currency,
+            "merchant_transaction_reference": view.reference,
+            "transaction_status": view.status,
+            "amount_received": _naira(view.amount + view.fees),
+            "transaction_fee": _naira(view.fees),
+            "currency": view.currency,
             "transaction_type": "Card",
             "session_id": "",
             "initiated_date": "2025-01-01 09:00:00",
             "current_status_date": "2025-01-01 10:00:00.123456",
-            "status_reason": told.reason,
+            "status_reason": view.reason,
         }
 
     def event(self, charge: FakeCharge) -> Outgoing:
         """The event as it goes out: flat, without a name or an id, two decimals always."""
-        told = self.book.told(charge)
+        view = self.book.view_of(charge)
         body = _number.encode(
             {
-                "transaction_reference": f"P-C-20250101-{told.id}",
-                "merchant_reference": told.reference,
-                "transaction_status": STATUS_WORDS[told.status],
-                "status": told.status,
-                "amount_received": _naira(told.amount + told.fees),
-                "request_amount": _naira(told.amount),
+                "transaction_reference": f"P-C-20250101-{view.id}",
+                "merchant_reference": view.reference,
+                "transaction_status": STATUS_WORDS[view.status],
+                "status": view.status,
+                "amount_received": _naira(view.amount + view.fees),
+                "request_amount": _naira(view.amount),
                 "amount_validation": "EXACT",
-                "transaction_fee": _naira(told.fees),
-                "currency_code": told.currency,
+                "transaction_fee": _naira(view.fees),
+                "currency_code": view.currency,
                 "channel": "Card",
-                "status_reason": told.reason,
+                "status_reason": view.reason,
             }
         )
         signature = self.signature(body, self.secrets.get(charge.mode, ""))

@@ -56,14 +56,14 @@ class FakePaystack:
         part = charge.amount if amount is None else amount
         if part == charge.amount:
             charge.status = "reversed"
-        told = self.book.told(charge)
+        view = self.book.view_of(charge)
         data = {
             "status": "processed",
-            "transaction_reference": told.reference,
+            "transaction_reference": view.reference,
             "refund_reference": None,
             "amount": str(self.book.alter.get("amount", part)),  # a string in this event, a number in others
-            "currency": told.currency,
-            "domain": told.mode,
+            "currency": view.currency,
+            "domain": view.mode,
         }
         self.book.emit(self._signed("refund.processed", data, charge))
 
@@ -71,32 +71,32 @@ class FakePaystack:
 
     def transaction(self, charge: FakeCharge) -> dict[str, Any]:
         """The `data` of verify and of charge events."""
-        told = self.book.told(charge)
-        paid = told.status == "success"
+        view = self.book.view_of(charge)
+        paid = view.status == "success"
         return {
-            "id": told.id,
-            "domain": told.mode,
-            "status": told.status,
-            "reference": told.reference,
+            "id": view.id,
+            "domain": view.mode,
+            "status": view.status,
+            "reference": view.reference,
             "receipt_number": None,
-            "amount": told.amount + told.fees,
+            "amount": view.amount + view.fees,
             "message": None,
-            "gateway_response": "Successful" if paid else told.reason or "The transaction was not completed",
+            "gateway_response": "Successful" if paid else view.reason or "The transaction was not completed",
             "paid_at": PAID_AT if paid else None,
             "created_at": PAID_AT,
             "channel": "card",
-            "currency": told.currency,
+            "currency": view.currency,
             "ip_address": "127.0.0.1",
             "metadata": "",
             "log": None,
-            "fees": told.fees or None,
+            "fees": view.fees or None,
             "fees_split": None,
             "authorization": {},
-            "customer": {"id": 1, "email": told.email, "customer_code": "CUS_fake", "metadata": None},
+            "customer": {"id": 1, "email": view.email, "customer_code": "CUS_fake", "metadata": None},
             "plan": None,
             "split": {},
             "order_id": None,
-            "requested_amount": told.amount,
+            "requested_amount": view.amount,
             "pos_transaction_data": None,
             "source": None,
             "subaccount": {},

@@ -116,8 +116,8 @@ class StoreSystem:
             events, deliveries = await tx.webhooks.of_payment(reference)
         assert stored is not None
         payment = stored.as_of(self.clock.now())
-        told = await self.payments.read(reference, self.business.id, payment.environment)
-        assert told == PaymentDetail.of(payment), "the merchant is told something else than what is stored"
+        detail = await self.payments.read(reference, self.business.id, payment.environment)
+        assert detail == PaymentDetail.of(payment), "the merchant is told something else than what is stored"
         return Facts(
             payment=payment,
             transitions=tuple(transitions),

@@ -187,32 +187,32 @@ class FastPath:
         await self._read(TOUCH, ([key_id for key_id, _ in used], now - LAST_USED_GRAIN, now))
         return [None] * len(used)
 
-    async def _added(self, given: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
+    async def _added(self, batch: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
         """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
         try:
-            encoded = (b"[" + b",".join(row.encoded for row in given) + b"]").decode()
+            encoded = (b"[" + b",".join(row.encoded for row in batch) + b"]").decode()
             rows = await self._lines.run(ADD, (encoded, self._dates_payments))
         except (Conflict, Refusal, RuleBroken) as error:
-            if len(given) > 1:
+            if len(batch) > 1:
                 # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
-                half = len(given) // 2
-                return [*await self._added(given[:half], repeat), *await self._added(given[half:], repeat)]
+                half = len(batch) // 2
+                return [*await self._added(batch[:half], repeat), *await self._added(batch[half:], repeat)]
             if isinstance(error, Taken):
-                return [await self._taken(given[0].payment, repeat)]
+                return [await self._taken(batch[0].payment, repeat)]
             if isinstance(error, Conflict) and not repeat:
-                return await self._added(given, repeat=True)
+                return await self._added(batch, repeat=True)
             return [error]
         except ConnectionLost:
-            return _unavailable(given) if repeat else await self._added(given, repeat=True)
+            return _unavailable(batch) if repeat else await self._added(batch, repeat=True)
         except Unavailable:
-            return _unavailable(given)
+            return _unavailable(batch)
         added = {reference: dates for reference, *dates in rows}
-        replayed = await self._replayed([row for row in given if row.payment.reference not in added], repeat)
+        replayed = await self._replayed([row for row in batch if row.payment.reference not in added], repeat)
         return [
             (_dated(row.payment, *added[row.payment.reference]), True)
             if row.payment.reference in added
             else replayed[row.payment.reference]
-            for row in given
+            for row in batch
         ]
 
     async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
@@ -298,5 +298,5 @@ def _dated(payment: Payment, created_at: datetime, expires_at: datetime) -> Paym
     return replace(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
 
 
-def _unavailable(given: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:
-    return [Unavailable("the database did not answer") for _ in given]
+def _unavailable(batch: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:
+    return [Unavailable("the database did not answer") for _ in batch]

@@ -60,8 +60,8 @@ class PostgresPayments:
     async def add(self, payment: Payment) -> bool:
         values = PAYMENT.values(payment)
         if payment.idempotency_key is not None:
-            held = {name: values[name] for name in ("business_id", "environment", "reference")}
-            key = insert(idempotency_keys).values(key=payment.idempotency_key, **held).on_conflict_do_nothing()
+            identity = {name: values[name] for name in ("business_id", "environment", "reference")}
+            key = insert(idempotency_keys).values(key=payment.idempotency_key, **identity).on_conflict_do_nothing()
             if (await self._connection.execute(key.returning(idempotency_keys.c.key))).first() is None:
                 return False
         row = insert(payments).values(**values).on_conflict_do_nothing().returning(payments.c.reference)
@@ -131,7 +131,7 @@ class PostgresPayments:
             .with_for_update(key_share=True, skip_locked=True)
             .cte("due")
         )
-        held = (
+        leased = (
             update(attempts)
             .where(attempts.c.reference == due.c.reference, attempts.c.number == due.c.number)
             .values(held_until=now + hold)
@@ -139,7 +139,7 @@ class PostgresPayments:
             .cte("held")
         )
         # RETURNING comes in no order of its own.
-        ordered = select(held).order_by(held.c.next_ask_at, held.c.reference)
+        ordered = select(leased).order_by(leased.c.next_ask_at, leased.c.reference)
         return [_attempt(row) for row in await self._connection.execute(ordered)]
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
@@ -243,11 +243,11 @@ def _attempt(row: Any) -> Attempt:
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
     own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_"))]
-    given = attempt.hand_off
+    hand_off = attempt.hand_off
     return {
         **{name: getattr(attempt, name) for name in own},
         "held_until": None,
         "state": attempt.state.value,
-        "hand_off_kind": given.kind.value if given else None,
-        "hand_off_url": given.checkout_url if given else None,
+        "hand_off_kind": hand_off.kind.value if hand_off else None,
+        "hand_off_url": hand_off.checkout_url if hand_off else None,
     }

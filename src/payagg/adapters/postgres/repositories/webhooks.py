@@ -152,9 +152,9 @@ class PostgresWebhooks:
         return [EVENT.load(row) for row in await self._connection.execute(query.order_by(own.id).limit(limit))]
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]:
-        told = select(*EVENT.columns).where(events.c.reference == reference).order_by(events.c.sequence)
+        of_reference = select(*EVENT.columns).where(events.c.reference == reference).order_by(events.c.sequence)
         sent = select(*DELIVERY.columns).where(deliveries.c.reference == reference).order_by(deliveries.c.id)
-        found = [EVENT.load(row) for row in await self._connection.execute(told.limit(OF_PAYMENT_MAX))]
+        found = [EVENT.load(row) for row in await self._connection.execute(of_reference.limit(OF_PAYMENT_MAX))]
         return found, [DELIVERY.load(row) for row in await self._connection.execute(sent.limit(OF_PAYMENT_MAX))]
 
     async def events_of(self, references: Sequence[str]) -> list[Event]:

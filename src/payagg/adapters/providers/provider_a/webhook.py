@@ -49,9 +49,9 @@ READ = names_in(_PaystackEvent, PaystackTransaction, _Refund, _Dispute)
 
 def is_signed(body: bytes, signature: str, secret: str) -> bool:
     """Whether `signature` is the hex HMAC of the raw bytes; upper case is accepted, an empty secret never."""
-    given = signature.strip().lower().encode("utf-8", "replace")
+    digest = signature.strip().lower().encode("utf-8", "replace")
     expected = hmac.new(secret.encode(), body, DIGEST).hexdigest().encode()
-    return hmac.compare_digest(given, expected) and bool(secret)
+    return hmac.compare_digest(digest, expected) and bool(secret)
 
 
 def read_event(body: bytes) -> ProviderReport | None:

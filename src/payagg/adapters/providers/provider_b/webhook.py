@@ -39,10 +39,10 @@ READ = names_in(_PayazaEvent)
 
 def is_signed(body: bytes, signature: str, secret: str) -> bool:
     """Whether `signature` is the base64 or hex HMAC of the raw bytes; an empty secret never signs."""
-    given = signature.strip()
+    digest = signature.strip()
     mac = hmac.new(secret.encode(), body, DIGEST)
-    base64_matches = hmac.compare_digest(given.encode("utf-8", "replace"), base64.b64encode(mac.digest()))
-    hex_matches = hmac.compare_digest(given.lower().encode("utf-8", "replace"), mac.hexdigest().encode())
+    base64_matches = hmac.compare_digest(digest.encode("utf-8", "replace"), base64.b64encode(mac.digest()))
+    hex_matches = hmac.compare_digest(digest.lower().encode("utf-8", "replace"), mac.hexdigest().encode())
     return (base64_matches or hex_matches) and bool(secret)
 
 

@@ -45,29 +45,29 @@ NOTICE_OTHERWISE = (
 )
 
 
-def checkout(held: Services, payment: PublicPaymentDetail) -> Response[bytes]:
+def checkout(use_cases: Services, payment: PublicPaymentDetail) -> Response[bytes]:
     """The shell: what it shows comes from the public endpoints, but for the test banner, which must not jump in."""
     cards = "\n".join(
         TEMPLATES["card"].substitute(number=number, shown=_grouped(number), words=escape(CARD_WORDS[scenario]))
         for number, scenario in TEST_CARDS.items()
     )
     content = TEMPLATES["checkout"].substitute(
-        _facts(held, payment), cards=cards, live="" if payment.environment is Environment.SANDBOX else " hidden"
+        _facts(use_cases, payment), cards=cards, live="" if payment.environment is Environment.SANDBOX else " hidden"
     )
-    return _html(held, "Payment", content, script="checkout.js", imports=("public.js", "view.js"))
+    return _html(use_cases, "Payment", content, script="checkout.js", imports=("public.js", "view.js"))
 
 
-def launch(held: Services, payment: PublicPaymentDetail) -> Response[bytes]:
+def launch(use_cases: Services, payment: PublicPaymentDetail) -> Response[bytes]:
     """The page that runs the provider's own script; its address is the deployment's word, never the link's."""
-    sdk = held.settings.provider_b_sdk_url
-    content = TEMPLATES["launch"].substitute(_facts(held, payment), sdk=escape(sdk))
-    return _html(held, "Payment", content, script="launch.js", imports=("public.js",), provider=_origin(sdk))
+    sdk = use_cases.settings.provider_b_sdk_url
+    content = TEMPLATES["launch"].substitute(_facts(use_cases, payment), sdk=escape(sdk))
+    return _html(use_cases, "Payment", content, script="launch.js", imports=("public.js",), provider=_origin(sdk))
 
 
-def refused(held: Services, refusal: Refusal, status: int) -> Response[bytes]:
+def refused(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
     title, text = NOTICES.get(refusal.code.kind, NOTICE_OTHERWISE)
     content = TEMPLATES["notice"].substitute(title=escape(title), text=escape(text))
-    response = _html(held, title, content, status=status)
+    response = _html(use_cases, title, content, status=status)
     if refusal.retry_after is not None:
         response.headers["Retry-After"] = str(refusal.retry_after)
     return response
@@ -86,18 +86,18 @@ def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
     return Response(body, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)
 
 
-def _facts(held: Services, payment: PublicPaymentDetail) -> dict[str, str]:
-    root, reference = _root(held), escape(payment.reference)
+def _facts(use_cases: Services, payment: PublicPaymentDetail) -> dict[str, str]:
+    root, reference = _root(use_cases), escape(payment.reference)
     return {
         "reference": reference,
         "api": f"{root}/api/v1/public/payments/{reference}",
         "page": f"{root}/checkout/{reference}",
-        "now": str(int(held.clock.now().timestamp() * 1000)),
+        "now": str(int(use_cases.clock.now().timestamp() * 1000)),
     }
 
 
 def _html(
-    held: Services,
+    use_cases: Services,
     title: str,
     content: str,
     *,
@@ -107,7 +107,7 @@ def _html(
     status: int = 200,
 ) -> Response[bytes]:
     """`imports` are named beside the script, so that a slow phone fetches all of them at once."""
-    assets = f"{_root(held)}/checkout/assets/{DIGEST}"
+    assets = f"{_root(use_cases)}/checkout/assets/{DIGEST}"
     tags = [f'<link rel="modulepreload" href="{assets}/{name}">' for name in imports]
     tags += [f'<script type="module" src="{assets}/{script}"></script>'] if script else []
     body = TEMPLATES["page"].substitute(title=escape(title), assets=assets, content=content, script="\n".join(tags))
@@ -137,9 +137,9 @@ def _headers(provider: str) -> dict[str, str]:
     }
 
 
-def _root(held: Services) -> str:
+def _root(use_cases: Services) -> str:
     """The path under which the deployment stands behind its proxy; empty for most."""
-    return escape(urlsplit(held.settings.base_url).path.rstrip("/"))
+    return escape(urlsplit(use_cases.settings.base_url).path.rstrip("/"))
 
 
 def _grouped(number: str) -> str:

@@ -57,8 +57,8 @@ async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str])
 
 async def _known(request: AnyRequest, reference: str) -> PublicPaymentDetail:
     """The payment as its payer may see it; guesses count against the same limit as on the public endpoints."""
-    held = services(request)
-    return await public_reference.admit(request, held, lambda _: held.checkout.detail(reference))
+    use_cases = services(request)
+    return await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.detail(reference))
 
 
 routes: list[HTTPRouteHandler] = [checkout, launch, asset]
