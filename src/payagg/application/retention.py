@@ -4,7 +4,7 @@ Each step is a bounded batch and a transaction of its own, and safe to repeat.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
@@ -13,6 +13,7 @@ from payagg.application.audit import record
 from payagg.application.ports import Clock, Entropy, Store, Transaction
 from payagg.application.retry import retried
 from payagg.domain.audit import Action, Actor
+from payagg.domain.checks import revised
 from payagg.domain.values import parse_email
 from payagg.domain.webhook import RETENTION, Event
 
@@ -105,4 +106,4 @@ def _without_payer(event: Event) -> Event:
     body = msgspec.json.decode(event.body, type=dict[str, msgspec.Raw])
     data = msgspec.json.decode(body["data"], type=dict[str, msgspec.Raw])
     cleared = data | {name: NULL for name in SHOWN_FIELDS if name in data}
-    return replace(event, body=msgspec.json.encode(body | {"data": msgspec.Raw(msgspec.json.encode(cleared))}))
+    return revised(event, body=msgspec.json.encode(body | {"data": msgspec.Raw(msgspec.json.encode(cleared))}))

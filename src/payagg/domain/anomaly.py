@@ -1,12 +1,12 @@
 """Anomalies: facts about money that must not move a payment and must not be lost, and how people work them off."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from payagg.domain.checks import check_id, check_instant, check_member, check_text
+from payagg.domain.checks import check_id, check_instant, check_member, check_text, revised
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.machine import Machine
 from payagg.domain.payment import ACTOR_MAX
@@ -101,11 +101,11 @@ class Anomaly:
     def acknowledge(self, by: str, now: datetime) -> "Anomaly":
         """Somebody looks at it; raises ANOMALY_NOT_OPEN when somebody did already, or when it is closed."""
         status = ANOMALY.next(self.status, AnomalyTrigger.ACKNOWLEDGE)
-        return replace(self, status=status, acknowledged_by=by, acknowledged_at=now)
+        return revised(self, status=status, acknowledged_by=by, acknowledged_at=now)
 
     def close(self, by: str, reason: str, now: datetime) -> "Anomaly":
         """Worked off, with what was done about it; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `reason`."""
         if not 1 <= len(reason.strip()) <= len(reason) <= CLOSE_REASON_MAX:
             raise invalid("reason", f"Say what was done, in at most {CLOSE_REASON_MAX} characters.")
         status = ANOMALY.next(self.status, AnomalyTrigger.CLOSE)
-        return replace(self, status=status, closed_by=by, closed_at=now, close_reason=reason)
+        return revised(self, status=status, closed_by=by, closed_at=now, close_reason=reason)

@@ -1,11 +1,11 @@
 """Attempts to start a charge at a provider: what `process` may do next, the hand-off, and when to ask again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
-from payagg.domain.checks import check_id, check_instant, check_integer, check_member, check_text
+from payagg.domain.checks import check_id, check_instant, check_integer, check_member, check_text, revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status, check_gateway
 from payagg.domain.values import CURRENCY, MAX_AMOUNT, MIN_AMOUNT, Environment, parse_reference
@@ -160,11 +160,11 @@ class Attempt:
 
     def take_over(self, token: str, now: datetime) -> "Attempt":
         """The claim under a new owner; the old owner's token no longer records anything."""
-        return replace(self, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
+        return revised(self, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
 
     def hand_over(self, hand_off: HandOff, now: datetime, chance: float) -> "Attempt":
         """HANDED_OFF at `now`, first asked about as the schedule says."""
-        return replace(
+        return revised(
             self,
             state=AttemptState.HANDED_OFF,
             hand_off=hand_off,
@@ -174,11 +174,11 @@ class Attempt:
 
     def refuse(self) -> "Attempt":
         """REFUSED: nobody was sent there and nobody need ask."""
-        return replace(self, state=AttemptState.REFUSED, next_ask_at=None)
+        return revised(self, state=AttemptState.REFUSED, next_ask_at=None)
 
     def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
         """UNKNOWN: no answer came; the reconciler asks."""
-        return replace(self, state=AttemptState.UNKNOWN, next_ask_at=next_ask(now, now, chance))
+        return revised(self, state=AttemptState.UNKNOWN, next_ask_at=next_ask(now, now, chance))
 
     def is_held(self, now: datetime) -> bool:
         """Whether a live claimant may still be talking to the provider."""
@@ -282,9 +282,9 @@ def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt |
     end.
     """
     if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
-        return replace(attempt, next_ask_at=None)
+        return revised(attempt, next_ask_at=None)
     if attempt.is_held(now):
-        return replace(attempt, next_ask_at=attempt.lease_until + LEASE)
+        return revised(attempt, next_ask_at=attempt.lease_until + LEASE)
     return None
 
 
@@ -292,7 +292,7 @@ def after_ask(payment: Payment, attempt: Attempt, now: datetime, chance: float) 
     """The attempt once it was asked about at `now`, with the next instant of its schedule; none after the last."""
     is_over = _is_past_asking(payment, attempt)
     due = None if is_over else next_ask(attempt.handed_off_at or attempt.created_at, now, chance)
-    return replace(attempt, asks=attempt.asks + 1, last_ask_at=now, next_ask_at=due)
+    return revised(attempt, asks=attempt.asks + 1, last_ask_at=now, next_ask_at=due)
 
 
 def _is_past_asking(payment: Payment, attempt: Attempt) -> bool:

@@ -181,9 +181,9 @@ class Gateway:
         or SETTLING_MAX has passed, and replaced ones whose overlap is over."""
         is_settled = not has_open_attempts or now >= self.updated_at + SETTLING_MAX
         if self.status is GatewayStatus.DELETED and is_settled:
-            return replace(self, credentials=None, replaced_secrets=None, replaced_secrets_until=None)
+            return revised(self, credentials=None, replaced_secrets=None, replaced_secrets_until=None)
         if self.replaced_secrets_until is not None and now >= self.replaced_secrets_until:
-            return replace(self, replaced_secrets=None, replaced_secrets_until=None)
+            return revised(self, replaced_secrets=None, replaced_secrets_until=None)
         return self
 
     def _moved(self, trigger: GatewayTrigger, now: datetime) -> "Gateway":

@@ -5,14 +5,14 @@ statement about money is kept as an anomaly.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
-from payagg.domain.checks import check_member, check_text
+from payagg.domain.checks import check_member, check_text, revised
 from payagg.domain.errors import invalid
 from payagg.domain.payment import (
     DECLINED,
@@ -230,7 +230,7 @@ def judge(
         return _mismatch(report, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to asking tells how the last card fared; only a signed event says that the charge is over.
-        return Verdict(ReportEffect.DECLINED, attempt=replace(attempt, last_decline=report.reason or DECLINED))
+        return Verdict(ReportEffect.DECLINED, attempt=revised(attempt, last_decline=report.reason or DECLINED))
     return _settle(report, payment, gateway, paid, actor, now)
 
 
@@ -263,7 +263,7 @@ def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:
     """The payer is at it: a decline that was told before is none any more."""
     for attempt in attempts:
         if attempt.provider_reference == report.provider_reference and attempt.last_decline is not None:
-            return Verdict(ReportEffect.UNCHANGED, attempt=replace(attempt, last_decline=None))
+            return Verdict(ReportEffect.UNCHANGED, attempt=revised(attempt, last_decline=None))
     return _UNCHANGED
 
 

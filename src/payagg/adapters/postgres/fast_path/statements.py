@@ -5,7 +5,6 @@ the cost. Everything else goes through the repositories.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -18,6 +17,7 @@ from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
 from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, StaleKey, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE, Environment
@@ -295,7 +295,7 @@ def _proved(rows: Sequence[Any], remembered: Sequence[KeyHolder | None]) -> list
 def _dated(payment: Payment, created_at: datetime, expires_at: datetime) -> Payment:
     if created_at == payment.created_at:
         return payment
-    return replace(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
+    return revised(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
 
 
 def _unavailable(batch: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:
