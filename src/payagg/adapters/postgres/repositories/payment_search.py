@@ -8,6 +8,7 @@ from sqlalchemy import (
     CTE,
     ColumnElement,
     Date,
+    ScalarSelect,
     Select,
     TextClause,
     and_,
@@ -114,6 +115,12 @@ class PostgresPaymentSearch:
         return [PAYMENT.load(row) for row in await self._connection.execute(query)]
 
 
+def _unfolded(word: str) -> ScalarSelect[str]:
+    """A value that the planner does not know while it plans: told that the status is INITIATED, it would take the index
+    of what is to expire for the right one where its statistics are of a quiet time, and read all of that."""
+    return select(literal(word)).scalar_subquery()
+
+
 def _environments(wanted: PaymentFilter) -> tuple[Environment, ...]:
     return tuple(Environment) if wanted.environment is None else (wanted.environment,)
 
@@ -129,7 +136,7 @@ def _ranges(wanted: PaymentFilter, now: datetime, business: ColumnElement[str] |
     is_past = own.expires_at <= now
     for environment in _environments(wanted):
         for status in Status:
-            conditions = [*fixed, own.environment == environment.value, own.status == status.value]
+            conditions = [*fixed, own.environment == environment.value, own.status == _unfolded(status.value)]
             if status is Status.INITIATED and wanted.status is Status.FAILED:
                 yield [*conditions, is_past]
             elif status is Status.INITIATED and wanted.status is status:
