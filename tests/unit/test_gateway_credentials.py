@@ -218,14 +218,3 @@ async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotatio
     assert await signing(only_new, gateway, Environment.LIVE) == []
     await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
     assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]
-
-
-async def test_deleting_a_gateway_forgets_its_credentials() -> None:
-    store = MemoryStore()
-    world = GatewayWorld(store)
-    created = (await world.seeded("acme"))["acme"]
-    await set_credentials(world, created, key="secret")
-    await world.gateways.disable(created, by=AN_ADMIN)
-    world.clock.move(world.gateways.drain_window)
-    await world.gateways.delete(created, by=AN_ADMIN)
-    assert store.state.gateways[created].credentials is None
