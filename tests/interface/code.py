@@ -41,7 +41,7 @@ CODE: Final[dict[str, str]] = {
     "reorder 1-100 items": "domain/gateway.py::REORDER_MAX",
     "perPage 1-100 default 20, page from 1": "entrypoints/http/wire.py::page_query",
     "search 100 characters": VIEWS + "gateways.py::SEARCH_MAX",
-    "API key name 2-100": "application/api_keys.py::GenerateApiKey",
+    "API key name 2-100": "application/schemas/api_keys.py::GenerateApiKey",
     "webhook description 200": WEBHOOK + "DESCRIPTION_MAX",
     "public logo is cached for one hour": "entrypoints/http/routes/gateways.py::routes",
     "JSON body 64 KB": "entrypoints/http/wire.py::JSON_BODY_MAX",

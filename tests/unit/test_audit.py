@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from payagg.adapters.providers import providers_of
-from payagg.application.api_keys import ApiKeys, GenerateApiKey
+from payagg.application.api_keys import ApiKeys
 from payagg.application.audit import AuditTrail, line_of, record
+from payagg.application.schemas.api_keys import GenerateApiKey
 from payagg.application.schemas.audit import AuditEntryView
 from payagg.application.schemas.gateways import (
     CreateGateway,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -11,6 +10,7 @@ from msgspec import UNSET
 from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Store, Transaction
 from payagg.application.retry import retried
+from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
@@ -18,27 +18,6 @@ from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, notice_of
-
-
-class Notice(msgspec.Struct, rename="camel", frozen=True):
-    """What an event that tells of an anomaly adds; `amount` is the provider's figure in kobo, where it named one."""
-
-    anomaly_id: str
-    kind: str
-    amount: int | None
-
-
-class EventBody(msgspec.Struct, rename="camel", frozen=True):
-    """The body merchants receive; stored once as bytes and sent unchanged on every try."""
-
-    id: str
-    type: str
-    created_at: datetime
-    environment: Environment
-    sequence: int
-    data: PaymentDetail
-    notice: Notice | msgspec.UnsetType = UNSET
-
 
 EXPIRE_BATCH = 200
 

@@ -11,6 +11,7 @@ from payagg.application.audit import record
 from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Sender, Store, Transaction, Vault
 from payagg.application.retry import retried
+from payagg.application.schemas.events import EventBody
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
@@ -20,7 +21,6 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
-from payagg.application.settlement import EventBody
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid

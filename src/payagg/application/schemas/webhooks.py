@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from payagg.application.settlement import EventBody
+from payagg.application.schemas.events import EventBody
 from payagg.domain.values import URL_MAX, Environment
 from payagg.domain.webhook import (
     DESCRIPTION_MAX,

@@ -3,10 +3,11 @@
 import structlog
 from litestar import Response
 
-from payagg.application.api_keys import ApiKeyContext, context_of
+from payagg.application.api_keys import context_of
 from payagg.application.counters import count
 from payagg.application.payments import Initiation
 from payagg.application.ports import KeyHolder
+from payagg.application.schemas.api_keys import ApiKeyContext
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import by, remembered_key, sandbox_key, secret_key
