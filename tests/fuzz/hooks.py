@@ -22,6 +22,19 @@ SPARED = {
 
 # JSON Schema counts 100.0 among the integers, and knows no word against NUL in a key: money and Postgres are stricter.
 WORDS = {"Must be an integer.", "Keys must not hold NUL or lone surrogates.", "Must not hold NUL or lone surrogates."}
+LISTS = (
+    "exportAllPayments",
+    "exportBusinessPayments",
+    "exportPayments",
+    "getAllPaymentsSummary",
+    "getBusinessPaymentSummary",
+    "getPaymentSummary",
+    "listAllPayments",
+    "listAudit",
+    "listBusinessAudit",
+    "listBusinessPayments",
+    "listPayments",
+)
 # Refusals of data that fits its schema: operation, code, field. Any other is a finding.
 RULES: dict[str, set[tuple[str, str | None]]] = {
     # Of the built-in gateway only the order may change.
@@ -65,6 +78,20 @@ RULES: dict[str, set[tuple[str, str | None]]] = {
     "updateWebhook": {("VALIDATION_ERROR", "url")},
     # An endpoint that is off receives nothing.
     "redeliverWebhook": {("VALIDATION_ERROR", "endpointId")},
+    # Years begin at 1, a time ends after it begins, a cursor is an answer's, an administrator's key needs its business.
+    **{
+        operation: {("VALIDATION_ERROR", name) for name in ("from", "to", "after", "businessId", "email")}
+        for operation in LISTS
+    },
+    # A log is walked by cursor or by number.
+    "listWebhookDeliveries": {("VALIDATION_ERROR", "page"), ("VALIDATION_ERROR", "perPage")},
+    # Underscores are a provider's.
+    "createGateway": {("VALIDATION_ERROR", "slug")},
+    # Names and subjects are printable, and KYC moves as its machine says.
+    "createBusiness": {("VALIDATION_ERROR", "name"), ("VALIDATION_ERROR", "owner")},
+    "updateBusiness": {("VALIDATION_ERROR", "kycStatus")},
+    "setBusinessMember": {("VALIDATION_ERROR", "subject")},
+    "removeBusinessMember": {("VALIDATION_ERROR", "subject")},
     # A signed body that is no event.
     "receiveProviderASandboxEvent": {("VALIDATION_ERROR", None)},
     "receiveProviderALiveEvent": {("VALIDATION_ERROR", None)},

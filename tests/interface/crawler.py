@@ -17,12 +17,23 @@ LISTED: dict[str, set[tuple[str, int]]] = {
         ("GET /admin/gateways/{gatewayId}", 200),
         ("GET /admin/gateways/{gatewayId}/merchants", 200),
         ("GET /admin/payments", 200),
+        ("GET /admin/audit", 200),
+        ("GET /merchant/businesses/{businessId}/audit", 200),
     },
     "secretKey": {("POST /merchant/businesses/{businessId}/api-keys", 201)},
     "signingSecret": {(f"POST {WEBHOOKS}", 201), (f"POST {WEBHOOKS}/{{endpointId}}/rotate-secret", 200)},
 }
 # Words about secrets that are none.
-HARMLESS = {"secretKeyDisplay", "secretKeyNote", "secretLast4", "hasCredentials"}
+HARMLESS = {
+    "secretKeyDisplay",
+    "secretKeyNote",
+    "secretLast4",
+    "hasCredentials",
+    # Of an audit entry: names and instants, never a value.
+    "credentialsSet",
+    "credentialsRemoved",
+    "replacedSecretsUntil",
+}
 SECRETIVE = re.compile(r"secret|hash|digest|password|credential|private|ciphertext|cvv|cardnumber", re.IGNORECASE)
 SHAPES = {
     "a secret key": re.compile(r"ssk_(?:sand|live)_[0-9a-f]{48}"),

@@ -14,6 +14,7 @@ from payagg.adapters.memory.payments import MemoryPayments
 from payagg.application.ports import Transaction
 from payagg.application.settlement import Settlement
 from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.checks import revised
 from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Transition
 from payagg.domain.report import TRIGGER_FOR, Outcome
 from payagg.domain.values import Environment
@@ -84,7 +85,7 @@ class OverwritesFinalStates(DomainSystem):
     ) -> str:
         payment = self.payments[reference]
         if payment.is_final and outcome in TRIGGER_FOR and self.attempts[reference]:
-            self.payments[reference] = replace(payment, status=PAYMENT.moves[PAYMENT.initial, TRIGGER_FOR[outcome]])
+            self.payments[reference] = revised(payment, status=PAYMENT.moves[PAYMENT.initial, TRIGGER_FOR[outcome]])
         return super().report(reference, number, gateway, outcome, right_amount, environment)
 
 
@@ -133,6 +134,11 @@ class BelievesAnyProvider(DomainSystem):
         return super().report(
             reference, number, taken[0].gateway if taken else gateway, outcome, right_amount, environment
         )
+
+
+class ServesASuspendedBusiness(DomainSystem):
+    def set_standing(self, is_active: bool) -> None:
+        """Whatever is said of it, it takes money."""
 
 
 class ForgetsIdempotencyKeys(DomainSystem):

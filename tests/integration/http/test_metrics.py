@@ -137,6 +137,8 @@ async def test_an_idempotency_key_with_another_body_and_a_kept_fact_are_counted(
     told = await scraped(api)
     assert told["payagg_idempotency_mismatches_total", ()] == 1
     assert told["payagg_anomalies_total", (("kind", "UNKNOWN_REFERENCE"),)] == 1
+    assert told["payagg_anomalies_unclosed", (("kind", "UNKNOWN_REFERENCE"),)] == 1
+    assert told["payagg_anomalies_unclosed", (("kind", "MISMATCH"),)] == 0
 
 
 def test_whatever_is_counted_is_told() -> None:

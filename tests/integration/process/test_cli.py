@@ -234,6 +234,30 @@ def test_doctor_lists_anomalies_without_failing(database_url: str) -> None:
     assert "LATE_SUCCESS PAY-20250101-ABCDEF" in told.stdout
 
 
+def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
+    execute(
+        database_url,
+        "INSERT INTO anomalies VALUES ('anm_1', 'PAY-20250101-ABCDEF', 'LATE_SUCCESS', 'verify', '{}', now())",
+        "INSERT INTO anomalies VALUES ('anm_2', NULL, 'UNKNOWN_REFERENCE', 'event:provider_a', '{}', now())",
+    )
+
+    def ids(*arguments: str) -> list[str]:
+        done = payagg("anomalies", *arguments, PAYAGG_DATABASE_URL=database_url)
+        assert done.returncode == 0, done.stderr
+        return [line.split()[0] for line in done.stdout.splitlines()]
+
+    assert ids("list") == ["anm_2", "anm_1"]
+    assert ids("list", "--kind", "LATE_SUCCESS", "--status", "OPEN") == ["anm_1"]
+    assert ids("acknowledge", "anm_1", "--by", "ada") == ["anm_1"]
+    assert ids("close", "anm_1", "--by", "ada", "--reason", "Refunded by hand.") == ["anm_1"]
+    assert ids("list", "--status", "CLOSED") == ["anm_1"]
+    again = payagg("anomalies", "close", "anm_1", "--by", "ada", "--reason", "x", PAYAGG_DATABASE_URL=database_url)
+    assert "closed already" in refusal(again)
+    told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    assert "anm_2" in told.stdout
+    assert "anm_1" not in told.stdout
+
+
 def test_a_server_does_not_start_without_its_secrets(database_url: str) -> None:
     for missing in ("PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS"):
         settings = {name: value for name, value in SECRETS.items() if name != missing}

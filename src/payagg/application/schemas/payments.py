@@ -25,7 +25,6 @@ from payagg.domain.values import (
     REFERENCE_PATTERN,
     SLUG_MAX,
     SLUG_MIN,
-    SLUG_PATTERN,
     URL_MAX,
     Environment,
 )
@@ -48,14 +47,13 @@ CallbackUrl = Annotated[
 ]
 HttpsUrl = Annotated[str, Meta(max_length=URL_MAX, description="https URL.", examples=["https://shop.example/hooks"])]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=IDEMPOTENCY_KEY_MAX, examples=["order-1001"])]
-# To create one: described as the interface has it; that underscores are a provider's alone is told where it is created.
+# To create one. That underscores are a provider's alone is told where it is created.
 Slug = Annotated[
     str,
     Meta(
         min_length=SLUG_MIN,
         max_length=SLUG_MAX,
         pattern=OPTION_SLUG_PATTERN,
-        extra_json_schema={"pattern": SLUG_PATTERN},
     ),
 ]
 # Any letter case, spelt out: readers of OpenAPI know no inline flag.

@@ -60,6 +60,9 @@ class PaymentSystem(Protocol):
     def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
         """The reference of a new payment, or of the open one that holds the key."""
 
+    def set_standing(self, is_active: bool) -> None:
+        """Whether the business may take new money."""
+
     def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         """The hand-off's URL. `refused`: the provider, should it be called, certainly refuses to start a charge."""
 
@@ -94,6 +97,7 @@ class PaymentMachine(RuleBasedStateMachine):
         self.keys: dict[tuple[Environment, str | None], str] = {}
         self.first: dict[str, tuple[Any, ...]] = {}
         self.ended: dict[str, Payment] = {}
+        self.takes_money = True
 
     def teardown(self) -> None:
         self.system.close()
@@ -142,6 +146,11 @@ class PaymentMachine(RuleBasedStateMachine):
     def wait(self, time: timedelta) -> None:
         self.system.wait(time)
 
+    @rule(is_active=st.sampled_from([True, True, True, True, True, False]))
+    def set_standing(self, is_active: bool) -> None:
+        self.takes_money = is_active
+        self.system.set_standing(is_active)
+
     @rule(
         reference=references,
         gateway=st.sampled_from([*GATEWAYS, *GATEWAYS, SIMULATOR]),
@@ -151,13 +160,13 @@ class PaymentMachine(RuleBasedStateMachine):
     def process(self, reference: str, gateway: str, card: str, refused: bool) -> None:
         model, now = self.models[reference], self.system.now()
         refused = refused and gateway != SIMULATOR
-        refusal = model.refusal_of_process(now, gateway, refused)
+        refusal = model.refusal_of_process(now, gateway, refused, self.takes_money)
         is_first = model.hand_off is None
         url = self.expect(
             refusal,
             lambda: self.system.process(reference, gateway, card if gateway == SIMULATOR else None, refused),
         )
-        if refusal == "GATEWAY_NOT_AVAILABLE" and refused:
+        if refusal == "GATEWAY_NOT_AVAILABLE" and refused and self.takes_money:
             model.attempts.append(gateway)
         if url is None:
             return

@@ -105,13 +105,15 @@ class Model:
         if kind in NOTICES and not is_known and (is_paid or kind not in ("LATE_REVERSAL", "DISPUTE")):
             self.notices.append(NOTICES[kind])
 
-    def refusal_of_process(self, now: datetime, gateway: str, refused: bool) -> str | None:
+    def refusal_of_process(self, now: datetime, gateway: str, refused: bool, takes_money: bool) -> str | None:
         if self.is_expired(now):
             return "PAYMENT_EXPIRED"
         if self.status in FINAL:
             return "PAYMENT_ALREADY_PROCESSED"
         if now >= self.expires:
             return "PAYMENT_EXPIRED"
+        if not takes_money:
+            return "GATEWAY_NOT_AVAILABLE"
         if self.hand_off is not None:
             return None
         unservable = gateway == SIMULATOR and self.environment is Environment.LIVE

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from payagg.application.provider_calls import ProviderCalls
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
+from payagg.domain.business import BusinessStatus
 from payagg.domain.gateway import SANDBOX_SLUG, GatewayStatus
 from payagg.domain.payment import CHECKOUT_TTL
 from payagg.domain.report import Outcome
@@ -70,6 +72,13 @@ class StoreSystem:
         initiation = self.run(self.payments.initiate(command, self.business, environment))
         reference: str = initiation.payment.reference
         return reference
+
+    def set_standing(self, is_active: bool) -> None:
+        self.run(self._set_standing(BusinessStatus.ACTIVE if is_active else BusinessStatus.SUSPENDED))
+
+    async def _set_standing(self, status: BusinessStatus) -> None:
+        async with self.store.begin() as tx:
+            await tx.businesses.save(replace(self.business, status=status))
 
     def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         for provider in self.scripted.values():

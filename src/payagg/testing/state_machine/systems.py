@@ -18,6 +18,7 @@ from payagg.domain.attempt import (
     payment_reference,
     provider_reference,
 )
+from payagg.domain.business import Business, BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
 from payagg.domain.payment import OUTCOMES, Payment, Status, Transition
@@ -25,6 +26,7 @@ from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderRepo
 from payagg.domain.simulator import elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EVENT_FOR, notice_of
+from payagg.testing.builders import a_business
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from payagg.testing.state_machine.machine import Facts
 
@@ -45,6 +47,7 @@ class DomainSystem:
 
     clock: ManualClock = field(default_factory=ManualClock)
     entropy: SeededEntropy = field(default_factory=SeededEntropy)
+    business: Business = field(default_factory=lambda: a_business(BUSINESS))
     payments: dict[str, Payment] = field(default_factory=dict)
     keys: dict[tuple[Environment, str], str] = field(default_factory=dict)
     log: list[Transition] = field(default_factory=list)
@@ -78,10 +81,15 @@ class DomainSystem:
             self.keys[environment, key] = payment.reference
         return payment.reference
 
+    def set_standing(self, is_active: bool) -> None:
+        status = BusinessStatus.ACTIVE if is_active else BusinessStatus.SUSPENDED
+        self.business = replace(self.business, status=status)
+
     def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
         payment, now, attempts = self.payments[reference], self.now(), self.attempts[reference]
         scenario = scenario_of(card) if gateway == SANDBOX_SLUG else None
         step = next_step(payment, attempts, gateway, now)
+        self.business.ensure_takes_money()
         if isinstance(step, ExistingHandOff):
             return step.hand_off.checkout_url
         if gateway == SANDBOX_SLUG and not simulator_allowed(payment.environment):

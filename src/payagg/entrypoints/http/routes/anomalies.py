@@ -10,7 +10,7 @@ from payagg.application.ports import AnomalyFilter
 from payagg.application.schemas.anomalies import PAGE_DEFAULT, PAGE_MAX, AnomalyPage, AnomalyView, CloseAnomaly
 from payagg.domain.anomaly import AnomalyKind, AnomalyStatus
 from payagg.domain.errors import ErrorCode, invalid
-from payagg.domain.values import parse_reference
+from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.auth import admin_changes, admin_reads, by
 from payagg.entrypoints.http.routing import AnyRequest, Call, route
 from payagg.entrypoints.http.wire import integer_query, text_query
@@ -22,7 +22,13 @@ WORD_MAX = 64
 FILTERS: Mapping[str, Any] = {
     "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
     "kind": {"type": "string", "enum": [kind.value for kind in AnomalyKind]},
-    "reference": {"type": "string", "maxLength": WORD_MAX},
+    "reference": {
+        "type": "string",
+        "pattern": REFERENCE_PATTERN,
+        "minLength": 19,
+        "maxLength": 19,
+        "examples": ["PAY-20250131-7K2M9X"],
+    },
     "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
     "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
 }
