@@ -7,8 +7,7 @@ from msgspec import inspect
 from sqlalchemy import BigInteger, CheckConstraint, Integer, SmallInteger
 
 from payagg.adapters.postgres.schema.tables import metadata
-from payagg.application import api_keys
-from payagg.application.schemas import gateways, payments, webhooks
+from payagg.application.schemas import api_keys, gateways, payments, webhooks
 from payagg.domain import api_key, gateway, payment, values, webhook
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.attempt import AttemptState
