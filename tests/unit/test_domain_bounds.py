@@ -1,6 +1,7 @@
 """One set of bounds: the HTTP types, the description and the tables say the domain's own numbers and words."""
 
 import re
+from typing import Any
 
 import pytest
 from msgspec import inspect
@@ -60,11 +61,16 @@ SENT = {
 }
 
 
-def plain(kind):
+def plain(kind: Any) -> Any:
     return kind.type if isinstance(kind, inspect.Metadata) else kind
 
 
-def bounds_of(kind):
+def fields_of(body: Any) -> Any:
+    info: Any = inspect.type_info(body)
+    return info.fields
+
+
+def bounds_of(kind: Any) -> Any:
     """What msgspec enforces of one field: (lowest, highest), () where there is nothing."""
     kind = plain(kind)
     if isinstance(kind, inspect.UnionType):
@@ -75,20 +81,20 @@ def bounds_of(kind):
 
 
 @pytest.mark.parametrize("body", SENT, ids=lambda body: body.__name__)
-def test_what_a_caller_sends_is_bounded_as_the_domain_bounds_it(body):
-    told = {field.encode_name: bounds_of(field.type) for field in inspect.type_info(body).fields}
+def test_what_a_caller_sends_is_bounded_as_the_domain_bounds_it(body: Any) -> None:
+    told = {field.encode_name: bounds_of(field.type) for field in fields_of(body)}
     assert told == SENT[body]
 
 
-def test_a_credential_and_an_event_name_are_bounded_too():
-    credentials = inspect.type_info(gateways.UpdateCredentials).fields[0].type
+def test_a_credential_and_an_event_name_are_bounded_too() -> None:
+    credentials = fields_of(gateways.UpdateCredentials)[0].type
     assert bounds_of(credentials.value_type) == (None, gateway.CREDENTIAL_VALUE_MAX)
-    events = next(f for f in inspect.type_info(webhooks.CreateWebhook).fields if f.name == "events").type
+    events = next(f for f in fields_of(webhooks.CreateWebhook) if f.name == "events").type
     names = next(inner for inner in map(plain, events.types) if isinstance(inner, inspect.ListType))
     assert bounds_of(names.item_type) == (None, webhook.EVENT_NAME_MAX)
 
 
-def test_patterns_are_the_domains():
+def test_patterns_are_the_domains() -> None:
     forms = {
         payments.Reference: values.REFERENCE_PATTERN,
         payments.Slug: values.OPTION_SLUG_PATTERN,  # what is described and created is narrower
@@ -100,7 +106,7 @@ def test_patterns_are_the_domains():
         assert plain(inspect.type_info(kind)).pattern == pattern
 
 
-def test_the_description_bounds_what_it_names_as_the_domain_does():
+def test_the_description_bounds_what_it_names_as_the_domain_does() -> None:
     told = {name: field["maxLength"] for name, field in FIELDS.items() if "maxLength" in field}
     expected = {
         "callbackUrl": URL_MAX,
@@ -133,7 +139,7 @@ WORDS = {
 }
 
 
-def checks():
+def checks() -> Any:
     """The text of every CHECK, by table and name."""
     return {
         f"{table.name}.{rule.name}": str(rule.sqltext)
@@ -143,14 +149,14 @@ def checks():
     }
 
 
-def test_the_tables_know_the_words_of_the_domain():
+def test_the_tables_know_the_words_of_the_domain() -> None:
     told = {name.removesuffix("_known"): rule for name, rule in checks().items() if name.endswith("_known")}
     assert told.keys() >= WORDS.keys()
     for column, kind in WORDS.items():
         assert re.findall(r"'(\w+)'", told[column]) == [member.value for member in kind], column
 
 
-def test_the_tables_check_money_as_the_domain_does():
+def test_the_tables_check_money_as_the_domain_does() -> None:
     told = checks()
     assert re.findall("[0-9]+", told["payments.amount_in_bounds"]) == [str(MIN_AMOUNT), str(MAX_AMOUNT)]
     assert told["payments.currency_is_ngn"] == f"currency = '{values.CURRENCY}'"
@@ -159,8 +165,8 @@ def test_the_tables_check_money_as_the_domain_does():
     assert set(final) == {status.value for status in PAYMENT.final}
 
 
-def test_columns_hold_the_highest_number_and_not_one_more():
-    widths = {SmallInteger: 2**15, Integer: 2**31, BigInteger: 2**63}
+def test_columns_hold_the_highest_number_and_not_one_more() -> None:
+    widths: dict[type[Any], int] = {SmallInteger: 2**15, Integer: 2**31, BigInteger: 2**63}
     for column, most in (
         ("payments.sequence", payment.SEQUENCE_MAX),
         ("gateways.display_order", gateway.ORDER_MAX),

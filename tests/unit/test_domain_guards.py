@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,7 +41,7 @@ NAIVE = datetime(2025, 1, 31, 12)  # noqa: DTZ001 - what must be refused
 NOT_TEXT = (7, True, b"x", ["x"], {"x": 1}, 1.5)
 
 
-def words(most):
+def words(most: Any) -> Any:
     return (*NOT_TEXT, "x" * (most + 1), "zero\x00", "\ud800")
 
 
@@ -72,18 +73,18 @@ BAD = {
 NAMES = {"created_at": {"createdAt", "expiresAt"}}
 
 
-def camel(name):
+def camel(name: Any) -> Any:
     head, *rest = name.split("_")
     return head + "".join(word.title() for word in rest)
 
 
-def refusal_of(call, *arguments, **named):
+def refusal_of(call: Any, *arguments: Any, **named: Any) -> Any:
     with pytest.raises(Refusal) as refused:
         call(*arguments, **named)
     return refused.value
 
 
-def outcome_of(call, *arguments, **named):
+def outcome_of(call: Any, *arguments: Any, **named: Any) -> Any:
     """The refusal, None when there was none; any other exception is the test's failure."""
     try:
         call(*arguments, **named)
@@ -93,30 +94,30 @@ def outcome_of(call, *arguments, **named):
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
-def test_a_payment_that_cannot_be_is_refused_by_field(name, value):
+def test_a_payment_that_cannot_be_is_refused_by_field(name: Any, value: Any) -> None:
     refusal = refusal_of(replace, a_payment(), **{name: value})
     assert refusal.field in NAMES.get(name, {camel(name)})
     codes = {"reference": ErrorCode.INVALID_REFERENCE, "gateway": ErrorCode.GATEWAY_NOT_FOUND}
     assert refusal.code is codes.get(name, ErrorCode.VALIDATION_ERROR)
 
 
-def test_every_field_of_a_payment_has_its_refusals():
+def test_every_field_of_a_payment_has_its_refusals() -> None:
     assert {field.name for field in fields(Payment)} == set(BAD)
 
 
 @pytest.mark.parametrize("name", ["reference", "amount", "customer_email", "callback_url", "webhook_url", "metadata"])
-def test_initiate_refuses_as_the_class_does(name):
+def test_initiate_refuses_as_the_class_does(name: Any) -> None:
     for value in BAD[name]:
         assert refusal_of(a_payment, **{name: value}).field == camel(name)
 
 
 @pytest.mark.parametrize("ttl", [timedelta(0), timedelta(seconds=-1), timedelta.max, None, 3600])
-def test_a_window_is_a_positive_time(ttl):
+def test_a_window_is_a_positive_time(ttl: Any) -> None:
     assert refusal_of(a_payment, ttl=ttl).field == "expiresAt"
 
 
-def test_the_simulator_never_serves_a_live_payment():
-    live = {"environment": Environment.LIVE}
+def test_the_simulator_never_serves_a_live_payment() -> None:
+    live: dict[str, Any] = {"environment": Environment.LIVE}
     assert refusal_of(a_payment, gateway="sandbox", **live).code is ErrorCode.GATEWAY_NOT_FOUND
     assert refusal_of(a_payment(**live).hand_over, "sandbox", NOW, "payer").field == "gateway"
     assert a_payment(gateway="sandbox").hand_over("sandbox", NOW, "payer")[0].gateway == "sandbox"
@@ -160,8 +161,8 @@ WHOLE = {
 
 @pytest.mark.parametrize("kind", WHOLE)
 @given(data=st.data())
-def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(kind, data):
-    whole = WHOLE[kind]
+def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(kind: Any, data: Any) -> None:
+    whole: Any = WHOLE[kind]
     name = data.draw(st.sampled_from([field.name for field in fields(whole)]))
     refused = outcome_of(replace, whole, **{name: data.draw(hostile)})
     assert refused is None or refused.field is not None
@@ -232,18 +233,18 @@ def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(
         (AN_ANOMALY, "reference", "nonsense", "reference"),
     ],
 )
-def test_what_cannot_be_is_refused_by_field(whole, name, value, field):
+def test_what_cannot_be_is_refused_by_field(whole: Any, name: Any, value: Any, field: Any) -> None:
     assert refusal_of(replace, whole, **{name: value}).field == field
 
 
-def test_a_delivery_goes_to_one_address_and_is_scheduled_while_it_is_pending():
+def test_a_delivery_goes_to_one_address_and_is_scheduled_while_it_is_pending() -> None:
     assert refusal_of(a_delivery, endpoint_id=None).field == "url"
     assert refusal_of(a_delivery, url="https://shop.example/").field == "url"
     assert refusal_of(replace, a_delivery(), next_attempt_at=None).field == "nextAttemptAt"
     assert refusal_of(replace, a_delivery(), status=DeliveryStatus.DELIVERED).field == "nextAttemptAt"
 
 
-def test_a_key_is_generated_from_enough_randomness_alone():
+def test_a_key_is_generated_from_enough_randomness_alone() -> None:
     for secret_hex, public_hex, field in (("00", "0" * 32, "secretKey"), ("0" * 48, "00", "publicKey")):
         refusal = refusal_of(
             ApiKey.generate,
@@ -259,7 +260,7 @@ def test_a_key_is_generated_from_enough_randomness_alone():
 
 
 @pytest.mark.parametrize("slug", ["provider_a", "", "a", "a--b", "a\n", "a" * 51])
-def test_an_administrators_slug_has_hyphens_alone(slug):
+def test_an_administrators_slug_has_hyphens_alone(slug: Any) -> None:
     assert refusal_of(Gateway.create, id="gw_1", slug=slug, name="Acme", now=NOW).field == "slug"
 
 
@@ -274,26 +275,26 @@ def test_an_administrators_slug_has_hyphens_alone(slug):
         ("text", "credentials"),
     ],
 )
-def test_credentials_are_one_to_fifty_texts(credentials, field):
+def test_credentials_are_one_to_fifty_texts(credentials: Any, field: Any) -> None:
     assert refusal_of(parse_credentials, credentials).field == field
 
 
-def test_credentials_may_reach_each_limit():
+def test_credentials_may_reach_each_limit() -> None:
     most = {str(n): "x" * 4000 for n in range(50)}
     assert parse_credentials(most) is most
 
 
 @pytest.mark.parametrize("order", [[], ["gw_1", "gw_1"], [f"gw_{n}" for n in range(101)]])
-def test_an_order_names_one_to_a_hundred_gateways_once(order):
+def test_an_order_names_one_to_a_hundred_gateways_once(order: Any) -> None:
     assert refusal_of(parse_order, order).field == "order"
 
 
 @pytest.mark.parametrize("subject", ["", " ", "x" * 256, "a\x00b", "two\nlines", None])
-def test_a_members_subject_is_one_line(subject):
+def test_a_members_subject_is_one_line(subject: Any) -> None:
     assert refusal_of(check_subject, subject, "sub").field == "sub"
 
 
-def test_a_stored_payment_is_read_and_settled_whatever_rule_came_later():
+def test_a_stored_payment_is_read_and_settled_whatever_rule_came_later() -> None:
     """Money must not stop because of a rule that its payment never met."""
     old = revised(a_payment(Status.PENDING), customer_email="once allowed", callback_url="once:allowed")
     stored = restored(Payment, vars(old))

@@ -1,7 +1,9 @@
 """Values: what is accepted, and every near miss that must not be."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import idna
 import pytest
@@ -35,12 +37,12 @@ def test_a_reference_is_prefix_utc_day_and_six_characters() -> None:
 
 
 @given(strategies.references())
-def test_every_made_reference_parses(text):
+def test_every_made_reference_parses(text: Any) -> None:
     assert parse_reference(text) == text
 
 
 @given(strategies.bad_references())
-def test_no_near_miss_is_a_reference(text):
+def test_no_near_miss_is_a_reference(text: Any) -> None:
     refusal = refusal_of(parse_reference, text)
     assert (refusal.code, refusal.field) == (ErrorCode.INVALID_REFERENCE, "reference")
 
@@ -67,15 +69,15 @@ def test_no_near_miss_is_a_reference(text):
         "7" * 5000,
     ],
 )
-def test_a_string_that_only_looks_like_a_reference_is_refused(text):
+def test_a_string_that_only_looks_like_a_reference_is_refused(text: Any) -> None:
     assert refusal_of(parse_reference, text).code is ErrorCode.INVALID_REFERENCE
 
 
-def test_a_day_that_does_not_exist_is_still_in_the_form():
+def test_a_day_that_does_not_exist_is_still_in_the_form() -> None:
     assert parse_reference("PAY-99999999-AAAAAA")  # the interface's pattern asks for eight digits, no more
 
 
-def test_a_reference_outlives_the_prefix_it_was_made_with():
+def test_a_reference_outlives_the_prefix_it_was_made_with() -> None:
     assert parse_reference("ABC-20250131-7K2M9X") == "ABC-20250131-7K2M9X"
 
 
@@ -95,12 +97,12 @@ def test_ordinary_addresses_are_accepted(text: str) -> None:
         ("ada@example.com", "ada@example.com"),
     ],
 )
-def test_international_addresses_are_accepted_as_they_are(text, wire):
+def test_international_addresses_are_accepted_as_they_are(text: Any, wire: Any) -> None:
     assert parse_email(text, "customerEmail") == text
     assert ascii_email(text) == wire
 
 
-def test_an_international_address_may_be_254_characters_and_not_one_more():
+def test_an_international_address_may_be_254_characters_and_not_one_more() -> None:
     host = ".".join(["ọ" + "a" * 50] * 3 + ["b" * 30, "ng"])
     longest = "ọ" * 64 + "@" + host
     assert len(longest) == EMAIL_MAX
@@ -162,8 +164,13 @@ def test_a_hostile_url_is_refused_by_name(text: str) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_accepted_or_refused_and_never_an_accident(text):
-    for parse in (lambda: parse_url(text, "f"), lambda: parse_email(text, "f"), lambda: parse_reference(text)):
+def test_any_text_is_accepted_or_refused_and_never_an_accident(text: Any) -> None:
+    parsers: tuple[Callable[[], str], ...] = (
+        lambda: parse_url(text, "f"),
+        lambda: parse_email(text, "f"),
+        lambda: parse_reference(text),
+    )
+    for parse in parsers:
         try:
             assert parse() == text
         except Refusal:
@@ -171,7 +178,7 @@ def test_any_text_is_accepted_or_refused_and_never_an_accident(text):
 
 
 @given(st.text("ht tps:/@[]\\.%#?-_é1:ọ|Ａ①。\u0301", max_size=24).map(lambda tail: "https://" + tail))
-def test_an_accepted_url_goes_over_the_wire_as_plain_ascii_without_user_information(text):
+def test_an_accepted_url_goes_over_the_wire_as_plain_ascii_without_user_information(text: Any) -> None:
     try:
         parse_url(text, "f")
     except Refusal:
@@ -194,7 +201,7 @@ WIRE = {
 
 
 @pytest.mark.parametrize("text", WIRE)
-def test_a_url_is_normalised_on_use_as_browsers_do(text):
+def test_a_url_is_normalised_on_use_as_browsers_do(text: Any) -> None:
     assert ascii_url(parse_url(text, "f")) == WIRE[text]
 
 
@@ -202,7 +209,7 @@ def test_a_url_is_normalised_on_use_as_browsers_do(text):
     st.text(st.characters(categories=["Ll", "Lu", "Lo", "Lm", "Mn", "Mc", "Nd"]), min_size=1, max_size=8)
     | st.text("abßçéịọụńṣẹ̀́ΣσςИйקעאبپ한あア漢1٣-", min_size=1, max_size=8)
 )
-def test_an_international_host_becomes_what_the_library_for_them_makes_of_it(label):
+def test_an_international_host_becomes_what_the_library_for_them_makes_of_it(label: Any) -> None:
     """`idna` is the judge in tests alone: the domain needs nothing but the standard library."""
     try:
         named = ascii_url(f"https://{label}.example/")
@@ -236,7 +243,7 @@ def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps() -> 
         ("2999-12-31T23:59:59.999999-23:59", datetime(3000, 1, 1, 23, 58, 59, 999_999, tzinfo=UTC)),
     ],
 )
-def test_an_instant_is_read_in_utc(text, instant):
+def test_an_instant_is_read_in_utc(text: Any, instant: Any) -> None:
     assert parse_instant(text, "from") == instant
     assert parse_instant(text, "from").tzinfo is UTC
 
@@ -259,6 +266,6 @@ def test_an_instant_is_read_in_utc(text, instant):
         "20250131T120000Z",
     ],
 )
-def test_anything_else_is_no_instant(text):
+def test_anything_else_is_no_instant(text: Any) -> None:
     refusal = refusal_of(parse_instant, text, "from")
     assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from")
