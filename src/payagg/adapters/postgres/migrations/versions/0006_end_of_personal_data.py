@@ -29,12 +29,6 @@ CLEARABLE = ("customer_email", "customer_name", "customer_phone", "metadata", "f
 def upgrade() -> None:
     op.execute("DROP TRIGGER payments_final ON payments")
     op.execute(clearing_trigger(PAYMENT, "payments", "status", CLEARABLE))
-    op.execute(
-        "CREATE INDEX payments_with_payer ON payments (settled_at, reference) WHERE settled_at IS NOT NULL AND"
-        " (customer_email IS NOT NULL OR customer_name IS NOT NULL OR customer_phone IS NOT NULL"
-        " OR metadata IS NOT NULL)"
-    )
-    op.execute("CREATE INDEX inbox_to_empty ON inbox (handled_at, id) WHERE handled_at IS NOT NULL AND body <> ''")
     # rate_counters stays for servers of the release before.
     op.execute(
         "CREATE UNLOGGED TABLE rate_hits (bucket TEXT NOT NULL, hits JSONB NOT NULL, ends_at TIMESTAMPTZ NOT NULL,"

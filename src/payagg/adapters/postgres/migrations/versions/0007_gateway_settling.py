@@ -40,8 +40,4 @@ def upgrade() -> None:
     op.execute("DROP TRIGGER payments_fixed ON payments")
     fixed = ("reference", "business_id", "environment", "amount", "currency", "created_at", "is_test")
     op.execute(fixed_trigger("payments", fixed))
-    op.execute(
-        "CREATE INDEX attempts_open_of_gateway ON attempts (gateway_id, reference) "
-        "WHERE next_ask_at IS NOT NULL AND gateway_id IS NOT NULL"
-    )
     op.execute(REFUSED_EVENTS)
