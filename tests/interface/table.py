@@ -105,7 +105,7 @@ ROUTES = (
         HOOKS + "redelivery_to_an_endpoint_that_is_off_is_refused",
     ),
     row(f"GET {BUSINESS}/events", HOOKS + "past_events_are_paged_by_cursor_exactly_as_sent"),
-    row("GET /events", SEARCH + "events_are_read_with_the_secret_key_as_on_the_dashboard"),
+    row("GET /events", HOOKS + "events_are_read_with_the_secret_key_as_on_the_dashboard"),
     row(
         "GET /payments",
         SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",

@@ -346,6 +346,29 @@ async def test_past_events_are_paged_by_cursor_exactly_as_sent(api: Api) -> None
     assert stored[0].body in answer.content
 
 
+async def test_events_are_read_with_the_secret_key_as_on_the_dashboard(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    for _ in range(3):
+        await settle(api, shop)
+    await settled_events(api, shop, 3)
+
+    async def read(headers: dict[str, str], **query: Any) -> Any:
+        answer = await api.client.get("/events", headers=headers, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    dashboard = await events(api, shop, limit=2)
+    assert len(dashboard["events"]) == 2
+    assert await read(shop.as_sandbox, limit=2) == dashboard
+    rest = await read(shop.as_sandbox, after=dashboard["nextCursor"])
+    assert (len(rest["events"]), rest["hasMore"]) == (1, False)
+    assert (await read(shop.as_live))["events"] == []
+    assert (await read(other.as_sandbox))["events"] == []
+    for name, value in (("after", "evt_1"), ("limit", "0")):
+        answer = await api.client.get("/events", headers=shop.as_sandbox, params={name: value})
+        assert_refused(answer, 400, "VALIDATION_ERROR", name)
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [
