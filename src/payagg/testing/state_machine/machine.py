@@ -5,21 +5,22 @@ Run it with `run_state_machine_as_test(payment_machine(make_system))`.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, ClassVar, Protocol, TypeVar
+from datetime import timedelta
+from typing import ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, precondition, rule
+from hypothesis.stateful import MultipleResults, invariant, multiple, precondition, rule
 
-from payagg.domain.errors import Refusal
-from payagg.domain.payment import Payment, Transition
+from payagg.domain.payment import Payment
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from payagg.testing import strategies
-from payagg.testing.state_machine.model import CARDS, FINAL, GATEWAYS, HOUR, NEWS, SIMULATOR, Model
+from payagg.testing.state_machine.base import REFERENCES
+from payagg.testing.state_machine.gateway_model import GatewayModel
+from payagg.testing.state_machine.gateway_rules import GatewayRules
+from payagg.testing.state_machine.model import ASKED_AFTER, CARDS, FINAL, GATEWAYS, HOUR, NEWS, SIMULATOR, Model
+from payagg.testing.state_machine.system import Facts, PaymentSystem
 
-R = TypeVar("R")
 # Evidence is what moves money, so it is drawn more often than words that move nothing.
 WORDS = st.sampled_from(
     [
@@ -32,105 +33,41 @@ WORDS = st.sampled_from(
         Outcome.DISPUTED,
     ]
 )
-PAYMENTS_MAX = 3
+PAYMENTS_MAX = 4
 ASK_PAUSE = timedelta(seconds=2)  # a provider is asked at most this often about one payment
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Everything a system says of one payment now; `payment` is as any reader sees it at this instant."""
-
-    payment: Payment
-    transitions: tuple[Transition, ...]  # as made durable
-    events: tuple[tuple[int, str], ...]  # sequence and type
-    delivered: tuple[int, ...]  # sequences with a delivery to the one subscribed endpoint
-    hand_offs: tuple[str, ...]
-    charges: int  # started at a provider and not refused by it
-    last_decline: str | None
-    anomalies: frozenset[str] = field(compare=False)
-
-
-class PaymentSystem(Protocol):
-    """What is driven: one business with LIVE and SANDBOX payments. Refusals are raised as `Refusal`."""
-
-    def now(self) -> datetime: ...
-
-    def wait(self, time: timedelta) -> None: ...
-
-    def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
-        """The reference of a new payment, or of the open one that holds the key."""
-
-    def set_standing(self, is_active: bool) -> None:
-        """Whether the business may take new money."""
-
-    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
-        """The hand-off's URL. `refused`: the provider, should it be called, certainly refuses to start a charge."""
-
-    def report(
-        self, reference: str, number: int, gateway: str, outcome: Outcome, right_amount: bool, environment: Environment
-    ) -> str:
-        """What a provider's report about attempt `number` did: MOVED, UNCHANGED, ANOMALY or MISMATCH."""
-
-    def verify(self, reference: str, outcome: Outcome, right_amount: bool) -> str:
-        """The status after asking; `outcome` is what a provider (not the simulator) will say."""
-
-    def simulate(self, reference: str, outcome: str) -> None: ...
-
-    def sweep(self) -> None: ...
-
-    def facts(self, reference: str) -> Facts: ...
-
-    def close(self) -> None: ...
-
-
-class PaymentMachine(RuleBasedStateMachine):
+class PaymentMachine(GatewayRules):
     """Samples calls, reports and waits over a few payments of one business."""
-
-    make_system: ClassVar[Callable[[], PaymentSystem]]
-    seen: ClassVar[Counter[str]]  # refusals, moves and anomalies met over all runs: what was never met was not tested
-    references: Bundle[str] = Bundle("references")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.system = type(self).make_system()
-        self.models: dict[str, Model] = {}
-        self.keys: dict[tuple[Environment, str | None], str] = {}
-        self.first: dict[str, tuple[Any, ...]] = {}
-        self.ended: dict[str, Payment] = {}
-        self.takes_money = True
-
-    def teardown(self) -> None:
-        self.system.close()
-
-    def expect(self, refusal: str | None, call: Callable[[], R]) -> R | None:
-        """The call's answer; asserts that it is refused exactly as foreseen, and that a refusal changes nothing."""
-        before = {reference: self.system.facts(reference) for reference in self.models}
-        answer, code = None, None
-        try:
-            answer = call()
-        except Refusal as raised:
-            code = raised.code.name
-        assert code == refusal, f"refused with {code}, foreseen {refusal}"
-        if code is not None:
-            self.seen[code] += 1
-            after = {reference: self.system.facts(reference) for reference in self.models}
-            assert after == before, "a refusal changed something"
-        return answer
 
     # Few payments, so that a run is long enough for things to happen to each.
     @precondition(lambda self: len(self.models) < PAYMENTS_MAX)
     @rule(
-        target=references,
+        target=REFERENCES,
         amount=strategies.amounts,
         environment=strategies.environments,
         key=st.sampled_from([None, None, "order-1", "order-2"]),
+        is_test=st.sampled_from([False] * 5 + [True]),
+        goes_to=st.sampled_from([None, *GATEWAYS]),
     )
-    def initiate(self, amount: int, environment: Environment, key: str | None) -> str | MultipleResults[str]:
+    def initiate(
+        self, amount: int, environment: Environment, key: str | None, is_test: bool, goes_to: str | None
+    ) -> str | MultipleResults[str]:
+        """A test payment is a SANDBOX payment whatever was drawn, and shares the keys of the others there. The
+        payer `goes_to` a gateway at once, or later."""
         now = self.system.now()
+        environment = Environment.SANDBOX if is_test else environment
         original = self.keys.get((environment, key)) if key is not None else None
-        completed = original is not None and self.models[original].seen(now)[0] in FINAL
+        refusal = None
+        if original is not None:
+            refusal = "DUPLICATE_PAYMENT" if self.models[original].seen(now)[0] in FINAL else None
+        elif environment is Environment.LIVE and not any(map(self.is_active, GATEWAYS)):
+            refusal = "NO_GATEWAY_AVAILABLE"
         reference = self.expect(
-            "DUPLICATE_PAYMENT" if completed else None, lambda: self.system.initiate(amount, environment, key)
+            refusal,
+            lambda: (
+                self.system.initiate_test(amount, key) if is_test else self.system.initiate(amount, environment, key)
+            ),
         )
         if reference is None:
             return multiple()
@@ -138,8 +75,11 @@ class PaymentMachine(RuleBasedStateMachine):
             assert reference == original, "a replay made a second payment"
             return multiple()
         assert reference not in self.models, "a reference was given out twice"
-        self.models[reference] = Model(amount, environment, now + HOUR)
+        gateway = SIMULATOR if is_test else None
+        self.models[reference] = Model(amount, environment, now + HOUR, is_test, gateway=gateway)
         self.keys[environment, key] = reference
+        if goes_to is not None:
+            self.process(reference, goes_to, None, False)
         return reference
 
     @rule(time=strategies.waits)
@@ -152,40 +92,40 @@ class PaymentMachine(RuleBasedStateMachine):
         self.system.set_standing(is_active)
 
     @rule(
-        reference=references,
-        gateway=st.sampled_from([*GATEWAYS, *GATEWAYS, SIMULATOR]),
+        reference=REFERENCES,
+        gateway=st.sampled_from([*GATEWAYS, SIMULATOR]),
         card=st.sampled_from(sorted(CARDS)),
         refused=st.sampled_from([False, False, True]),
     )
-    def process(self, reference: str, gateway: str, card: str, refused: bool) -> None:
+    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> None:
+        self.look_at_options(reference)
         model, now = self.models[reference], self.system.now()
         refused = refused and gateway != SIMULATOR
-        refusal = model.refusal_of_process(now, gateway, refused, self.takes_money)
-        is_first = model.hand_off is None
-        url = self.expect(
-            refusal,
-            lambda: self.system.process(reference, gateway, card if gateway == SIMULATOR else None, refused),
+        is_active = self.is_active(gateway)
+        refusal = model.refusal_of_process(
+            now, gateway, is_active=is_active, refused=refused, takes_money=self.takes_money
         )
-        if refusal == "GATEWAY_NOT_AVAILABLE" and refused and self.takes_money:
-            model.attempts.append(gateway)
-        if url is None:
-            return
-        if not is_first:
+        is_first = model.hand_off is None
+        card = card if gateway == SIMULATOR else None
+        url = self.expect(refusal, lambda: self.system.process(reference, gateway, card, refused))
+        if url is not None and not is_first:
             assert url == model.hand_off, "a repeat of process gave another hand-off"
             return
-        model.attempts.append(gateway)
-        model.hand_off, model.handed_at, model.gateway = url, now, gateway
-        model.card = card if gateway == SIMULATOR else None
-        model.move("PENDING")
+        is_refused_there = refused and self.takes_money and model.may_choose(gateway, is_active)
+        if url is not None or (refusal == "GATEWAY_NOT_AVAILABLE" and is_refused_there):
+            model.attempts.append(gateway)
+            model.accounts.append(self.gateways[gateway][-1] if gateway != SIMULATOR else None)
+        if url is not None:
+            model.hand_over(url, now, card)
 
     @rule(
-        reference=references,
+        reference=REFERENCES,
         number=st.integers(1, 2),
         gateway=st.sampled_from(GATEWAYS),
         is_ours=st.sampled_from([True, True, False]),
         outcome=WORDS,
         right_amount=st.sampled_from([True, True, False]),
-        right_environment=st.sampled_from([True, True, True, False]),
+        right_environment=st.sampled_from([True] * 5 + [False]),
     )
     def report(
         self,
@@ -205,40 +145,51 @@ class PaymentMachine(RuleBasedStateMachine):
                 gateway = model.attempts[number - 1]
         other = Environment.LIVE if model.environment is Environment.SANDBOX else Environment.SANDBOX
         environment = model.environment if right_environment else other
-        if outcome.value not in NEWS:
+        refusal: str | None = None
+        foreseen: str | None
+        is_taken = model.attempts[number - 1 : number] == [gateway]
+        account = model.accounts[number - 1] if is_taken else self.gateways[gateway][-1]
+        if account is not None and not account.has_credentials:
+            refusal, foreseen = "INVALID_WEBHOOK_SIGNATURE", None
+        elif outcome.value not in NEWS:
             foreseen = "UNCHANGED"
         elif not right_environment:
             model.anomalies.add("WRONG_ENVIRONMENT")
             foreseen = "ANOMALY"
-        elif model.attempts[number - 1 : number] != [gateway]:
+        elif not is_taken:
             model.anomalies.add("WRONG_PROVIDER")
             foreseen = "ANOMALY"
         else:
             foreseen = model.learn(number, outcome.value, right_amount, None, self.system.now())
-        done = self.system.report(reference, number, gateway, outcome, right_amount, environment)
+        done = self.expect(
+            refusal, lambda: self.system.report(reference, number, gateway, outcome, right_amount, environment)
+        )
         assert done == foreseen, f"the report was {done}, foreseen {foreseen}"
-        self.seen[done] += 1
+        self._saw(foreseen, account)
 
-    @rule(reference=references, outcome=WORDS, right_amount=st.sampled_from([True, True, False]))
+    @rule(reference=REFERENCES, outcome=WORDS, right_amount=st.sampled_from([True, True, False]))
     def verify(self, reference: str, outcome: Outcome, right_amount: bool) -> None:
         self.system.wait(ASK_PAUSE)
         model, now = self.models[reference], self.system.now()
-        learnt = "UNCHANGED"
-        if model.hand_off is not None and model.handed_at is not None and model.status not in FINAL:
-            word, reason = outcome.value, None
-            if model.card is not None:
-                word, reason, known_after = CARDS[model.card]
-                right_amount = True
-                word = word if now - model.handed_at >= timedelta(seconds=known_after) else "PENDING"
+        learnt, refusal = "UNCHANGED", None
+        is_open = model.hand_off is not None and model.status not in FINAL
+        if is_open and not model.can_be_asked():
+            refusal = "GATEWAY_NOT_AVAILABLE"
+        elif is_open:
+            word, right_amount, reason = model.answer(outcome.value, right_amount, now)
             learnt = model.learn(len(model.attempts), word, right_amount, reason, now, asked=True)
-            self.seen[learnt] += 1
-        status = self.expect(
-            "PAYMENT_AMOUNT_MISMATCH" if learnt == "MISMATCH" else None,
-            lambda: self.system.verify(reference, outcome, right_amount),
-        )
+            refusal = "PAYMENT_AMOUNT_MISMATCH" if learnt == "MISMATCH" else None
+            self._saw(learnt, model.accounts[-1])
+        status = self.expect(refusal, lambda: self.system.verify(reference, outcome, right_amount))
         assert status in (None, model.seen(now)[0])
 
-    @rule(reference=references, outcome=strategies.outcomes)
+    def _saw(self, done: str | None, account: GatewayModel | None) -> None:
+        if done is not None:
+            self.seen[done] += 1
+        if done == "MOVED" and account is not None and account.deleted_at is not None:
+            self.seen["MOVED through a deleted gateway"] += 1
+
+    @rule(reference=REFERENCES, outcome=strategies.outcomes)
     def simulate(self, reference: str, outcome: str) -> None:
         model, now = self.models[reference], self.system.now()
         refusal = None
@@ -250,11 +201,19 @@ class PaymentMachine(RuleBasedStateMachine):
         if refusal is None:
             model.move(outcome, "SIMULATED")
 
-    @rule()
-    def sweep(self) -> None:
+    @rule(
+        time=st.sampled_from([*[timedelta(0)] * 3, ASKED_AFTER[0], ASKED_AFTER[-1]]),
+        outcome=st.one_of(st.sampled_from([Outcome.UNPAID, Outcome.PENDING]), WORDS),
+        right_amount=st.sampled_from([True, True, False]),
+    )
+    def reconcile(self, time: timedelta, outcome: Outcome, right_amount: bool) -> None:
+        """After a wait of its own: by chance, asking would rarely be due."""
+        self.system.wait(time)
+        now = self.system.now()
         for model in self.models.values():
-            model.expire(self.system.now())
-        self.system.sweep()
+            learnt = model.ask(outcome.value, right_amount, now)
+            self._saw(learnt, model.accounts[-1] if model.accounts else None)
+        self.system.reconcile(outcome, right_amount)
 
     @invariant()
     def agrees_with_the_model(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from payagg.domain.values import Environment
+from payagg.testing.state_machine.gateway_model import GatewayModel
 
 GATEWAYS = ("machine-a", "machine-b")
 SIMULATOR = "sandbox"
@@ -19,6 +20,8 @@ NOTICES = {
     "DISPUTE": "payment.disputed",
 }
 NEWS = (*LANDS_ON, "DISPUTED")  # reports that say something about money
+# A charge is asked about at these times after its hand-off.
+ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30)) + tuple(HOUR * h for h in (1, 3, 6, 12, 24, 48, 72))
 LATE = {"SUCCEEDED": "LATE_SUCCESS", "FAILED": "LATE_FAILURE", "REVERSED": "LATE_REVERSAL"}
 # Test card: outcome, failure reason, seconds until the outcome is known.
 CARDS = {
@@ -37,6 +40,7 @@ class Model:
     amount: int
     environment: Environment
     expires: datetime
+    is_test: bool = False
     status: str = "INITIATED"
     reason: str | None = None
     gateway: str | None = None
@@ -45,7 +49,9 @@ class Model:
     card: str | None = None
     declined: str | None = None  # what asking the provider said of the last card
     paid: int | None = None  # the attempt whose success was believed; None also when it was simulated
+    next_ask: datetime | None = None  # while there is one, the attempt of the hand-off is open
     attempts: list[str] = field(default_factory=list)
+    accounts: list[GatewayModel | None] = field(default_factory=list)  # where each attempt was made; None: simulator
     path: list[str] = field(default_factory=list)
     anomalies: set[str] = field(default_factory=set)
     facts: set[tuple[str, int, bool]] = field(default_factory=set)  # the same fact of the same attempt is told once
@@ -105,7 +111,56 @@ class Model:
         if kind in NOTICES and not is_known and (is_paid or kind not in ("LATE_REVERSAL", "DISPUTE")):
             self.notices.append(NOTICES[kind])
 
-    def refusal_of_process(self, now: datetime, gateway: str, refused: bool, takes_money: bool) -> str | None:
+    def hand_over(self, url: str, now: datetime, card: str | None) -> None:
+        """The payer was sent to the last attempt."""
+        self.hand_off, self.handed_at, self.gateway, self.card = url, now, self.attempts[-1], card
+        self.next_ask = now + ASKED_AFTER[0]
+        self.move("PENDING")
+
+    def answer(self, outcome: str, right_amount: bool, now: datetime) -> tuple[str, bool, str | None]:
+        """What asking brings where a provider would say `outcome`: word, whether the amount is right, failure reason.
+        The simulator knows nothing but the test card."""
+        if self.card is None or self.handed_at is None:
+            return outcome, right_amount, None
+        word, reason, known_after = CARDS[self.card]
+        is_known = now - self.handed_at >= timedelta(seconds=known_after)
+        return (word if is_known else "PENDING"), True, reason
+
+    def can_be_asked(self) -> bool:
+        """Whether there are credentials to ask with: those of the very gateway that the charge was made through."""
+        return self.hand_off is not None and (self.accounts[-1] is None or self.accounts[-1].has_credentials)
+
+    def ask(self, outcome: str, right_amount: bool, now: datetime) -> str | None:
+        """The reconciler's turn, should one be due, and the word for what the answer does. The last one ends a payment
+        of which nothing was paid."""
+        if self.handed_at is None or self.next_ask is None or now < self.next_ask:
+            return None
+        word, learnt = None, None
+        if not self.is_past_asking() and self.can_be_asked():
+            word, right_amount, reason = self.answer(outcome, right_amount, now)
+            learnt = self.learn(len(self.attempts), word, right_amount, reason, now, asked=True)
+        ahead = [self.handed_at + after for after in ASKED_AFTER if self.handed_at + after > now]
+        self.next_ask = ahead[0] if ahead and not self.is_past_asking() else None
+        if self.next_ask is None and self.status == "PENDING":
+            if word == "UNPAID":
+                self.move("FAILED", "EXPIRED")
+            else:
+                self.anomalies.add("NO_EVIDENCE")
+        return learnt
+
+    def is_past_asking(self) -> bool:
+        """A payment that failed may have been paid all the same; the simulator pays nobody late."""
+        return self.status in ("SUCCESS", "REVERSED") or (self.status in FINAL and self.card is not None)
+
+    def may_choose(self, gateway: str, is_active: bool) -> bool:
+        """Whether the payer finds the gateway among the options."""
+        if gateway == SIMULATOR:
+            return self.environment is Environment.SANDBOX
+        return is_active and not self.is_test
+
+    def refusal_of_process(
+        self, now: datetime, gateway: str, *, is_active: bool, refused: bool, takes_money: bool
+    ) -> str | None:
         if self.is_expired(now):
             return "PAYMENT_EXPIRED"
         if self.status in FINAL:
@@ -116,5 +171,4 @@ class Model:
             return "GATEWAY_NOT_AVAILABLE"
         if self.hand_off is not None:
             return None
-        unservable = gateway == SIMULATOR and self.environment is Environment.LIVE
-        return "GATEWAY_NOT_AVAILABLE" if unservable or refused else None
+        return "GATEWAY_NOT_AVAILABLE" if refused or not self.may_choose(gateway, is_active) else None
