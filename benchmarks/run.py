@@ -12,7 +12,6 @@ import platform
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -23,8 +22,19 @@ from typing import Any
 import psutil
 import psycopg
 
-from benchmarks import growth, seed
-from benchmarks.harness import Round, free_port, memory_mib, middle, pgbench, postgres, process, wrk
+from benchmarks import bars, growth, seed, steps
+from benchmarks.harness import (
+    Round,
+    count,
+    free_port,
+    memory_mib,
+    middle,
+    pgbench,
+    postgres,
+    process,
+    wait_for,
+    wrk,
+)
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.settings import OPTIMISATIONS, SettingsError, read_settings
@@ -43,8 +53,9 @@ class Bench:
     """One database with its past payments, the service and the reference build, and the table of figures. Each
     operation of `--only` is a method."""
 
-    def __init__(self, stack: ExitStack, rounds: int, seconds: int, past: int, without: str = "") -> None:
-        self.rounds, self.seconds, self.past = rounds, seconds, past
+    def __init__(self, stack: ExitStack, chosen: argparse.Namespace) -> None:
+        self.rounds, self.seconds, self.past = chosen.rounds, chosen.seconds, chosen.past
+        self.chosen = chosen
         self.figures: dict[str, Any] = {}
         self.url = stack.enter_context(postgres())
         migrate(self.url)
@@ -59,7 +70,7 @@ class Bench:
         )
         self.environment = SECRETS | {
             "PAYAGG_DATABASE_URL": self.url,
-            "PAYAGG_WITHOUT": without,
+            "PAYAGG_WITHOUT": chosen.without,
             "BENCH_DATABASE_URL": sqlalchemy_url(self.url),
         }
         port = free_port()
@@ -196,6 +207,14 @@ class Bench:
         """Every operation and sweep at `past` payments beside the same at ten thousand."""
         growth.measure(self.url, self.folder, SECRETS, self.past, self.seconds, self.alternate)
 
+    def steps(self) -> None:
+        """CPU of each step of a payment, beside another checkout's where one is given."""
+        chosen = self.chosen
+        figures = steps.measure(self.url, SECRETS, chosen.against, self.rounds, chosen.requests)
+        self.figures["steps"] = {"targets": steps.TARGETS, "ms": figures}
+        if chosen.svg:
+            chosen.svg.write_text(bars.picture(figures, steps.TARGETS))
+
     def log(self) -> None:
         """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
         seed.ended_deliveries(self.url, {"whe_bench_small": 1_000, "whe_bench_big": 1_000_000})
@@ -207,11 +226,16 @@ class Bench:
         }
 
     def table(self) -> str:
+        if "steps" in self.figures and len(self.figures) == 1:
+            return steps.table(self.figures["steps"]["ms"])
         lines = [
             "| operation | side | rate/s | p50 ms | p99 ms | errors | payagg's ratio |",
             "|---|---|---|---|---|---|---|",
         ]
         for name, figure in self.figures.items():
+            if name == "steps":
+                lines.insert(0, steps.table(figure["ms"]) + "\n")
+                continue
             if "payagg" not in figure:
                 lines.append(f"| {name} | {json.dumps(figure)} | | | | | |")
                 continue
@@ -244,20 +268,6 @@ def page_ms(url: str, endpoint_id: str, offset: int) -> float:
 
 def sqlalchemy_url(url: str) -> str:
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
-
-
-def count(address: str) -> int:
-    with urllib.request.urlopen(address + "/count", timeout=10) as answer:
-        return int(answer.read())
-
-
-def wait_for(address: str, number: int) -> None:
-    """Until the receiver has had `number` deliveries."""
-    deadline = time.monotonic() + 120
-    while count(address) < number:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"only {count(address)} of {number} deliveries came")
-        time.sleep(0.05)
 
 
 def fall_due(url: str, first: int, number: int, *, after: float = 0.0, each: float = 0.0) -> None:
@@ -341,6 +351,9 @@ def main() -> None:
         default="",
         help=f"optimisations that the measured server leaves out, a comma list of {', '.join(sorted(OPTIMISATIONS))}",
     )
+    parser.add_argument("--against", type=Path, help="another checkout of payagg, for `steps`")
+    parser.add_argument("--requests", type=int, default=400, help="of each step and round of `steps`")
+    parser.add_argument("--svg", type=Path, help="where to draw `steps`")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/figures.json"))
     chosen = parser.parse_args()
     try:
@@ -348,7 +361,7 @@ def main() -> None:
     except SettingsError as error:
         parser.error(str(error))
     with ExitStack() as stack:
-        bench = Bench(stack, chosen.rounds, chosen.seconds, chosen.past, chosen.without)
+        bench = Bench(stack, chosen)
         for name in chosen.only.split(","):
             getattr(bench, name)()
         print(bench.table())
