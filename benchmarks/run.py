@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from benchmarks import bars, growth, seed, steps
+from benchmarks import bars, growth, journey, seed, steps
 from benchmarks.harness import (
     Round,
     count,
@@ -214,6 +214,11 @@ class Bench:
         self.figures["steps"] = {"targets": steps.TARGETS, "ms": figures}
         if chosen.svg:
             chosen.svg.write_text(bars.picture(figures, steps.TARGETS))
+
+    def journey(self) -> None:
+        """Whole journeys a second beside pgbench and the plain build; latencies are of `process`, of pgbench's a whole
+        journey's."""
+        journey.measure(self.url, SECRETS, self.seconds, self.alternate)
 
     def log(self) -> None:
         """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
