@@ -81,13 +81,17 @@ class Deployment:
         return tokens.issue({"sub": "bench", **claims}, 86_400, int(time.time()))
 
     def configure_provider(self, **credentials: str) -> None:
-        """Gives provider_a its sandbox key, as an administrator does, and `credentials` beside it."""
+        """Gives provider_a its sandbox key and `credentials` beside it, and enables it, as an administrator does."""
+        self._change("PATCH", "credentials", {"credentials": {"sandboxSecretKey": PROVIDER_KEY, **credentials}})
+        self._change("POST", "enable", {})
+
+    def _change(self, method: str, path: str, body: dict[str, Any]) -> None:
         token = self.token(type="admin", role="SUPER_ADMIN")
         wish = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{API}/admin/gateways/gw_{PROVIDER}/credentials",
-            json.dumps({"credentials": {"sandboxSecretKey": PROVIDER_KEY, **credentials}}).encode(),
+            f"http://127.0.0.1:{self.port}{API}/admin/gateways/gw_{PROVIDER}/{path}",
+            json.dumps(body).encode(),
             {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-            method="PATCH",
+            method=method,
         )
         urllib.request.urlopen(wish, timeout=10).close()
 

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from benchmarks import bars, growth, journey, seed, steps
+from benchmarks import bars, growth, journey, seed, steps, waiting
 from benchmarks.harness import (
     Round,
     count,
@@ -219,6 +219,11 @@ class Bench:
         """Whole journeys a second beside pgbench and the plain build; latencies are of `process`, of pgbench's a whole
         journey's."""
         journey.measure(self.url, SECRETS, self.seconds, self.alternate)
+
+    def waiting(self) -> None:
+        """Reads beside 500 payments that wait for their provider."""
+        for name, figure in waiting.measure(self.url, SECRETS, self.rounds).items():
+            self.figures[f"waiting, {name}"] = figure
 
     def log(self) -> None:
         """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
