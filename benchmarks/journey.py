@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import uvloop
 
@@ -16,6 +17,7 @@ from benchmarks.deployment import OWN, Deployment
 from benchmarks.harness import Round, count, free_port, pgbench, process, wait_for
 
 AT_ONCE = 64
+OF_PGBENCH, TIMES_PLAIN, P99_OVER_P50 = 0.4, 8, 10  # targets
 Alternate = Callable[[str, dict[str, Callable[[], Round]]], dict[str, Round]]
 
 
@@ -62,7 +64,8 @@ class Load:
         return Round(min(received, ended) / seconds_taken, ms[0], ms[1], errors)
 
 
-def measure(server: str, secrets: dict[str, str], seconds: int, alternate: Alternate) -> None:
+def measure(server: str, secrets: dict[str, str], seconds: int, alternate: Alternate) -> dict[str, Any]:
+    """What came of it beside the targets; the rounds are `alternate`'s."""
     with ExitStack() as stack:
         payagg = Deployment(stack, "journey_payagg", OWN, server, secrets)
         receivers = [receiver(stack) for _ in range(2)]
@@ -74,7 +77,7 @@ def measure(server: str, secrets: dict[str, str], seconds: int, alternate: Alter
         limit = seeded("journey_limit", server, secrets, receivers[1])
         plain = seeded("journey_plain", server, secrets, receivers[1])
         other = Load(plain_build(stack, plain), receivers[1])
-        alternate(
+        medians = alternate(
             "journey",
             {
                 "payagg": lambda: own.run(seconds),
@@ -82,6 +85,13 @@ def measure(server: str, secrets: dict[str, str], seconds: int, alternate: Alter
                 "reference": lambda: other.run(seconds),
             },
         )
+    ours = medians["payagg"]
+    return {
+        "of pgbench": [round(ours.rate / medians["limit"].rate, 3), f"target {OF_PGBENCH}"],
+        "times the plain build": [round(ours.rate / medians["reference"].rate, 2), f"target {TIMES_PLAIN}"],
+        "p99 of process over its p50": [round(ours.p99 / ours.p50, 2), f"target below {P99_OVER_P50}"],
+        "errors": [ours.errors, "target 0"],
+    }
 
 
 def receiver(stack: ExitStack) -> str:
