@@ -2,6 +2,7 @@
 journey asks of the database (`journey.sql`), and of the plain build. One server and one worker process each."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -47,7 +48,7 @@ class Load:
                     replies = await calls.whole(connection, number % seed.BUSINESSES + 1, f"{time.time_ns()}-{number}")
                 except ValueError as wrong:
                     errors += 1
-                    print(f"  {wrong}", flush=True)
+                    print(f"  {wrong}", file=sys.stderr, flush=True)
                     continue
                 ended += 1
                 taken.append(replies["process"].seconds)
@@ -57,6 +58,9 @@ class Load:
             await share(connections, range(AT_ONCE), keep_on)
         seconds_taken = time.monotonic() - begun
         received = count(self.receiver) - before  # those that came later count for nobody
+        print(f"  {ended} journeys, {received} webhooks received, {seconds_taken:.1f} s", file=sys.stderr, flush=True)
+        if not taken:
+            raise SystemExit("no journey came to its end")
         self.sent += ended
         wait_for(self.receiver, self.sent)
         taken.sort()
