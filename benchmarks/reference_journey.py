@@ -49,7 +49,7 @@ class GatewaySettingsRow(Base):
     __table__ = tables.business_gateways
 
 
-class Process(BaseModel):
+class ChosenCard(BaseModel):
     gatewaySlug: Literal["sandbox"]  # noqa: N815
     cardNumber: Literal["4242 4242 4242 4242"]  # noqa: N815
 
@@ -112,7 +112,7 @@ async def options(reference: str, held: Held) -> dict[str, Any]:
 
 
 @app.post(PUBLIC + "/process")
-async def process(reference: str, command: Process, held: Held) -> dict[str, Any]:
+async def process(reference: str, command: ChosenCard, held: Held) -> dict[str, Any]:
     payment, _ = await found(held, reference, lock=True)
     now = datetime.now(UTC)
     if payment.status != "INITIATED" or payment.expires_at <= now:

@@ -35,13 +35,13 @@ SETTLE_SECONDS = 1.5  # but for the time that the last ones need to get there
 
 
 class Crowd:
-    """One server at one slow provider."""
+    """One server at one late provider."""
 
     def __init__(self, stack: ExitStack, name: str, server: str, secrets: dict[str, str], seconds: float) -> None:
         self.seconds = seconds
         port = free_port()
         self.provider = f"http://127.0.0.1:{port}"
-        stack.enter_context(process(["-m", "benchmarks.slow_provider", str(port), str(seconds)], {}, self.provider))
+        stack.enter_context(process(["-m", "benchmarks.late_provider", str(port), str(seconds)], {}, self.provider))
         self.deployment = Deployment(stack, name, OWN, server, secrets)
         self.deployment.serve("benchmarks.server")
         self.deployment.configure_provider(sandboxBaseUrl=self.provider)

@@ -11,7 +11,7 @@ import uvloop
 LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
-class SlowProvider:
+class LateProvider:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.waiting = self.most = 0
@@ -46,7 +46,7 @@ class SlowProvider:
 
 
 async def main(port: int, seconds: float) -> None:
-    server = await asyncio.start_server(SlowProvider(seconds).serve, "127.0.0.1", port, backlog=1024)
+    server = await asyncio.start_server(LateProvider(seconds).serve, "127.0.0.1", port, backlog=1024)
     async with server:
         await server.serve_forever()
 
