@@ -7,26 +7,23 @@ difference is how much lies around it.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 
 import psycopg
 
 from benchmarks import seed
 from benchmarks.harness import Round, free_port, process, wrk
+from benchmarks.sweeps import WORK, Work, until_done
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.security import Tokens
-from payagg.application.dispatcher import FAILING_MAX, PER_LANE
-from payagg.application.ports import DeliveryResult, TryResult
-from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.settings import read_settings
 
 SMALL = 10_000
 CONNECTIONS = 64
-LEASE = timedelta(minutes=1)
 API = "/api/v1"
 
 
@@ -81,7 +78,7 @@ class Grown:
             paths[mode].write_text("".join(f"{line}\n" for line in calls))
         return paths
 
-    def sweep(self, due: Callable[[str, int, int], int], work: Callable[[Services], Awaitable[int]]) -> Round:
+    def sweep(self, due: Callable[[str, int, int], int], work: Work) -> Round:
         """Adds what is `due`, then times `work` until all of it is done; items a second."""
         self.rounds += 1
         number = due(self.url, self.rounds, self.past)
@@ -90,55 +87,19 @@ class Grown:
             async with running(read_settings(os.environ | self.environment), self.url) as services:
                 await services.store.is_current()
                 begun = time.monotonic()
-                done = 0
-                while done < number:
-                    now = await work(services)
-                    if not now:
-                        raise SystemExit(f"{due.__name__}: {done} of {number} were done")
-                    done += now
+                await until_done(services, work, number)
                 return time.monotonic() - begun
 
         return Round(number / asyncio.run(timed()), 0, 0, 0)
 
 
-async def expire(services: Services) -> int:
-    return await services.settlement.expire_due()
-
-
-async def reconcile(services: Services) -> int:
-    return await services.reconciler.run_once()
-
-
-async def retry_inbox(services: Services) -> int:
-    return await services.provider_events.retry_due()
-
-
-async def purge(services: Services) -> int:
-    return await services.dispatcher.purge()
-
-
-async def dispatch(services: Services) -> int:
-    """The queue's share of sending: claim and record, with nobody called in between."""
-    now = services.clock.now()
-    claimed = await services.store.queue.claim(now, 400, PER_LANE, FAILING_MAX, LEASE)
-    await services.store.queue.finish([DeliveryResult(one, TryResult(200, None, 5), now, None) for one in claimed])
-    return len(claimed)
-
-
-async def drain(services: Services) -> int:
-    """A hundred looks at the gateways, none of which is draining."""
-    for _ in range(100):
-        await services.gateways.end_drains()
-    return 100
-
-
-SWEEPS = {
-    "expiry": (seed.expired, expire),
-    "reconciliation": (seed.to_ask, reconcile),
-    "inbox": (seed.inbound, retry_inbox),
-    "retention": (seed.expired_deliveries, purge),
-    "dispatch": (seed.due_deliveries, dispatch),
-    "drains": (lambda *_: 500, drain),
+DUE: dict[str, Callable[[str, int, int], int]] = {
+    "expiry": seed.expired,
+    "reconciliation": seed.to_ask,
+    "inbox": seed.inbound,
+    "retention": seed.expired_deliveries,
+    "dispatch": seed.due_deliveries,
+    "drains": lambda *_: 500,
 }
 
 
@@ -168,7 +129,8 @@ def measure(
                     f"at {SMALL:,}": lambda calls=few[mode], load=load: load(small, calls),  # type: ignore[misc]
                 },
             )
-        for name, (due, work) in SWEEPS.items():
+        for name, due in DUE.items():
+            work = WORK[name]
             alternate(
                 f"sweep {name} at {past:,}",
                 {

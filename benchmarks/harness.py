@@ -66,12 +66,19 @@ def postgres() -> Iterator[str]:
 
 
 @contextmanager
-def process(arguments: list[str], environment: dict[str, str], ready: str | None) -> Iterator[psutil.Process]:
+def process(
+    arguments: list[str],
+    environment: dict[str, str],
+    ready: str | None,
+    *,
+    python: str = sys.executable,
+    folder: Path = HERE.parent,
+) -> Iterator[psutil.Process]:
     """A child process, ready when `ready` answers 200; stopped afterwards."""
     child = subprocess.Popen(
-        [sys.executable, *arguments],
+        [python, *arguments],
         env=os.environ | environment,
-        cwd=HERE.parent,
+        cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,  # the access log is written, as in production, but not read by a terminal
     )
@@ -170,3 +177,17 @@ def memory_mib(parent: psutil.Process) -> float:
     """The largest resident set among a process and its children, in MiB."""
     most: float = max(p.memory_info().rss for p in [parent, *parent.children(recursive=True)])
     return most / 2**20
+
+
+def count(address: str) -> int:
+    with urllib.request.urlopen(address + "/count", timeout=10) as answer:
+        return int(answer.read())
+
+
+def wait_for(address: str, number: int) -> None:
+    """Until the receiver has had `number` deliveries."""
+    deadline = time.monotonic() + 120
+    while count(address) < number:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"only {count(address)} of {number} deliveries came")
+        time.sleep(0.05)

@@ -1,4 +1,5 @@
-"""`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--without NAME] [--json FILE]`.
+"""`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--without NAME] [--json FILE]`, and
+`--only steps [--against FOLDER] [--requests 400] [--svg FILE]`, `--only journey` and `--only waiting`.
 
 Every operation alternates rounds with its limit in the same run, so a machine whose speed drifts still gives a fair
 ratio. The limit of initiate and read is pgbench doing the same rows and statements; of deliveries, the receiver's own
@@ -6,13 +7,11 @@ rate is far above and the target is a plain number. Figures are medians over rou
 """
 
 import argparse
-import asyncio
 import json
 import platform
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -21,12 +20,22 @@ from statistics import median
 from typing import Any
 
 import psutil
-import psycopg
 
-from benchmarks import growth, seed
-from benchmarks.harness import Round, free_port, memory_mib, middle, pgbench, postgres, process, wrk
+from benchmarks import bars, growth, journey, seed, steps, waiting
+from benchmarks.deliveries import fall_due, page_ms, seed_deliveries, settle
+from benchmarks.harness import (
+    Round,
+    count,
+    free_port,
+    memory_mib,
+    middle,
+    pgbench,
+    postgres,
+    process,
+    wait_for,
+    wrk,
+)
 from payagg.adapters.postgres.migrations import migrate
-from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.settings import OPTIMISATIONS, SettingsError, read_settings
 
 CONNECTIONS = 64
@@ -43,8 +52,9 @@ class Bench:
     """One database with its past payments, the service and the reference build, and the table of figures. Each
     operation of `--only` is a method."""
 
-    def __init__(self, stack: ExitStack, rounds: int, seconds: int, past: int, without: str = "") -> None:
-        self.rounds, self.seconds, self.past = rounds, seconds, past
+    def __init__(self, stack: ExitStack, chosen: argparse.Namespace) -> None:
+        self.rounds, self.seconds, self.past = chosen.rounds, chosen.seconds, chosen.past
+        self.chosen = chosen
         self.figures: dict[str, Any] = {}
         self.url = stack.enter_context(postgres())
         migrate(self.url)
@@ -59,7 +69,7 @@ class Bench:
         )
         self.environment = SECRETS | {
             "PAYAGG_DATABASE_URL": self.url,
-            "PAYAGG_WITHOUT": without,
+            "PAYAGG_WITHOUT": chosen.without,
             "BENCH_DATABASE_URL": sqlalchemy_url(self.url),
         }
         port = free_port()
@@ -196,6 +206,24 @@ class Bench:
         """Every operation and sweep at `past` payments beside the same at ten thousand."""
         growth.measure(self.url, self.folder, SECRETS, self.past, self.seconds, self.alternate)
 
+    def steps(self) -> None:
+        """CPU of each step of a payment, beside another checkout's where one is given."""
+        chosen = self.chosen
+        figures = steps.measure(self.url, SECRETS, chosen.against, self.rounds, chosen.requests)
+        self.figures["steps"] = {"targets": steps.TARGETS, "ms": figures}
+        if chosen.svg:
+            chosen.svg.write_text(bars.picture(figures, steps.TARGETS))
+
+    def journey(self) -> None:
+        """Whole journeys a second beside pgbench and the plain build; latencies are of `process`, of pgbench's a whole
+        journey's."""
+        self.figures["journey, beside its targets"] = journey.measure(self.url, SECRETS, self.seconds, self.alternate)
+
+    def waiting(self) -> None:
+        """Reads beside 500 payments that wait for their provider."""
+        for name, figure in waiting.measure(self.url, SECRETS, self.rounds).items():
+            self.figures[f"waiting, {name}"] = figure
+
     def log(self) -> None:
         """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
         seed.ended_deliveries(self.url, {"whe_bench_small": 1_000, "whe_bench_big": 1_000_000})
@@ -207,13 +235,19 @@ class Bench:
         }
 
     def table(self) -> str:
+        if "steps" in self.figures and len(self.figures) == 1:
+            return steps.table(self.figures["steps"]["ms"])
         lines = [
             "| operation | side | rate/s | p50 ms | p99 ms | errors | payagg's ratio |",
             "|---|---|---|---|---|---|---|",
         ]
         for name, figure in self.figures.items():
+            if name == "steps":
+                lines.insert(0, steps.table(figure["ms"]) + "\n")
+                continue
             if "payagg" not in figure:
-                lines.append(f"| {name} | {json.dumps(figure)} | | | | | |")
+                told = {key: value for key, value in figure.items() if key != "rounds"}
+                lines.append(f"| {name} | {json.dumps(told)} | | | | | |")
                 continue
             for side in [s for s in figure if s != "rounds"]:
                 own = figure[side]
@@ -224,110 +258,8 @@ class Bench:
         return "\n".join(lines)
 
 
-def page_ms(url: str, endpoint_id: str, offset: int) -> float:
-    """The median of 30 readings of 20 rows and the total, in ms."""
-
-    async def read() -> float:
-        store = PostgresStore(url, pool_size=2, pgbouncer=False)
-        taken = []
-        for _ in range(30):
-            begun = time.monotonic()
-            async with store.begin() as tx:
-                rows, _ = await tx.webhooks.deliveries(endpoint_id, offset, 20)
-            assert len(rows) == 20
-            taken.append((time.monotonic() - begun) * 1000)
-        await store.close()
-        return round(median(taken), 2)
-
-    return asyncio.run(read())
-
-
 def sqlalchemy_url(url: str) -> str:
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
-
-
-def count(address: str) -> int:
-    with urllib.request.urlopen(address + "/count", timeout=10) as answer:
-        return int(answer.read())
-
-
-def wait_for(address: str, number: int) -> None:
-    """Until the receiver has had `number` deliveries."""
-    deadline = time.monotonic() + 120
-    while count(address) < number:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"only {count(address)} of {number} deliveries came")
-        time.sleep(0.05)
-
-
-def fall_due(url: str, first: int, number: int, *, after: float = 0.0, each: float = 0.0) -> None:
-    """Lets `number` of the seeded deliveries, from the one numbered `first` on, fall due in `after` seconds, and from
-    then on one every `each` seconds."""
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            """
-            UPDATE deliveries SET next_attempt_at = now() + make_interval(secs => %(after)s + (n - %(first)s) * %(each)s)
-            FROM generate_series(%(first)s::int, %(last)s) n
-            WHERE reference = 'PAY-20250102-' || upper(lpad(to_hex(n), 6, '0')) AND id = 'dlv_bench_' || n
-            """,
-            {"first": first, "last": first + number - 1, "after": after, "each": each},
-        )
-
-
-def settle(url: str) -> None:
-    """Leaves nothing of what was loaded for the server to do later."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE deliveries")
-        connection.execute("CHECKPOINT")
-
-
-def seed_deliveries(url: str, environment: dict[str, str], target: str, number: int) -> None:
-    """`number` deliveries over 200 endpoints, due some day, through the same tables that a settlement writes."""
-    from base64 import b64decode
-
-    from payagg.adapters.security import AesVault
-    from payagg.domain.webhook import secret_context
-
-    kid, _, key = environment["PAYAGG_ENCRYPTION_KEYS"].partition(":")
-    vault = AesVault(((kid, b64decode(key)),))
-    with psycopg.connect(url) as connection:
-        for n in range(200):
-            connection.execute(
-                """
-                INSERT INTO webhook_endpoints (id, business_id, environment, url, events, is_active, secret, secret_last4,
-                                               created_at, updated_at)
-                VALUES (%s, %s, 'SANDBOX', %s, '{}', true, %s, 'abcd', now(), now())
-                """,
-                [
-                    f"whe_bench_{n}",
-                    f"biz_bench_{n + 1}",
-                    f"{target}/{n}",
-                    vault.seal(b"k" * 32, secret_context(f"whe_bench_{n}")),
-                ],
-            )
-        connection.execute(
-            """
-            INSERT INTO events (reference, sequence, id, type, business_id, environment, body, created_at)
-            SELECT 'PAY-20250102-' || upper(lpad(to_hex(n), 6, '0')), 1, 'evt_bench_' || n, 'payment.success',
-                   'biz_bench_' || (n %% 200 + 1), 'SANDBOX', convert_to(repeat('{"a": "0123456789"}', 40), 'UTF8'), now()
-            FROM generate_series(1, %s) n
-            """,
-            [number],
-        )
-        connection.execute(
-            """
-            INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id,
-                                    lane, status, attempts, next_attempt_at, created_at)
-            SELECT reference, 'dlv_bench_' || substr(id, 11), id, type, 1, business_id, environment,
-                   'whe_bench_' || (substr(id, 11)::int % 200), 'whe_bench_' || (substr(id, 11)::int % 200), 'PENDING', 0,
-                   now() + interval '1 day', now()
-            FROM events WHERE id LIKE 'evt_bench_%'
-            """
-        )
-        connection.commit()
-        connection.autocommit = True
-        connection.execute("ANALYZE deliveries")
-        connection.execute("ANALYZE events")
 
 
 def main() -> None:
@@ -341,6 +273,9 @@ def main() -> None:
         default="",
         help=f"optimisations that the measured server leaves out, a comma list of {', '.join(sorted(OPTIMISATIONS))}",
     )
+    parser.add_argument("--against", type=Path, help="another checkout of payagg, for `steps`")
+    parser.add_argument("--requests", type=int, default=400, help="of each step and round of `steps`")
+    parser.add_argument("--svg", type=Path, help="where to draw `steps`")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/figures.json"))
     chosen = parser.parse_args()
     try:
@@ -348,7 +283,7 @@ def main() -> None:
     except SettingsError as error:
         parser.error(str(error))
     with ExitStack() as stack:
-        bench = Bench(stack, chosen.rounds, chosen.seconds, chosen.past, chosen.without)
+        bench = Bench(stack, chosen)
         for name in chosen.only.split(","):
             getattr(bench, name)()
         print(bench.table())

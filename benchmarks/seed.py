@@ -132,9 +132,8 @@ def open_payments(url: str) -> None:
     _open(url, "PAY-20250102-", OPEN, next_ask_at="NULL")
 
 
-def expired(url: str, round: int, past: int) -> int:
+def expired(url: str, round: int, past: int, number: int = 2_000) -> int:
     """INITIATED payments whose window has passed."""
-    number = 2_000
     _run(
         url,
         f"""
@@ -148,14 +147,13 @@ def expired(url: str, round: int, past: int) -> int:
     return number
 
 
-def to_ask(url: str, round: int, past: int) -> int:
+def to_ask(url: str, round: int, past: int, number: int = 200) -> int:
     """Handed-over payments that are due to be asked about."""
-    return _open(url, f"PAY-202403{round:02}-", 200, next_ask_at="now() - interval '1 minute'")
+    return _open(url, f"PAY-202403{round:02}-", number, next_ask_at="now() - interval '1 minute'")
 
 
-def inbound(url: str, round: int, past: int) -> int:
+def inbound(url: str, round: int, past: int, number: int = 500) -> int:
     """Events that wait in the inbox, about settled payments from everywhere."""
-    number = 500
     _run(
         url,
         f"""
@@ -170,18 +168,16 @@ def inbound(url: str, round: int, past: int) -> int:
     return number
 
 
-def expired_deliveries(url: str, round: int, past: int) -> int:
+def expired_deliveries(url: str, round: int, past: int, number: int = 2_500) -> int:
     """Deliveries and their events past retention."""
-    number = 2_500
     days_ago = "(extract(epoch FROM now() - interval '40 days') * 1000)"
     reference = f"'PAY-202404{round:02}-' || upper(lpad(to_hex(n), 6, '0'))"
     _run(url, _events(1, number, days_ago, reference), _deliveries(1, number, days_ago, reference))
     return 2 * number
 
 
-def due_deliveries(url: str, round: int, past: int) -> int:
+def due_deliveries(url: str, round: int, past: int, number: int = 5_000) -> int:
     """Deliveries that are due, over all endpoints."""
-    number = 5_000
     start = "(extract(epoch FROM now()) * 1000)"
     reference = f"'PAY-202405{round:02}-' || upper(lpad(to_hex(n), 6, '0'))"
     due = _deliveries(1, number, start, reference).replace("'DELIVERED', 1, NULL", "'PENDING', 0, now()")
