@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
+from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
@@ -20,8 +21,8 @@ from tests.support.crashes import crash_at
 class MortalQueue(PostgresDeliveryQueue):
     """The product's queue, with a step to die at behind a claim and behind a record."""
 
-    def __init__(self, store: PostgresStore, step: Callable[[str], None]) -> None:
-        super().__init__(store)
+    def __init__(self, pool: StatementPool, step: Callable[[str], None]) -> None:
+        super().__init__(pool)
         self._step = step
 
     async def claim(
@@ -55,7 +56,7 @@ class MortalStore(PostgresStore):
 
     def __init__(self, database_url: str, step: Callable[[str], None]) -> None:
         super().__init__(database_url, pool_size=3, pgbouncer=False)
-        self._queue = MortalQueue(self, step)
+        self._queue = MortalQueue(self.pool, step)
 
 
 async def deliver(database_url: str, label: str = "") -> None:

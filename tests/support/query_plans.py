@@ -1,28 +1,28 @@
 """Full tables, and the plans that the server makes there for what the product sends.
 
-A cursor and lines of our own stand where the product's are: each statement is explained, run and undone just before it
-is sent, once with a plan for its very values and once with a plan for any values, because the server may choose either.
+Connections of our own stand where the product's are: each statement is explained, run and undone just before it is
+sent, once with a plan for its very values and once with a plan for any values, as the server may choose either.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, LiteralString
+from typing import Any
 
 import psycopg
-from psycopg import sql
-from psycopg._queries import PostgresQuery
-from psycopg.adapt import PyFormat, Transformer
-from psycopg.pq import ExecStatus, TransactionStatus
-from sqlalchemy import event
+from psycopg.abc import Buffer
+from psycopg.pq import Escaping, ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 
-from payagg.adapters.postgres.connections import BY_INDEX, Connect, connector
-from payagg.adapters.postgres.fast_path.libpq import StatementPool
+from payagg.adapters.postgres.connections import DriverConnection, connector
 from payagg.adapters.postgres.fast_path.statements import FastPath
+from payagg.adapters.postgres.pool import BEGIN, COMMIT, ROLLBACK, StatementConnection, StatementPool
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.builders import NOW
 
+Values = Sequence[Buffer | None]
 MODES = ("force_custom_plan", "force_generic_plan")
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
@@ -165,96 +165,70 @@ class Recorder:
         finally:
             self.name = None
 
-    def cursor(self) -> type[psycopg.AsyncCursor[Any]]:
-        class Explaining(ExplainingCursor):
-            recorder = self
-
-        return Explaining
-
-    def record(self, sent: "Sent") -> None:
-        if self.name is not None:
+    def record(self, connection: StatementConnection, statement: Statement, values: Values) -> None:
+        if self.name is not None and statement not in (BEGIN, COMMIT, ROLLBACK):
+            sent = Sent(connection, statement, values)
             for mode in MODES:
-                self.plans.append(Plan(self.name, mode, sent.statement.decode(), list(visits(sent.explained(mode)))))
+                self.plans.append(Plan(self.name, mode, statement.sql.decode(), list(visits(sent.explained(mode)))))
 
 
-class ExplainingCursor(psycopg.AsyncCursor[Any]):
-    recorder: ClassVar[Recorder]
+class ExplainingConnection(StatementConnection):
+    """Sends one statement at a time, each in the state that it is about to meet."""
 
-    async def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
-        self.recorder.record(Sent.by_cursor(self.connection, query, params))
-        return await super().execute(query, params, **how)
-
-
-class ExplainingLines(StatementPool):
-    """Explains each statement on a connection of its own, made like those that it is about to be sent on."""
-
-    def __init__(self, connect: Connect, most: int, recorder: Recorder) -> None:
-        super().__init__(connect, most)
+    def __init__(self, connection: DriverConnection, recorder: Recorder) -> None:
+        super().__init__(connection)
         self._recorder = recorder
 
-    async def run(self, statement: LiteralString, parameters: Sequence[Any]) -> list[Any]:
-        connection = await self._connect()
-        self._recorder.record(Sent.by_line(connection, statement, parameters))
-        await connection.close()
-        return await super().run(statement, parameters)
+    async def _exchange(self) -> list[PGresult]:
+        unsent, results = self._unsent, []
+        for one in unsent:
+            self._recorder.record(self, one.statement, one.values)
+            self._unsent = [one]
+            results += await super()._exchange()
+        return results
 
 
 @dataclass(frozen=True)
 class Watched:
-    """The store, and the hot statements on lines of their own: as a process sends them, and as it must do through
-    PgBouncer, without settings that favour indexes."""
+    """The store as it sends through PgBouncer, without settings that favour indexes, and the hot statements in both
+    ways."""
 
     store: PostgresStore
     hot: FastPath
     bounced: FastPath
+    direct: StatementPool
 
     async def close(self) -> None:
         await self.hot.close()
-        await self.bounced.close()
         await self.store.close()
+        await self.direct.close()
 
 
 def watched(database_url: str, recorder: Recorder) -> Watched:
-    cursor = recorder.cursor()
+    store = PostgresStore(database_url, pool_size=6, pgbouncer=True)
+    direct = StatementPool(connector(database_url, pgbouncer=False), 2)
+    for pool in (store.pool, direct):
 
-    def watch(connection: Any, _record: Any) -> None:
-        connection.driver_connection.cursor_factory = cursor
+        async def new(pool: StatementPool = pool) -> StatementConnection:
+            return ExplainingConnection(await pool._connect(), recorder)
 
-    store = PostgresStore(database_url, pool_size=6, pgbouncer=False)
-    event.listen(store._engine.sync_engine, "connect", watch)
-    direct = connector(database_url, pgbouncer=False, settings=BY_INDEX)
-    bounced = connector(database_url, pgbouncer=True)
-    return Watched(
-        store, FastPath(ExplainingLines(direct, 2, recorder)), FastPath(ExplainingLines(bounced, 2, recorder))
-    )
+        pool._new = new  # type: ignore[method-assign]
+    return Watched(store, FastPath(direct), FastPath(store.pool), direct)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A statement that is about to be sent, with $1, $2 ... for its values."""
+    """A statement that is about to be sent."""
 
-    connection: psycopg.AsyncConnection[Any]
-    statement: bytes
-    types: Sequence[int]
-    values: Sequence[Any]
-
-    @classmethod
-    def by_cursor(cls, connection: psycopg.AsyncConnection[Any], statement: Any, parameters: Any) -> "Sent":
-        query = PostgresQuery(Transformer(connection))
-        query.convert(statement, parameters)
-        ordered = [] if parameters is None else [parameters[name] for name in query._order or range(len(parameters))]
-        return cls(connection, query.query, query.types, ordered)
-
-    @classmethod
-    def by_line(cls, connection: psycopg.AsyncConnection[Any], statement: str, parameters: Sequence[Any]) -> "Sent":
-        types = Transformer(connection)
-        types.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
-        return cls(connection, statement.encode(), types.types or (), parameters)
+    connection: StatementConnection
+    statement: Statement
+    values: Values
 
     def explained(self, mode: str) -> dict[str, Any]:
         """The plan with what it did, in the state and on the connection that the statement is about to meet."""
-        wire = self.connection.pgconn
-        values = ", ".join(sql.Literal(value).as_string(self.connection) for value in self.values)
+        wire = self.connection._wire
+        wire.exit_pipeline_mode()
+        values = ", ".join("NULL" if value is None else quoted(wire, value) for value in self.values)
         inside = wire.transaction_status == TransactionStatus.INTRANS
         begin, end = ("SAVEPOINT plan", "ROLLBACK TO plan; RELEASE plan") if inside else ("BEGIN", "ROLLBACK")
 
@@ -265,14 +239,19 @@ class Sent:
 
         run(begin)
         run(f"SET LOCAL plan_cache_mode = {mode}")
-        prepared = wire.prepare(b"explained", self.statement, self.types)
+        prepared = wire.prepare(b"explained", self.statement.sql)
         assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
         arguments = f"({values})" if values else ""
         found = run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE explained {arguments}")
         run("DEALLOCATE explained")
         run(end)
+        wire.enter_pipeline_mode()
         plan: dict[str, Any] = json.loads(found)[0]["Plan"]
         return plan
+
+
+def quoted(wire: PGconn, value: Buffer) -> str:
+    return Escaping(wire).escape_literal(value).decode()
 
 
 def visits(node: dict[str, Any], above: str | None = None) -> Iterator[Visit]:

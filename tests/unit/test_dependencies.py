@@ -31,22 +31,17 @@ INSIDES = {
     # entrypoints/http/wire.py, entrypoints/http/app.py
     "litestar.Response": "to_asgi_response content status_code",
     "litestar.Litestar": "asgi_handler",
-    # adapters/postgres/fast_path/libpq.py, connections.py
+    # adapters/postgres/pool.py, connections.py
     "psycopg.adapt.Transformer": "dump_sequence set_pgresult load_rows types formats encoding",
     "psycopg.pq.PGconn": (
-        "send_query_params send_prepare send_query_prepared flush consume_input is_busy get_result socket "
-        "transaction_status"
+        "enter_pipeline_mode exit_pipeline_mode pipeline_sync send_query_params send_prepare send_query_prepared flush "
+        "consume_input is_busy get_result socket status transaction_status"
     ),
-    "psycopg.AsyncConnection": "pgconn prepare_threshold fileno cursor_factory",
+    "psycopg.AsyncConnection": "pgconn prepare_threshold fileno",
     "psycopg.errors": "error_from_result",
-    # adapters/postgres/connections.py, store.py, repositories/rows.py
-    "sqlalchemy.ext.asyncio.AsyncEngine": "sync_engine",
-    "sqlalchemy.ext.asyncio.AsyncConnection": "get_raw_connection",
-    "sqlalchemy.pool.PoolProxiedConnection": "driver_connection",
-    "sqlalchemy.Row": "_mapping",
-    # tests/support/query_plans.py
-    "psycopg.AsyncCursor": "execute connection",
-    "psycopg._queries.PostgresQuery": "convert query types _order",
+    # adapters/postgres/statement.py
+    "sqlalchemy.sql.compiler.SQLCompiler": "binds positiontup",
+    "sqlalchemy.BindParameter": "required effective_value type",
 }
 # Bases that their library offers for exactly that.
 OFFERED = {"msgspec.Struct", "hypothesis.stateful.RuleBasedStateMachine", "requests.auth.AuthBase"}

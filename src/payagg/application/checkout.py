@@ -31,6 +31,7 @@ from payagg.domain.attempt import (
     ensure_attempts_left,
     next_step,
 )
+from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment
@@ -67,9 +68,7 @@ class Checkout:
     running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
 
     async def detail(self, reference: str) -> PublicPaymentDetail:
-        payment = await self._payment(reference)
-        async with self.store.begin() as tx:
-            business = await tx.businesses.get(payment.business_id)
+        payment, business = await self._found(reference)
         now = self.clock.now()
         seen = payment.as_of(now)
         return PublicPaymentDetail(
@@ -78,7 +77,7 @@ class Checkout:
             currency=seen.currency,
             status=seen.status,
             environment=seen.environment,
-            business_name=business.name if business else "",
+            business_name=business.name,
             gateway=seen.gateway,
             expires_at=seen.expires_at,
             expired=now >= seen.expires_at,
@@ -86,7 +85,7 @@ class Checkout:
         )
 
     async def options(self, reference: str) -> CheckoutGateways:
-        return CheckoutGateways(await self.payment_options.listed(await self._payment(reference)))
+        return CheckoutGateways(await self.payment_options.listed(*await self._found(reference)))
 
     async def process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
         """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.
@@ -131,13 +130,12 @@ class Checkout:
     async def _claim(self, reference: str, command: ProcessPayment) -> "ClaimedAttempt | ProcessedPayment | None":
         """A hand-off that exists, a claim, or None while another caller's claim is alive."""
         async with self.store.begin() as tx:
-            payment = await tx.payments.lock(reference)
-            if payment is None:
+            found = await tx.payments.lock_aggregate(reference)
+            if found is None:
                 raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+            payment, business, attempts = found.payment, found.business, found.attempts
             now = self.clock.now()
-            attempts = await tx.payments.attempts(reference)
             step = next_step(payment, attempts, command.gateway_slug, now)
-            business = await tx.businesses.get(payment.business_id)
             if business is not None:
                 business.ensure_takes_money()
             if isinstance(step, ExistingHandOff):
@@ -239,11 +237,11 @@ class Checkout:
         async with self.store.begin() as tx:
             await tx.payments.save_attempt(ended, attempt.token)
 
-    async def _payment(self, reference: str) -> Payment:
-        payment = await self.store.find_payment(reference)
-        if payment is None:
+    async def _found(self, reference: str) -> tuple[Payment, Business]:
+        found = await self.store.find_checkout(reference)
+        if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return payment
+        return found
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

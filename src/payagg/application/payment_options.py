@@ -1,6 +1,6 @@
 """What a payer may be offered: gateways after overrides, with credentials, switches and health looked at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import structs
@@ -9,6 +9,7 @@ from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.ports import Clock, Provider, Store, Transaction, Vault
 from payagg.application.schemas.payments import CheckoutGateway
 from payagg.domain.attempt import Attempt
+from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import (
     SANDBOX_SLUG,
@@ -19,6 +20,7 @@ from payagg.domain.gateway import (
     is_offered,
     simulator_allowed,
 )
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 
@@ -71,8 +73,8 @@ class PaymentOptions:
             raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
         now = self.clock.now()
         async with self.store.begin() as tx:
-            gateways = [gateway.as_of(now) for gateway in await tx.gateways.all()]
-            settings = await tx.gateways.settings(business_id)
+            found = await tx.gateways.choices(business_id)
+        gateways, settings = [gateway.as_of(now) for gateway in found.gateways], found.settings
         if slug is not None and slug != SANDBOX_SLUG:
             preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
             ensure_selectable(preferred, settings.get(preferred.id) if preferred else None)
@@ -82,17 +84,16 @@ class PaymentOptions:
         ):
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
 
-    async def listed(self, payment: Payment) -> list[CheckoutGateway]:
+    async def listed(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
         """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
         has the simulator alone; a business that takes no money has nothing that can be chosen."""
         now = self.clock.now()
         async with self.store.begin() as tx:
-            business = await tx.businesses.get(payment.business_id)
-            gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in await tx.gateways.all()]
-            settings = await tx.gateways.settings(payment.business_id)
-            unhealthy = await self._unhealthy(tx, payment.environment)
+            found = await tx.gateways.choices(payment.business_id)
+        gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in found.gateways]
+        unhealthy = {h.gateway for h in found.health if h.environment is payment.environment and h.is_open(now)}
         options = []
-        for gateway, own in sorted(((g, settings.get(g.id)) for g in gateways), key=checkout_order):
+        for gateway, own in sorted(((g, found.settings.get(g.id)) for g in gateways), key=checkout_order):
             if not is_offered(gateway, own):
                 continue
             reason = self._unready(gateway, payment.environment)
@@ -111,7 +112,7 @@ class PaymentOptions:
             )
         if simulator_allowed(payment.environment):
             options.append(SIMULATOR_OPTION)
-        if business is not None and not business.is_active:
+        if not business.is_active:
             options = [
                 structs.replace(option, available=False, unavailable_reason=UnavailableReason.DISABLED)
                 for option in options
@@ -127,17 +128,17 @@ class PaymentOptions:
             return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
         if payment.is_test:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-        gateway = await tx.gateways.by_slug(slug)
-        settings = await tx.gateways.settings(payment.business_id)
+        found = await tx.gateways.choices(payment.business_id)
+        gateway = next((one for one in found.gateways if one.slug == slug), None)
         provider = self.providers.get(slug)
         now = self.clock.now()
-        if gateway is None or provider is None or not is_offered(gateway.as_of(now), settings.get(gateway.id)):
+        if gateway is None or provider is None or not is_offered(gateway.as_of(now), found.settings.get(gateway.id)):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         reason = self._unready(gateway, payment.environment)
         if reason is UnavailableReason.NOT_CONFIGURED:
             raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug")
         probes = not provider.starts_alone
-        if reason is not None or not await self.admit(tx, slug, payment.environment, probes=probes):
+        if reason is not None or not await self._admit(tx, slug, payment.environment, found.health, probes=probes):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         return ChosenProvider(provider, gateway.id, self.credentials(gateway))
 
@@ -156,13 +157,17 @@ class PaymentOptions:
             return None
         return ChosenProvider(provider, gateway.id, credentials)
 
-    async def admit(self, tx: Transaction, slug: str, environment: Environment, *, probes: bool = True) -> bool:
-        """Whether the provider's health lets a call through now; after a pause, one caller at a time. A call that will
-        say nothing of its health does not take that one's place: `probes=False`."""
-        if slug == SANDBOX_SLUG:
-            return True
+    async def admit(self, tx: Transaction, slug: str, environment: Environment) -> bool:
+        """Whether the provider's health lets a call through now; after a pause, one caller at a time."""
+        return slug == SANDBOX_SLUG or await self._admit(tx, slug, environment, await tx.health.all(), probes=True)
+
+    async def _admit(
+        self, tx: Transaction, slug: str, environment: Environment, health: Sequence[Health], *, probes: bool
+    ) -> bool:
+        """`probes=False`: the call will say nothing of the provider's health, and does not take the place of one that
+        will."""
         now = self.clock.now()
-        seen = next((h for h in await tx.health.all() if (h.gateway, h.environment) == (slug, environment)), None)
+        seen = next((h for h in health if (h.gateway, h.environment) == (slug, environment)), None)
         if seen is None or not seen.open_for:
             return True  # never paused, or recovered since: no row need be locked
         if not probes:
@@ -192,7 +197,3 @@ class PaymentOptions:
         if not provider.is_configured(credentials, environment):
             return UnavailableReason.NOT_CONFIGURED
         return None
-
-    async def _unhealthy(self, tx: Transaction, environment: Environment) -> set[str]:
-        now = self.clock.now()
-        return {h.gateway for h in await tx.health.all() if h.environment is environment and h.is_open(now)}

@@ -203,11 +203,23 @@ class GatewayMerchant:
     settings: BusinessGateway | None
 
 
+@dataclass(frozen=True)
+class GatewayChoices:
+    """What a business can offer its payers: every gateway by display order, its own settings by gateway id, and the
+    health of providers."""
+
+    gateways: list[Gateway]
+    settings: dict[str, BusinessGateway]
+    health: list[Health]
+
+
 class GatewayRepository(Protocol):
     """Reads return gateways as stored; callers apply `as_of(now)`. DELETED ones are returned where it says so alone."""
 
     async def all(self) -> list[Gateway]:
         """By display order, then slug."""
+
+    async def choices(self, business_id: str) -> GatewayChoices: ...
 
     async def get(self, gateway_id: str) -> Gateway | None: ...
 
@@ -254,10 +266,24 @@ class GatewayRepository(Protocol):
         """Insert or replace. When it is the default, every other default of the business is cleared first."""
 
 
+@dataclass(frozen=True)
+class PaymentAggregate:
+    """A payment with what decides on it: its business, and its attempts by number."""
+
+    payment: Payment
+    business: Business | None
+    attempts: list[Attempt]
+
+
 class PaymentRepository(Protocol):
     async def get(self, reference: str) -> Payment | None: ...
 
     async def lock(self, reference: str) -> Payment | None: ...
+
+    async def aggregate(self, reference: str) -> PaymentAggregate | None: ...
+
+    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
+        """The payment is locked first, and the rest read under that lock."""
 
     async def add(self, payment: Payment) -> bool:
         """A new payment beside other writes; `Store.add_payment` is the quick way. False when its idempotency key is
@@ -286,9 +312,6 @@ class PaymentRepository(Protocol):
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
         """Whether any attempt of the gateway is still to be asked about: its `next_ask_at` is set."""
-
-    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
-        """Whether the caller may ask the provider now: one conditional update of `last_ask_at`."""
 
     async def transitions(self, reference: str) -> list[Transition]: ...
 
@@ -641,6 +664,12 @@ class Store(Protocol):
         self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
     ) -> Payment | None:
         """The payment that holds the idempotency key; with `remembered` as above."""
+
+    async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
+        """A payment and whose it is, for its payer."""
+
+    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+        """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
 
     async def is_current(self) -> bool:
         """Whether the schema is the one this code was written for; raises Unavailable when it cannot be asked."""

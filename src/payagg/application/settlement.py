@@ -97,15 +97,16 @@ class Settlement:
         asked: Attempt | None = None,
     ) -> ReportEffect:
         """Applies a provider's report about one of our references; `asked` is the attempt it was asked about."""
+        if asked is not None and report.changes_nothing(asked):
+            return ReportEffect.UNCHANGED
         reference = asked.reference if asked else payment_reference(report.provider_reference)
         async with self.store.begin() as tx:
-            payment = await tx.payments.lock(reference)
-            was_declined = asked is not None and asked.last_decline is not None
-            needs_attempts = payment is not None and (report.is_news or was_declined)
+            found = await tx.payments.lock_aggregate(reference)
+            payment = found.payment if found is not None else None
             verdict = judge(
                 report,
                 payment,
-                await tx.payments.attempts(reference) if needs_attempts else [],
+                found.attempts if found is not None else [],
                 gateway=gateway,
                 environment=environment,
                 asked=asked,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Store, Transaction
+from payagg.application.ports import Clock, Store
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.schemas.payments import PayerReason, VerifiedPayment
 from payagg.application.settlement import Settlement
@@ -46,11 +46,11 @@ class Verification:
     async def _verify(self, reference: str) -> VerifiedPayment:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            payment = await tx.payments.get(reference)
-            if payment is None:
+            found = await tx.payments.aggregate(reference)
+            if found is None:
                 raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-            attempts = await tx.payments.attempts(reference)
-            attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
+            payment = found.payment
+            attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is None or payment.as_of(now).is_final:
                 return _verified(payment.as_of(now), None)
             choice = await self.payment_options.assigned(tx, attempt, payment.environment)
@@ -59,12 +59,12 @@ class Verification:
             if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
                 # Paused after faults: as good as unreachable, and found out at once.
                 return _verified(payment, attempt.last_decline)
-            every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
-            if not await tx.payments.begin_ask(reference, attempt.number, now, every):
-                # Asked a moment ago, perhaps by another process: its finding stands until the next call.
-                if await _is_mismatch(tx, reference):
-                    raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
-                return _verified(payment, attempt.last_decline)
+        every = timedelta(0) if attempt.gateway == SANDBOX_SLUG else VERIFY_EVERY
+        if not await self.store.begin_ask(reference, attempt.number, now, every):
+            # Asked a moment ago, perhaps by another process: its finding stands until the next call.
+            if await self._is_mismatch(reference):
+                raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
+            return _verified(payment, attempt.last_decline)
         try:
             report = await self.provider_calls.fetch(payment, attempt, choice, "verify")
         except ProviderFault:
@@ -77,22 +77,21 @@ class Verification:
         decline = (report.reason or DECLINED) if effect is ReportEffect.DECLINED else None
         return _verified(await self._now(reference), decline)
 
+    async def _is_mismatch(self, reference: str) -> bool:
+        """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells:
+        another word takes it back. What an event claimed is no finding of anybody who asked."""
+        async with self.store.begin() as tx:
+            answer = await tx.payments.last_answer(reference)
+            known = await tx.anomalies.of_payment(reference) if answer is not None else []
+        return any(
+            a.kind is AnomalyKind.MISMATCH and a.is_from_asking and answer and a.details.get("word") == answer.word
+            for a in known
+        )
+
     async def _now(self, reference: str) -> Payment:
         payment = await self.store.find_payment(reference)
         assert payment is not None
         return payment.as_of(self.clock.now())
-
-
-async def _is_mismatch(tx: Transaction, reference: str) -> bool:
-    """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells: another
-    word takes it back. What an event claimed is no finding of anybody who asked."""
-    answer = await tx.payments.last_answer(reference)
-    if answer is None:
-        return False
-    known = await tx.anomalies.of_payment(reference)
-    return any(
-        a.kind is AnomalyKind.MISMATCH and a.is_from_asking and a.details.get("word") == answer.word for a in known
-    )
 
 
 def _verified(payment: Payment, last_decline: str | None) -> VerifiedPayment:

@@ -99,6 +99,11 @@ class ProviderReport:
         """Whether it says something about money that must not be lost."""
         return self.trigger is not None or self.outcome is Outcome.DISPUTED
 
+    def changes_nothing(self, asked: Attempt) -> bool:
+        """Whether, as the answer about this attempt, it leaves everything as it is: the payer is still at it."""
+        is_about_it = self.provider_reference == asked.provider_reference
+        return is_about_it and not self.is_news and asked.last_decline is None
+
     @property
     def trigger(self) -> Trigger | None:
         """What it asks of the machine; None for a report that is no evidence of an end."""

@@ -10,6 +10,8 @@ import httpx
 import pytest
 
 import payagg.application.payment_search as module
+from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Unavailable
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentFilter
@@ -242,16 +244,15 @@ async def test_a_summary_is_of_31_days_at_most(api: Api) -> None:
         assert (await get(api, path + "/summary", headers, **said, **MONTH))["days"] == []
 
 
-async def test_a_sum_past_64_bits_is_whole(api: Api) -> None:
+async def test_a_sum_past_64_bits_is_whole(api: Api, store: PostgresStore) -> None:
     shop = await api.open_shop()
     largest = 2**53 - 1
-    async with api.services.store.connection() as connection:  # type: ignore[attr-defined]
-        await connection.exec_driver_sql(
-            "INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, "
-            "created_at, updated_at, expires_at) SELECT 'PAY-20250131-' || lpad(n::text, 6, '0'), %(business)s, "
-            f"'SANDBOX', {largest}, 'NGN', 'INITIATED', 0, %(at)s, %(at)s, %(at)s FROM generate_series(1, 2100) n",
-            {"business": shop.business.id, "at": DAY},
-        )
+    large = Statement(
+        "INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at, "
+        "updated_at, expires_at) SELECT 'PAY-20250131-' || lpad(CAST(n AS text), 6, '0'), :business, 'SANDBOX', "
+        f"{largest}, 'NGN', 'INITIATED', 0, :at, :at, :at FROM generate_series(1, 2100) n"
+    )
+    await store.pool.run(large, business=shop.business.id, at=DAY)
     async with api.services.store.begin() as tx:
         wanted = PaymentFilter(business_id=shop.business.id, environment=Environment.SANDBOX)
         [total] = await tx.payment_search.totals(wanted, api.services.clock.now())

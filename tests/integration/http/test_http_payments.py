@@ -4,14 +4,14 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import Any, LiteralString
+from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import event
 
-from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import ADD, ORIGINALS
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import access
 from payagg.application.payments import Payments
@@ -206,22 +206,16 @@ async def test_a_remembered_key_costs_no_reading(api: Api, monkeypatch: pytest.M
     assert reads == []
 
 
-async def test_a_replay_with_a_remembered_key_takes_two_statements(
-    api: Api, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_replay_with_a_remembered_key_takes_two_statements(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = await a_shop_that_is_remembered(api)
-    statements = []
-    run = StatementPool.run
+    statements: list[Statement] = []
+    send = StatementConnection.send
 
-    async def noted(pool: StatementPool, statement: LiteralString, parameters: tuple[Any, ...]) -> list[Any]:
+    def noted(connection: StatementConnection, statement: Statement, **values: Any) -> None:
         statements.append(statement)
-        return await run(pool, statement, parameters)
+        send(connection, statement, **values)
 
-    @event.listens_for(store._engine.sync_engine, "before_cursor_execute")
-    def other(_: Any, __: Any, statement: str, *___: Any) -> None:
-        statements.append(statement)
-
-    monkeypatch.setattr(StatementPool, "run", noted)
+    monkeypatch.setattr(StatementConnection, "send", noted)
     for credential, taken in ((shop.as_sandbox, [ADD, ORIGINALS]), (shop.as_live, [ORIGINALS])):
         replay = await api.client.post(
             "/payments/initiate", headers=credential, json={"amount": 150000, "idempotencyKey": "first"}

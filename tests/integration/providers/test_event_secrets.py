@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.doctor import examine
+from payagg.adapters.postgres.statement import Statement
 from payagg.application import counters
 from payagg.application.provider_events import provider_event_routes
 from payagg.application.refused_events import KEPT_FOR, SLOTS, harmless
@@ -200,8 +201,7 @@ async def test_a_flood_of_refused_events_fills_its_slots_and_no_more(world: Worl
 async def test_the_doctor_shows_refused_events_of_the_last_hour(world: World) -> None:
     await refuse(world, b"{}", {"user-agent": "Provider/1"})
     assert examine(world.url).refused_events == []  # by the database's clock this one is long past
-    async with world.store.connection() as connection:
-        await connection.exec_driver_sql("UPDATE refused_events SET received_at = now()")
+    await world.store.pool.run(Statement("UPDATE refused_events SET received_at = now()"))
     (line,) = examine(world.url).refused_events
     assert "NO_SIGNATURE at /webhooks/provider_a/live: 2 bytes" in line
     assert hashlib.sha256(b"{}").hexdigest() in line

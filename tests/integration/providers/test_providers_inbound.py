@@ -8,14 +8,14 @@ import itertools
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from sqlalchemy import text
 
+from payagg.adapters.postgres.statement import Statement
 from payagg.application.provider_events import provider_event_routes
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import HandOff
@@ -31,6 +31,14 @@ from tests.support.provider_world import World, assembled, world_on
 pytestmark = pytest.mark.anyio
 ROUTES = ("provider_a/sandbox", "provider_a/live", "provider_a", "provider_b/sandbox", "provider_b/live", "provider_b")
 
+INBOX = Statement("SELECT result, next_attempt_at, body FROM inbox ORDER BY received_at")
+
+
+class InboxRow(NamedTuple):
+    result: str | None
+    next_attempt_at: datetime | None
+    body: bytes
+
 
 @dataclass
 class InboundWorld(World):
@@ -45,9 +53,8 @@ class InboundWorld(World):
         body = event if isinstance(event, bytes) else json.dumps(event).encode()
         return (await self.post(route, body, signed(route, body))).status_code
 
-    async def inbox(self) -> list[Any]:
-        async with self.store.connection() as connection:
-            return list(await connection.execute(text("SELECT * FROM inbox ORDER BY received_at")))
+    async def inbox(self) -> list[InboxRow]:
+        return [InboxRow(*row) for row in await self.store.pool.run(INBOX)]
 
 
 def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
@@ -334,12 +341,10 @@ async def test_a_disabled_gateway_still_hears_about_its_own_payments(site: Inbou
 @pytest.mark.parametrize("route", ROUTES)
 async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(site: InboundWorld, route: str) -> None:
     payment = await payment_for(site, route)
-    async with site.store.connection() as connection:
-        await connection.execute(text("ALTER TABLE transitions RENAME TO broken"))
+    await site.store.pool.run(Statement("ALTER TABLE transitions RENAME TO broken"))
     assert await site.deliver(route, event_for(route, payment)) == 200
     assert (await site.read(payment)).status is Status.PENDING
-    async with site.store.connection() as connection:
-        await connection.execute(text("ALTER TABLE broken RENAME TO transitions"))
+    await site.store.pool.run(Statement("ALTER TABLE broken RENAME TO transitions"))
     await site.services.provider_events.retry_due()
     assert (await site.read(payment)).status is Status.PENDING  # not due yet
     site.clock.move(timedelta(minutes=1))
@@ -352,8 +357,7 @@ async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(s
 @pytest.mark.parametrize("route", ROUTES)
 async def test_an_event_that_could_not_be_kept_is_not_acknowledged(site: InboundWorld, route: str) -> None:
     payment = await payment_for(site, route)
-    async with site.store.connection() as connection:
-        await connection.execute(text("ALTER TABLE inbox RENAME TO broken"))
+    await site.store.pool.run(Statement("ALTER TABLE inbox RENAME TO broken"))
     assert await site.deliver(route, event_for(route, payment)) >= 500
 
 

@@ -190,7 +190,10 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_open_of_gateway"}),
     "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_open_of_gateway"}),
     "oldest ask": (lambda tx: tx.payments.oldest_ask(NOW), {"attempts_to_ask"}),
-    "ask begun": (lambda tx: tx.payments.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
+    "payment with what decides on it": (
+        lambda tx: tx.payments.lock_aggregate(nth(1)),
+        {"payments_pkey", "attempts_pkey"},
+    ),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
     "calls about a payment": (lambda tx: tx.payments.calls(nth(1)), {"provider_calls_pkey"}),
     "last answer about a payment": (lambda tx: tx.payments.last_answer(nth(1)), {"provider_calls_pkey"}),
@@ -241,7 +244,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     **SEARCHES,
     "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
     "merchants of a gateway": (merchants, set()),
-    "choices of a business": (lambda tx: tx.gateways.settings(BIG), set()),
+    "choices of a business": (lambda tx: tx.gateways.choices(BIG), set()),
 }
 
 
@@ -287,6 +290,10 @@ async def find(hot: FastPath) -> None:
     await asyncio.gather(*(hot.find_payment(nth(number)) for number in range(MANY)))
 
 
+async def find_checkouts(hot: FastPath) -> None:
+    assert None not in await asyncio.gather(*(hot.find_checkout(nth(number)) for number in range(MANY)))
+
+
 async def use(hot: FastPath) -> None:
     await asyncio.gather(*(hot.touch_key(f"key_{number}", NOW) for number in range(MANY)))
 
@@ -322,6 +329,9 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
         REPLAYED | {"api_keys_secret_hash_key"},
     ),
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
+    "checkouts found": (lambda on: find_checkouts(on.hot), {"payments_pkey"}),
+    "checkouts found through PgBouncer": (lambda on: find_checkouts(on.bounced), {"payments_pkey"}),
+    "ask begun": (lambda on: on.store.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
     "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
     "hit counted, old ones swept": (
@@ -355,6 +365,7 @@ async def drive(database_url: str) -> list[Plan]:
             async with on.store.begin() as tx:
                 with recorder.naming(name):
                     await use(tx)
+                    await tx.payments._connection.flush()
                 raise Undone
     for name, (call, _) in ALONE.items():
         with recorder.naming(name):

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from payagg.adapters.postgres import connections
+from payagg.adapters.postgres import pool
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application import provider_calls
@@ -24,10 +25,10 @@ pytestmark = pytest.mark.anyio
 POOL = 4
 CALLERS = 50
 SLUG = "provider_a"
-BUSY = """
+BUSY = Statement("""
 SELECT pid, state, query FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle' AND backend_type = 'client backend'
-"""
+""")
 
 
 class HangingProvider(Simulator):
@@ -91,8 +92,7 @@ class HangingSite:
 
     async def ensure_free(self, payments: list[Payment]) -> None:
         """No connection is in use, and what needs some is answered."""
-        async with self.world.store.connection() as connection:
-            assert (await connection.exec_driver_sql(BUSY)).all() == []
+        assert await self.world.store.pool.run(BUSY) == []
         for path in ("/healthz", "/readyz", *map(self._path, payments)):
             answer = await self.client.get(path)
             assert answer.status_code == 200, (path, answer.text)
@@ -104,7 +104,7 @@ class HangingSite:
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HangingSite]:
     monkeypatch.setattr(provider_calls, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
-    monkeypatch.setattr(connections, "POOL_WAIT", PATIENCE)  # nor a slow machine answer 503
+    monkeypatch.setattr(pool, "POOL_WAIT", PATIENCE)  # nor a slow machine answer 503
     async with world_on(database_url, tmp_path) as world:
         store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), HangingProvider()
         services = assembled(store, world.clock, tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.adapters.system import SystemEntropy
@@ -97,9 +98,7 @@ async def stored(process: Process, reference: str) -> Payment:
 
 
 async def all_payments(process: Process, *references: str) -> set[str]:
-    async with process.store.connection() as connection:
-        rows = await connection.exec_driver_sql("SELECT reference FROM payments")
-        return set(rows.scalars())
+    return {reference for (reference,) in await process.store.pool.run(Statement("SELECT reference FROM payments"))}
 
 
 async def test_one_idempotency_key_makes_one_payment(processes: list[Process]) -> None:

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import text
-from sqlalchemy.exc import DataError
 
 from payagg.adapters.postgres.errors import RuleBroken
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
 from payagg.domain.checks import revised
@@ -45,9 +45,9 @@ async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
 
 async def test_a_transaction_that_swallowed_an_error_never_pretends_to_commit(store: PostgresStore) -> None:
     async def swallows() -> None:
-        async with store.connection() as connection:
-            with pytest.raises(DataError):
-                await connection.execute(text("SELECT 1/0"))
+        async with store.pool.transaction() as connection:
+            with pytest.raises(psycopg.DataError):
+                await connection.rows(Statement("SELECT 1/0"))
 
     with pytest.raises(Conflict):
         await swallows()
@@ -88,13 +88,13 @@ async def test_a_connection_lost_inside_a_transaction_is_a_conflict(store: Postg
         assert await tx.businesses.get("biz_1") is None
 
 
-async def test_a_connection_lost_before_commit_arrived_is_unavailable(store: PostgresStore, database_url: str) -> None:
+async def test_a_connection_lost_before_commit_was_sent_is_a_conflict(store: PostgresStore, database_url: str) -> None:
     async def loses_it() -> None:
         async with store.begin() as tx:
             await tx.businesses.add(a_business())
             await kill_others(database_url)
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(Conflict):
         await loses_it()
     async with store.begin() as tx:
         assert await tx.businesses.get("biz_1") is None

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from payagg.adapters.postgres.errors import RuleBroken
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
 from payagg.domain.checks import revised
@@ -233,7 +233,6 @@ async def test_the_store_works_without_prepared_statements(database_url: str) ->
     for number in range(8):
         assert await store.add_payment(numbered(number)) == (numbered(number), True)
     async with store.begin() as tx:
-        prepared = await tx.payments._connection.execute(text("SELECT count(*) FROM pg_prepared_statements"))
-        assert prepared.scalar_one() == 0
+        assert await tx.payments._connection.value(Statement("SELECT count(*) FROM pg_prepared_statements")) == 0
     assert (await store.now()).utcoffset() == timedelta(0)
     await store.close()

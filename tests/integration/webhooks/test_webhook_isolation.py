@@ -8,8 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from payagg.adapters.postgres.delivery_queue.statements import CLAIM, FINISH, OLDEST, PURGE_DELIVERIES, RELEASE
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
@@ -129,7 +131,7 @@ async def test_a_hundred_thousand_future_retries_do_not_slow_a_claim(database_ur
     now = datetime.now(UTC)
     plan = explained(
         database_url,
-        CLAIM.text,
+        CLAIM,
         after="",
         now=now,
         until=now + timedelta(seconds=30),
@@ -164,9 +166,9 @@ def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url:
         "hopeless": timedelta(hours=120),
     }
     for plan in (
-        explained(database_url, FINISH.text, **ids, **tokens, **results),
-        explained(database_url, RELEASE.text, **ids, **tokens),
-        explained(database_url, OLDEST.text, now=now),
+        explained(database_url, FINISH, **ids, **tokens, **results),
+        explained(database_url, RELEASE, **ids, **tokens),
+        explained(database_url, OLDEST, now=now),
     ):
         assert sequential_scans(plan) == []
         assert rows_removed(plan) < 1_000
@@ -175,7 +177,7 @@ def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url:
 def test_retention_finds_what_is_old_without_reading_the_rest(database_url: str) -> None:
     load_endpoints(database_url, "whe_", 5, "https://ok.example/")
     load_deliveries(database_url, "whe_", 100_000, 5, "now()", status="DELIVERED")
-    plan = explained(database_url, PURGE_DELIVERIES.text, before="dlv_0000", limit=1000)
+    plan = explained(database_url, PURGE_DELIVERIES, before="dlv_0000", limit=1000)
     assert sequential_scans(plan) == []
     assert rows_removed(plan) < 1_000
 
@@ -191,13 +193,13 @@ async def test_a_deep_page_of_a_long_log_reads_the_index_and_the_page(database_u
     assert rows[0].id == f"dlv_{99_999 - 90_000:032x}"
 
 
-def explained(url: str, statement: str, **values: Any) -> list[dict[str, Any]]:
+def explained(url: str, statement: Statement, **values: Any) -> list[dict[str, Any]]:
     """Every node of the plan as run, the change rolled back."""
-    for name in sorted(values, key=len, reverse=True):
-        statement = statement.replace(f":{name}", f"%({name})s")
-    statement = statement.replace("%(now)s", "%(now)s::timestamptz").replace("%(until)s", "%(until)s::timestamptz")
+    given = sql.SQL(", ").join(map(sql.Literal, statement.ordered(values)))
     with psycopg.connect(url) as connection:
-        row = connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + statement, values).fetchone()
+        connection.execute(b"PREPARE explained AS " + statement.sql)
+        question = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE explained ({})").format(given)
+        row = connection.execute(question).fetchone()
         connection.rollback()
     assert row is not None
     return list(nodes(row[0][0]["Plan"]))

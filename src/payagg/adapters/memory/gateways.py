@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import GatewayMerchant
+from payagg.application.ports import GatewayChoices, GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
@@ -15,6 +15,9 @@ class MemoryGateways:
 
     async def all(self) -> list[Gateway]:
         return sorted(self._living(), key=lambda gateway: (gateway.display_order, gateway.slug))
+
+    async def choices(self, business_id: str) -> GatewayChoices:
+        return GatewayChoices(await self.all(), await self.settings(business_id), list(self.state.health.values()))
 
     async def get(self, gateway_id: str) -> Gateway | None:
         return next((gateway for gateway in self._living() if gateway.id == gateway_id), None)

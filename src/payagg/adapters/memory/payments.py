@@ -1,12 +1,12 @@
 """Payments with their attempts, transitions and provider calls in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken
+from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -37,6 +37,16 @@ class MemoryPayments:
 
     async def lock(self, reference: str) -> Payment | None:
         return self.state.payments.get(reference)
+
+    async def aggregate(self, reference: str) -> PaymentAggregate | None:
+        payment = self.state.payments.get(reference)
+        if payment is None:
+            return None
+        business = self.state.businesses.get(payment.business_id)
+        return PaymentAggregate(payment, business, _numbered(self.state.attempts, reference))
+
+    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
+        return await self.aggregate(reference)
 
     async def add(self, payment: Payment) -> bool:
         key = payment.business_id, payment.environment, payment.idempotency_key
@@ -97,13 +107,6 @@ class MemoryPayments:
     async def has_open_attempts(self, gateway_id: str) -> bool:
         attempts = self.state.attempts.values()
         return any(a.gateway_id == gateway_id and a.next_ask_at is not None for a in attempts)
-
-    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
-        attempt = self.state.attempts.get((reference, number))
-        if attempt is None or (attempt.last_ask_at is not None and attempt.last_ask_at > now - every):
-            return False
-        self._write(replace(attempt, last_ask_at=now))
-        return True
 
     async def transitions(self, reference: str) -> list[Transition]:
         return _numbered(self.state.transitions, reference)

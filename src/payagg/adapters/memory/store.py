@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.audit import MemoryAudit
@@ -17,6 +17,7 @@ from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderE
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
 from payagg.application.ports import KeyHolder, StaleKey
+from payagg.domain.business import Business
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.domain.values import Environment
@@ -114,6 +115,19 @@ class MemoryStore:
             holder = await self.find_key(remembered.key.secret_hash)
             if holder is None or holder.standing != remembered.standing:
                 raise StaleKey
+
+    async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
+        async with self.begin() as tx:
+            payment = await tx.payments.get(reference)
+            return (payment, self.state.businesses[payment.business_id]) if payment is not None else None
+
+    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+        async with self.begin():
+            attempt = self.state.attempts.get((reference, number))
+            if attempt is None or (attempt.last_ask_at is not None and attempt.last_ask_at > now - every):
+                return False
+            self.state.attempts[reference, number] = replace(attempt, last_ask_at=now)
+            return True
 
     async def is_current(self) -> bool:
         return True  # the rows are this very code's dataclasses

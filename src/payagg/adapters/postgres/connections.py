@@ -1,15 +1,13 @@
 """How connections are made: libpq reads the URL itself, so several hosts and unix sockets work as it documents."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from select import POLLIN, poll
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Engine, NullPool, create_engine, event
-from sqlalchemy.exc import InvalidatePoolError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import Engine, NullPool, create_engine
 
 from payagg.application.ports import Unavailable
 
@@ -22,9 +20,8 @@ TIMEOUTS = {
     "lock_timeout": 10_000,
     "idle_in_transaction_session_timeout": 20_000,
 }
-# For statements that find rows by key: one plan made once, by index even while a new table is small.
+# Nearly every statement finds rows by key: one plan made once, by index even while a new table is small.
 BY_INDEX = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
-POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is told 503
 CONNECT_WAIT = 5  # seconds for each host of the URL
 
 
@@ -52,17 +49,17 @@ def sync_engine(database_url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def connector(database_url: str, *, pgbouncer: bool, settings: Mapping[str, str] | None = None) -> Connect:
-    """How this process connects: in UTC, with TIMEOUTS and further `settings`.
+def connector(database_url: str, *, pgbouncer: bool) -> Connect:
+    """How this process connects: in UTC, with TIMEOUTS and BY_INDEX.
 
-    Behind PgBouncer in transaction mode no statement stays prepared, and the timeouts belong to the database role:
-    a setting made on one connection would land on another client's.
+    Behind PgBouncer in transaction mode no statement stays prepared, and both belong to the database role: a setting
+    made on one connection would land on another client's.
     """
     parameters = conninfo(database_url)
     if pgbouncer:
         parameters["prepare_threshold"] = None
     else:
-        wanted = {**TIMEOUTS, "timezone": "UTC", **(settings or {})}
+        wanted = {**TIMEOUTS, "timezone": "UTC", **BY_INDEX}
         ours = " ".join(f"-c {name}={value}" for name, value in wanted.items())
         # The operator's own options come last and win.
         parameters["options"] = f"{ours} {parameters.get('options') or ''}".strip()
@@ -76,27 +73,6 @@ def connector(database_url: str, *, pgbouncer: bool, settings: Mapping[str, str]
         return connection
 
     return connect
-
-
-def async_engine(connect: Connect, pool_size: int) -> AsyncEngine:
-    """A pool of `pool_size` connections for transactions."""
-    engine = create_async_engine(
-        "postgresql+psycopg://",
-        async_creator=connect,
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=POOL_WAIT,
-        pool_recycle=1800,
-        hide_parameters=True,
-    )
-    event.listen(engine.sync_engine, "checkout", _ensure_open)
-    return engine
-
-
-def _ensure_open(connection: Any, record: Any, proxy: Any) -> None:
-    """Makes the pool start anew when the server has closed an idle connection, as it does when it restarts."""
-    if was_closed(connection.driver_connection):
-        raise InvalidatePoolError
 
 
 def was_closed(connection: DriverConnection) -> bool:

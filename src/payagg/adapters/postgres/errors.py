@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
@@ -32,8 +31,6 @@ class Taken(Conflict):
 
 def meaning(error: Exception) -> Exception:
     """The exception to raise for one of the driver's or SQLAlchemy's."""
-    if isinstance(error, PoolTimeout):
-        return Unavailable("no database connection came free in time")
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, psycopg.Error):
         return Unavailable("the database client failed") if isinstance(error, SQLAlchemyError) else error

@@ -2,30 +2,26 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
-from psycopg.pq import TransactionStatus
-from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from payagg.adapters.postgres.connections import BY_INDEX, async_engine, connector
+from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.errors import translated
-from payagg.adapters.postgres.fast_path.libpq import StatementPool
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
+from payagg.adapters.postgres.pool import StatementConnection, StatementPool
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
-from payagg.adapters.postgres.repositories.payments import PostgresPayments
+from payagg.adapters.postgres.repositories.payments import BEGIN_ASK, PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
-from payagg.application.ports import Conflict, KeyHolder
-from payagg.application.retry import retried
+from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports import KeyHolder
+from payagg.domain.business import Business
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import Environment
@@ -34,7 +30,7 @@ from payagg.domain.values import Environment
 class PostgresTransaction:
     """The repositories over one connection, each made when first used."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     @cached_property
@@ -78,8 +74,12 @@ class PostgresTransaction:
         return PostgresAudit(self._connection)
 
 
+NOW = Statement("SELECT clock_timestamp()", reads=True)
+_IS_MIGRATED, _VERSIONS = Statement(IS_MIGRATED, reads=True), Statement(VERSIONS, reads=True)
+
+
 class PostgresStore:
-    """At most `pool_size` connections, and never fewer than two.
+    """At most `pool_size` connections.
 
     `dates_payments`: the callers' clock is the database's, which dates a payment anew at the moment that it is stored,
     so that lists see payments in the order of their dates. Without, a payment keeps the date that it came with.
@@ -87,11 +87,9 @@ class PostgresStore:
     """
 
     def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
-        lines = max(1, pool_size // 3)  # they are used for a moment each, transactions for several round trips
-        self._engine = async_engine(connector(database_url, pgbouncer=pgbouncer), max(1, pool_size - lines))
-        by_index = connector(database_url, pgbouncer=pgbouncer, settings=BY_INDEX)
-        self._hot = FastPath(StatementPool(by_index, lines), dates_payments=dates_payments)
-        self._queue = PostgresDeliveryQueue(self)
+        self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
+        self._hot = FastPath(self.pool, dates_payments=dates_payments)
+        self._queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
 
     @property
@@ -100,45 +98,33 @@ class PostgresStore:
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[PostgresTransaction]:
-        async with self.connection() as connection:
+        async with self.pool.transaction() as connection:
             yield PostgresTransaction(connection)
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection]:
-        """One READ COMMITTED transaction: leaving the block commits, raising rolls back.
-
-        Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
-        """
-        with translated():
-            async with self._engine.connect() as connection:
-                with translated(lost=Conflict):
-                    yield connection
-                await _ensure_unbroken(connection)
-                await connection.commit()
 
     async def close(self) -> None:
         """Waits for the statements in flight, then closes every connection."""
         await self._hot.close()
-        await self._engine.dispose()
+        await self.pool.close()
 
-    @retried
     async def now(self) -> datetime:
-        async with self.connection() as connection:
-            now: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
-            return now
+        [(now,)] = await self.pool.read(NOW)
+        return now  # type: ignore[no-any-return]
 
-    @retried
     async def is_current(self) -> bool:
-        async with self.connection() as connection:
-            if not (await connection.execute(IS_MIGRATED)).scalar():
-                return False
-            return set((await connection.execute(VERSIONS)).scalars()) == {HEAD}
+        [(is_migrated,)] = await self.pool.read(_IS_MIGRATED)
+        return bool(is_migrated) and await self.pool.read(_VERSIONS) == [(HEAD,)]
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         return await self._hot.find_payment(reference, remembered)
+
+    async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
+        return await self._hot.find_checkout(reference)
+
+    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+        return bool(await self.pool.read(BEGIN_ASK, reference=reference, number=number, now=now, before=now - every))
 
     async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._hot.add_payment(payment, remembered)
@@ -152,25 +138,13 @@ class PostgresStore:
         await self._hot.touch_key(key_id, now)
 
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
-        async with self.connection() as connection:
-            await add_counts(connection, counts)
+        await add_counts(self.pool, counts)
 
     async def counts(self) -> dict[tuple[str, ...], int]:
-        async with self.connection() as connection:
-            return await all_counts(connection)
+        return await all_counts(self.pool)
 
-    @retried
     async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
-        async with self.connection() as connection:
-            if now - self._swept >= limit.window:
-                self._swept = now
-                await sweep_hits(connection, now)
-            return await count_hit(connection, bucket, now, limit)
-
-
-async def _ensure_unbroken(connection: AsyncConnection) -> None:
-    """Postgres answers COMMIT of a failed transaction with a silent ROLLBACK; raises Conflict instead."""
-    raw = await connection.get_raw_connection()
-    driver = raw.driver_connection
-    if driver is not None and driver.info.transaction_status is TransactionStatus.INERROR:
-        raise Conflict("a statement of this transaction had failed")
+        if now - self._swept >= limit.window:
+            self._swept = now
+            await sweep_hits(self.pool, now)
+        return await count_hit(self.pool, bucket, now, limit)

@@ -244,6 +244,9 @@ class GatewayContract:
             assert await tx.gateways.settings("biz_1") == {}
             await tx.gateways.save_settings(choice)
             assert await tx.gateways.settings("biz_1") == {gateway.id: choice}
+            choices = await tx.gateways.choices("biz_1")
+            assert (choices.gateways, choices.settings) == (await tx.gateways.all(), {gateway.id: choice})
+            assert choices.health == await tx.health.all()
             await tx.gateways.save_settings(replace(choice, display_name=None))
         async with store.begin() as tx:
             assert await tx.gateways.settings("biz_1") == {gateway.id: replace(choice, display_name=None)}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken, Store
+from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken, Store
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.values import Environment
-from payagg.testing.builders import NOW, REFERENCE, a_payment, a_transition, an_attempt, an_id
+from payagg.testing.builders import NOW, REFERENCE, a_business, a_payment, a_transition, an_attempt, an_id
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -244,12 +244,26 @@ class PaymentContract:
     async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
         await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))
         every = timedelta(seconds=2)
+        assert await store.begin_ask(REFERENCE, 1, NOW, every)
+        assert not await store.begin_ask(REFERENCE, 1, NOW + every - TICK, every)
+        assert await store.begin_ask(REFERENCE, 1, NOW + every, every)
+        assert await store.begin_ask(REFERENCE, 1, NOW + every, timedelta(0))
+        assert not await store.begin_ask(REFERENCE, 2, NOW, every)
+
+    async def test_a_payment_is_read_with_its_business_and_attempts(self, store: Store) -> None:
+        payment, business = await stored(store), a_business()
+        attempts = [an_attempt(payment, 1, AttemptState.REFUSED), an_attempt(payment, 2, AttemptState.CLAIMED)]
         async with store.begin() as tx:
-            assert await tx.payments.begin_ask(REFERENCE, 1, NOW, every)
-            assert not await tx.payments.begin_ask(REFERENCE, 1, NOW + every - TICK, every)
-            assert await tx.payments.begin_ask(REFERENCE, 1, NOW + every, every)
-            assert await tx.payments.begin_ask(REFERENCE, 1, NOW + every, timedelta(0))
-            assert not await tx.payments.begin_ask(REFERENCE, 2, NOW, every)
+            await tx.businesses.add(business)
+            for attempt in attempts:
+                await tx.payments.add_attempt(attempt)
+        async with store.begin() as tx:
+            for read in (tx.payments.aggregate, tx.payments.lock_aggregate):
+                assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
+                assert await read(OTHER) is None
+        assert await store.find_checkout(REFERENCE) == (payment, business)
+        assert await store.find_checkout(OTHER) is None
+        assert await store.find_checkout("not a reference\x00") is None
 
     async def test_provider_calls_are_told_in_the_order_they_were_made(self, store: Store) -> None:
         calls = [

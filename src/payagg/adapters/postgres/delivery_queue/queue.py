@@ -5,12 +5,9 @@ last one ended.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
-
-from sqlalchemy.ext.asyncio import AsyncConnection
+from typing import NamedTuple
 
 from payagg.adapters.postgres.delivery_queue.statements import (
     CLAIM,
@@ -22,6 +19,7 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     RELEASE,
     SIGNERS,
 )
+from payagg.adapters.postgres.pool import StatementConnection, StatementPool
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
 from payagg.application.audit import switched_off
@@ -31,16 +29,21 @@ from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, We
 STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many partitions wait
 
 
-class ConnectionSource(Protocol):
-    def connection(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """One transaction; raises Unavailable or Conflict."""
+class _Leased(NamedTuple):
+    """What CLAIM tells of one delivery that it leased."""
+
+    delivery: Delivery
+    is_on: bool
+    is_failing: bool
+    is_lapsed: bool
+    body: bytes
 
 
 @dataclass
 class PostgresDeliveryQueue:
     """Each call is its own short transaction. Raises Unavailable or Conflict; after either, doing it again is safe."""
 
-    store: ConnectionSource
+    pool: StatementPool
     _after: str = ""
 
     async def claim(
@@ -48,41 +51,50 @@ class PostgresDeliveryQueue:
     ) -> list[ClaimedDelivery]:
         claimed: list[ClaimedDelivery] = []
         ended: list[DeliveryResult] = []
-        async with self.store.connection() as connection:
-            rows = await self._lap(connection, now, limit, per_partition, failing, lease)
-            signers = await _signers(connection, rows) if rows else []
+        async with self.pool.transaction() as connection:
+            leased = await self._lap(connection, now, limit, per_partition, failing, lease)
+            signers = await _signers(connection, leased) if leased else []
         by_id = {signer.id: signer for signer in signers}
-        for row in rows:
-            delivery = DELIVERY.load(row[1 : 1 + len(DELIVERY.names)])
+        for delivery, is_on, is_failing, is_lapsed, body in leased:
             endpoint = by_id.get(delivery.partition)
             own = [endpoint] if endpoint is not None else _of_business(signers, delivery)
             secrets = tuple((signer.id, sealed) for signer in own for sealed in signer.signing_secrets(now))
             url = endpoint.url if endpoint else delivery.url or ""
-            one = ClaimedDelivery(delivery, row.body, url, secrets, row.is_lapsed, row.is_failing)
-            if row.is_on and secrets:
+            one = ClaimedDelivery(delivery, body, url, secrets, is_lapsed, is_failing)
+            if is_on and secrets:
                 claimed.append(one)
             else:
-                ended.append(DeliveryResult(one, UNSIGNED if row.is_on else SWITCHED_OFF, now, retry_at=None))
+                ended.append(DeliveryResult(one, UNSIGNED if is_on else SWITCHED_OFF, now, retry_at=None))
         if ended:
             await self._record(ended, tried=False)
         return claimed
 
     async def _lap(
-        self, connection: AsyncConnection, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
-    ) -> list[Any]:
-        """Rows leased on at most one lap over the partitions, which begins where the last one ended."""
-        rows: list[Any] = []
+        self,
+        connection: StatementConnection,
+        now: datetime,
+        limit: int,
+        per_partition: int,
+        failing: int,
+        lease: timedelta,
+    ) -> list[_Leased]:
+        """Leased on at most one lap over the partitions, which begins where the last one ended."""
+        leased: list[_Leased] = []
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
             values = {"after": self._after, "now": now, "until": now + lease, "per_partition": per_partition}
-            left = {"limit": limit - len(rows), "failing": failing - sum(row.is_failing for row in rows)}
-            found = (await connection.execute(CLAIM, values | left)).all()
-            rows += [row for row in found if row.id is not None]
-            self._after = found[0].walked_to or ""
-            if len(rows) >= limit or (not self._after and is_round):
+            left = {"limit": limit - len(leased), "failing": failing - sum(one.is_failing for one in leased)}
+            # One row at the least, if only to say how far it walked.
+            for walked_to, *delivery, is_on, is_failing, is_lapsed, body in await connection.rows(
+                CLAIM, **values | left
+            ):
+                self._after = walked_to or ""
+                if is_on is not None:
+                    leased.append(_Leased(DELIVERY.load(delivery), is_on, is_failing, is_lapsed, body))
+            if len(leased) >= limit or (not self._after and is_round):
                 break
             is_round = is_round or not self._after
-        return rows
+        return leased
 
     async def finish(self, results: Sequence[DeliveryResult]) -> None:
         await self._record(results, tried=True)
@@ -104,44 +116,40 @@ class PostgresDeliveryQueue:
             "lanes": list({result.claimed.delivery.partition for result in results}),
             "hopeless": DEACTIVATE_AFTER,
         }
-        async with self.store.connection() as connection:
-            for row in await connection.execute(FINISH, values):
-                cause = next(one for one in results if one.claimed.delivery.endpoint_id == row.id)
-                await PostgresAudit(connection).add(switched_off(cause, row.business_id))
+        async with self.pool.transaction() as connection:
+            for endpoint_id, business_id in await connection.rows(FINISH, **values):
+                cause = next(one for one in results if one.claimed.delivery.endpoint_id == endpoint_id)
+                await PostgresAudit(connection).add(switched_off(cause, business_id))
 
     async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
-        values = {
-            "references": [one.delivery.reference for one in claimed],
-            "ids": [one.delivery.id for one in claimed],
-            "tokens": [one.delivery.token for one in claimed],
-        }
-        async with self.store.connection() as connection:
-            await connection.execute(RELEASE, values)
+        await self.pool.read(
+            RELEASE,
+            references=[one.delivery.reference for one in claimed],
+            ids=[one.delivery.id for one in claimed],
+            tokens=[one.delivery.token for one in claimed],
+        )
 
     async def oldest_due(self, now: datetime) -> datetime | None:
-        async with self.store.connection() as connection:
-            found: datetime | None = (await connection.execute(OLDEST, {"now": now})).scalar_one()
-        return found
+        [(found,)] = await self.pool.read(OLDEST, now=now)
+        return found  # type: ignore[no-any-return]
 
     async def deactivated(self) -> int:
-        async with self.store.connection() as connection:
-            return int((await connection.execute(DEACTIVATED)).scalar_one())
+        [(number,)] = await self.pool.read(DEACTIVATED)
+        return int(number)
 
     async def purge(self, before: datetime, limit: int) -> int:
         gone = 0
         for statement, prefix in ((PURGE_DELIVERIES, "dlv"), (PURGE_EVENTS, "evt")):
-            async with self.store.connection() as connection:
-                values = {"before": id_at(prefix, before), "limit": limit}
-                gone += int((await connection.execute(statement, values)).scalar_one())
+            [(number,)] = await self.pool.read(statement, before=id_at(prefix, before), limit=limit)
+            gone += int(number)
         return gone
 
 
-async def _signers(connection: AsyncConnection, rows: Sequence[Any]) -> list[WebhookEndpoint]:
+async def _signers(connection: StatementConnection, leased: Sequence[_Leased]) -> list[WebhookEndpoint]:
     """The endpoints behind the partitions, and those whose secrets sign for a payment's own webhookUrl."""
-    lanes = {row.lane for row in rows if row.endpoint_id is not None}
-    businesses = {row.business_id for row in rows if row.endpoint_id is None}
-    found = await connection.execute(SIGNERS, {"ids": list(lanes), "businesses": list(businesses)})
-    return [ENDPOINT.load(row) for row in found]
+    lanes = {one.delivery.partition for one in leased if one.delivery.endpoint_id is not None}
+    businesses = {one.delivery.business_id for one in leased if one.delivery.endpoint_id is None}
+    return ENDPOINT.all(await connection.rows(SIGNERS, ids=list(lanes), businesses=list(businesses)))
 
 
 def _of_business(signers: Sequence[WebhookEndpoint], delivery: Delivery) -> list[WebhookEndpoint]:

@@ -6,9 +6,8 @@ lanes with pending deliveries, never on how many rows wait in them. A test keeps
 
 # ruff: noqa: S608 - only our own constants and column names are put into the texts
 
-from sqlalchemy import text
-
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
+from payagg.adapters.postgres.statement import Statement
 
 LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
 ENDED_PER_LANE = 200  # deliveries of a switched-off endpoint ended by one claim
@@ -23,7 +22,7 @@ LANES_MAX = 100_000  # looked at for the age of the oldest
 # of a quiet time, walk through everything that is due once for each candidate.
 # The window is wider than `per_partition` because rows in flight stand at its front, and late commits may come before
 # them.
-CLAIM = text(f"""
+CLAIM = Statement(f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
     UNION ALL
@@ -85,17 +84,20 @@ LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
 ORDER BY t.next_attempt_at, t.id
 """)
 
-SIGNERS = text(f"""
+SIGNERS = Statement(
+    f"""
 SELECT {", ".join(f"e.{name}" for name in ENDPOINT.names)}
 FROM webhook_endpoints e
 WHERE e.id = ANY(:ids) OR (e.business_id = ANY(:businesses) AND e.is_active)
 ORDER BY e.created_at, e.id
-""")
+""",
+    reads=True,
+)
 
 # Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
 # A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now; nor
 # does one that failed through us, which comes without an address. The answer: endpoints that it switched off.
-FINISH = text("""
+FINISH = Statement("""
 WITH results AS (
     SELECT * FROM unnest(
         CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[]), CAST(:statuses AS text[]),
@@ -134,13 +136,14 @@ WITH results AS (
 SELECT id, business_id FROM moved WHERE is_switched_off
 """)
 
-RELEASE = text("""
+RELEASE = Statement("""
 UPDATE deliveries d SET attempts = d.attempts - 1, lease_until = NULL, token = NULL
 FROM unnest(CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[])) AS r(reference, id, token)
 WHERE d.reference = r.reference AND d.id = r.id AND d.token = r.token
 """)
 
-OLDEST = text(f"""
+OLDEST = Statement(
+    f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' ORDER BY d.lane LIMIT 1)
     UNION ALL
@@ -154,10 +157,12 @@ SELECT min(w.next_attempt_at) FROM lanes l CROSS JOIN LATERAL (
       AND (d.lease_until IS NULL OR d.lease_until <= :now)
     ORDER BY d.next_attempt_at LIMIT 1
 ) w
-""")
+""",
+    reads=True,
+)
 
 # Both walk owners and, per owner, the oldest ids: no index beyond those that reading needs.
-PURGE_DELIVERIES = text("""
+PURGE_DELIVERIES = Statement("""
 WITH old AS (
     (SELECT o.reference, o.id
      FROM webhook_endpoints e
@@ -177,8 +182,8 @@ WITH old AS (
 )
 SELECT count(*) FROM gone
 """)
-DEACTIVATED = text("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active")
-PURGE_EVENTS = text("""
+DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active", reads=True)
+PURGE_EVENTS = Statement("""
 WITH old AS (
     SELECT o.reference, o.sequence
     FROM businesses b CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)

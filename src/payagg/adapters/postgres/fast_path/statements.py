@@ -1,22 +1,25 @@
 """The few statements that nearly every request meets. Callers of one moment share a statement, and with it a commit.
 
-They go to the driver directly, each a transaction of its own: at these rates the toolkit's own work would be most of
-the cost. Everything else goes through the repositories.
+Each is a transaction of its own. Everything else goes through the repositories.
 """
+
+# ruff: noqa: S608 - only our own column names are put into the texts
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
 from payagg.adapters.postgres.fast_path.batching import Batch
-from payagg.adapters.postgres.fast_path.libpq import StatementPool
+from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
 from payagg.adapters.postgres.repositories.payments import PAYMENT
+from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, StaleKey, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
+from payagg.domain.business import Business
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
@@ -41,14 +44,14 @@ _DATED = ", ".join(_STORED.get(name, name) for name in PAYMENT.names)
 # that exists breaks the whole statement: no idempotency key may stay behind without its payment. What a caller
 # remembered of its key is compared and never judged here: the rule is the domain's alone.
 #
-# $2: the clock of those who initiate is the database's, and the database has the last word: the payment is dated as it
-# is stored, after its transaction got a number, by which lists see that something earlier may still come (see decision
-# 0605).
-ADD = f"""
+# `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
+# as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
+# decision 0605).
+ADD = Statement(f"""
 WITH given AS MATERIALIZED (
-    SELECT *, CASE WHEN $2 THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
-    FROM json_to_recordset($1::json) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
-    WHERE (NOT $2 OR pg_current_xact_id() IS NOT NULL)
+    SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
+    FROM json_to_recordset(CAST(:rows AS json)) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
+    WHERE (NOT CAST(:dates AS boolean) OR pg_current_xact_id() IS NOT NULL)
     AND (key_id IS NULL OR (key_status, business_status, kyc_status) = (
         SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
         WHERE k.id = key_id
@@ -64,7 +67,7 @@ SELECT {_DATED} FROM given
 WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
 ORDER BY reference
 RETURNING reference, created_at, expires_at
-"""  # noqa: S608 - our own column names
+""")
 # One row for each question, by its place: how the remembered key stands now, and what there is of the payment. LIMIT
 # keeps the lookup of a key a lookup, however few keys there are.
 _STANDING = """LEFT JOIN LATERAL (
@@ -72,31 +75,50 @@ _STANDING = """LEFT JOIN LATERAL (
     WHERE k.id = key_id LIMIT 1
 ) AS standing ON true
 """
-ORIGINALS = f"""
+ORIGINALS = Statement(
+    f"""
 SELECT place, standing.*, {_PAYMENT}
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
+FROM unnest(
+    CAST(:businesses AS text[]), CAST(:environments AS text[]), CAST(:keys AS text[]), CAST(:key_ids AS text[])
+) WITH ORDINALITY
     AS asked (business_id, environment, key, key_id, place)
 LEFT JOIN idempotency_keys USING (business_id, environment, key)
 LEFT JOIN payments p USING (reference)
-{_STANDING}"""  # noqa: S608
-PAYMENTS = f"""
+{_STANDING}""",
+    reads=True,
+)
+PAYMENTS = Statement(
+    f"""
 SELECT place, standing.*, {_PAYMENT}
-FROM ROWS FROM (json_to_recordset($1::json) AS (reference text, key_id text)) WITH ORDINALITY
+FROM ROWS FROM (json_to_recordset(CAST(:asked AS json)) AS (reference text, key_id text)) WITH ORDINALITY
     AS asked (reference, key_id, place)
 LEFT JOIN payments p USING (reference)
-{_STANDING}"""  # noqa: S608
-KEYS = f"""
+{_STANDING}""",
+    reads=True,
+)
+CHECKOUTS = Statement(
+    f"""
+SELECT {_PAYMENT}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
+FROM payments p JOIN businesses b ON b.id = p.business_id WHERE p.reference = ANY(:references)
+""",
+    reads=True,
+)
+KEYS = Statement(
+    f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
-FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY($1)
-"""  # noqa: S608
+FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY(:hashes)
+""",
+    reads=True,
+)
 # A key that somebody else holds is being written this very moment.
-TOUCH = """
+TOUCH = Statement("""
 WITH stale AS (
-    SELECT id FROM api_keys WHERE id = ANY($1) AND status = 'ACTIVE' AND (last_used_at IS NULL OR last_used_at <= $2)
+    SELECT id FROM api_keys WHERE id = ANY(:ids) AND status = 'ACTIVE'
+    AND (last_used_at IS NULL OR last_used_at <= :before)
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE api_keys SET last_used_at = $3 WHERE id = ANY(ARRAY(SELECT id FROM stale))
-"""
+UPDATE api_keys SET last_used_at = :now WHERE id = ANY(ARRAY(SELECT id FROM stale))
+""")
 
 # What tells our own payment from another that drew the same reference, beside its date: it cannot be the older one.
 OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint")
@@ -118,12 +140,15 @@ class _Question(NamedTuple):
 
 
 class FastPath:
-    def __init__(self, lines: StatementPool, *, dates_payments: bool = False) -> None:
-        self._lines = lines
+    def __init__(self, pool: StatementPool, *, dates_payments: bool = False) -> None:
+        self._pool = pool
         self._dates_payments = dates_payments
         self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, concurrency=CONCURRENCY)
         self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
             self._payments_of, size=BATCH_MAX, concurrency=CONCURRENCY
+        )
+        self._checkouts: Batch[str, tuple[Payment, Business] | None] = Batch(
+            self._checkouts_of, size=BATCH_MAX, concurrency=CONCURRENCY
         )
         self._originals: Batch[_Question, Payment | None] = Batch(
             self._originals_of, size=BATCH_MAX, concurrency=CONCURRENCY
@@ -139,6 +164,9 @@ class FastPath:
         asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
         return await self._payments.ask((asked, remembered))
 
+    async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
+        return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
+
     async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._add.ask(_Row(payment, remembered, _encoded(payment, remembered)))
 
@@ -151,9 +179,8 @@ class FastPath:
         await self._touched.ask((key_id, now))
 
     async def close(self) -> None:
-        for batch in (self._add, self._payments, self._originals, self._keys, self._touched):
+        for batch in (self._add, self._payments, self._checkouts, self._originals, self._keys, self._touched):
             await batch.close()
-        await self._lines.close()
 
     async def _payments_of(self, asked: list[tuple[str, KeyHolder | None]]) -> list[Payment | Exception | None]:
         questions = [
@@ -161,37 +188,46 @@ class FastPath:
             for reference, remembered in asked
         ]
         # One JSON document: the driver takes a microsecond for each item of an array.
-        rows = await self._read(PAYMENTS, (msgspec.json.encode(questions).decode(),))
+        rows = await self._pool.read(PAYMENTS, asked=msgspec.json.encode(questions).decode())
         return _proved(rows, [remembered for _, remembered in asked])
 
     async def _originals_of(self, asked: list[_Question]) -> list[Payment | Exception | None]:
         remembered = [question.remembered for question in asked]
-        columns = (
-            [question.business_id for question in asked],
-            [question.environment for question in asked],
-            [question.idempotency_key for question in asked],
-            [holder.key.id if holder is not None else None for holder in remembered],
+        rows = await self._pool.read(
+            ORIGINALS,
+            businesses=[question.business_id for question in asked],
+            environments=[question.environment for question in asked],
+            keys=[question.idempotency_key for question in asked],
+            key_ids=[holder.key.id if holder is not None else None for holder in remembered],
         )
-        return _proved(await self._read(ORIGINALS, columns), remembered)
+        return _proved(rows, remembered)
+
+    async def _checkouts_of(self, references: list[str]) -> list[tuple[Payment, Business] | None]:
+        width = len(PAYMENT.names)
+        found = {}
+        for row in await self._pool.read(CHECKOUTS, references=list(set(references))):
+            payment = PAYMENT.load(row[:width])
+            found[payment.reference] = (payment, BUSINESS.load(row[width:]))
+        return [found.get(reference) for reference in references]
 
     async def _keys_of(self, hashes: list[bytes]) -> list[KeyHolder | None]:
         width = len(API_KEY.names)
         found = {}
-        for row in await self._read(KEYS, (list(set(hashes)),)):
+        for row in await self._pool.read(KEYS, hashes=list(set(hashes))):
             key = API_KEY.load(row[:width])
             found[key.secret_hash] = KeyHolder(key, BUSINESS.load(row[width:]))
         return [found.get(secret_hash) for secret_hash in hashes]
 
     async def _touch(self, used: list[tuple[str, datetime]]) -> list[None]:
         now = max(now for _, now in used)
-        await self._read(TOUCH, ([key_id for key_id, _ in used], now - LAST_USED_GRAIN, now))
+        await self._pool.read(TOUCH, ids=[key_id for key_id, _ in used], before=now - LAST_USED_GRAIN, now=now)
         return [None] * len(used)
 
     async def _added(self, batch: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
         """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
         try:
             encoded = (b"[" + b",".join(row.encoded for row in batch) + b"]").decode()
-            rows = await self._lines.run(ADD, (encoded, self._dates_payments))
+            rows = await self._pool.run(ADD, rows=encoded, dates=self._dates_payments)
         except (Conflict, Refusal, RuleBroken) as error:
             if len(batch) > 1:
                 # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
@@ -250,15 +286,6 @@ class FastPath:
             if isinstance(stored, Payment) and is_own and stored.created_at >= payment.created_at:
                 return stored, True
         return ReferenceTaken(payment.reference)
-
-    async def _read(self, statement: LiteralString, parameters: tuple[Any, ...]) -> list[Any]:
-        """The rows; what lost its connection is done once more, on another, as it may be done twice."""
-        for _ in range(2):
-            try:
-                return await self._lines.run(statement, parameters)
-            except (ConnectionLost, Conflict):
-                continue
-        raise Unavailable("the database connection was lost")
 
 
 def _encoded(payment: Payment, remembered: KeyHolder | None) -> bytes:

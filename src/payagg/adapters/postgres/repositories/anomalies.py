@@ -1,13 +1,14 @@
 """Anomalies as rows."""
 
-from typing import Any
+from functools import cache
 
-from sqlalchemy import Select, func, select, text, update
+from sqlalchemy import bindparam, func, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import RowMap, stored
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import anomalies
+from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import AnomalyFilter
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 
@@ -18,46 +19,56 @@ UNCLOSED = text("anomalies.status <> 'CLOSED'")
 # What people do about one; the rest is fixed, and the database says so too.
 MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_at", "close_reason")
 
+ADD = Statement(insert(anomalies).values(parameters(*ANOMALY.names)))
+OF_PAYMENT = Statement(
+    select(*ANOMALY.columns)
+    .where(anomalies.c.reference == bindparam("reference"))
+    .order_by(anomalies.c.id.desc())
+    .limit(in_text(OF_PAYMENT_MAX))
+)
+LOCK = Statement(select(*ANOMALY.columns).where(anomalies.c.id == bindparam("id")).with_for_update())
+SAVE = Statement(update(anomalies).where(anomalies.c.id == bindparam("id")).values(parameters(*MOVING)))
+COUNT_UNCLOSED = Statement(select(anomalies.c.kind, func.count()).where(UNCLOSED).group_by(anomalies.c.kind))
+
+
+@cache
+def _page(status: AnomalyStatus | None, of_kind: bool, of_payment: bool, is_after: bool) -> Statement:
+    own = anomalies.c
+    query = select(*ANOMALY.columns)
+    if status is not None:
+        query = query.where(own.status == in_text(status.value))
+        if status is not AnomalyStatus.CLOSED:
+            query = query.where(UNCLOSED)
+    return Statement(
+        query.where(own.kind == bindparam("kind") if of_kind else true())
+        .where(own.reference == bindparam("reference") if of_payment else true())
+        .where(own.id < bindparam("after") if is_after else true())
+        .order_by(own.id.desc())
+        .limit(bindparam("limit"))
+    )
+
 
 class PostgresAnomalies:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def add(self, anomaly: Anomaly) -> None:
-        values = {**ANOMALY.values(anomaly), "details": dict(anomaly.details)}
-        await self._connection.execute(insert(anomalies).values(values))
+        self._connection.send(ADD, **{**ANOMALY.values(anomaly), "details": dict(anomaly.details)})
 
     async def of_payment(self, reference: str) -> list[Anomaly]:
-        query = select(*ANOMALY.columns).where(anomalies.c.reference == reference)
-        return await self._found(query.order_by(anomalies.c.id.desc()).limit(OF_PAYMENT_MAX))
+        return ANOMALY.all(await self._connection.rows(OF_PAYMENT, reference=reference))
 
     async def lock(self, anomaly_id: str) -> Anomaly | None:
-        found = await self._found(select(*ANOMALY.columns).where(anomalies.c.id == anomaly_id).with_for_update())
-        return found[0] if found else None
+        return ANOMALY.loaded(await self._connection.row(LOCK, id=anomaly_id))
 
     async def save(self, anomaly: Anomaly) -> None:
         values = {name: stored(getattr(anomaly, name)) for name in MOVING}
-        await self._connection.execute(update(anomalies).where(anomalies.c.id == anomaly.id).values(values))
+        self._connection.send(SAVE, id=anomaly.id, **values)
 
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
-        own = anomalies.c
-        query = select(*ANOMALY.columns)
-        if wanted.status is not None:
-            query = query.where(own.status == wanted.status.value)
-            if wanted.status is not AnomalyStatus.CLOSED:
-                query = query.where(UNCLOSED)
-        if wanted.kind is not None:
-            query = query.where(own.kind == wanted.kind.value)
-        if wanted.reference is not None:
-            query = query.where(own.reference == wanted.reference)
-        if wanted.after is not None:
-            query = query.where(own.id < wanted.after)
-        return await self._found(query.order_by(own.id.desc()).limit(limit))
+        values = {"kind": stored(wanted.kind), "reference": wanted.reference, "after": wanted.after}
+        page = _page(wanted.status, *(value is not None for value in values.values()))
+        return ANOMALY.all(await self._connection.rows(page, limit=limit, **values))
 
     async def unclosed(self) -> dict[AnomalyKind, int]:
-        own = anomalies.c
-        query = select(own.kind, func.count()).where(UNCLOSED).group_by(own.kind)
-        return {AnomalyKind(kind): count for kind, count in await self._connection.execute(query)}
-
-    async def _found(self, query: "Select[Any]") -> list[Anomaly]:
-        return [ANOMALY.load(row) for row in await self._connection.execute(query)]
+        return {AnomalyKind(kind): count for kind, count in await self._connection.rows(COUNT_UNCLOSED)}

@@ -1,13 +1,15 @@
 """The audit trail as rows."""
 
 from datetime import timedelta
+from functools import cache
 
-from sqlalchemy import insert, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Text, bindparam, insert, select, tuple_
 
-from payagg.adapters.postgres.repositories.rows import RowMap
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.rows import RowMap, parameters
 from payagg.adapters.postgres.repositories.webhooks import id_at
 from payagg.adapters.postgres.schema.tables import audit
+from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 
 ENTRY = RowMap(AuditEntry, audit, realm=ActorRealm)
@@ -15,33 +17,45 @@ TICK = timedelta(milliseconds=1)  # what an id tells of its instant
 FIRST, LAST = "aud_", "aud_g"  # below and above every id
 _BY_SELECTIVITY = ("object_id", "subject", "business_id", "action")  # each has an index together with the id
 
+ADD = Statement(insert(audit).values(parameters(*ENTRY.names)))
+
+
+@cache
+def _listed(filters: tuple[str, ...], is_since: bool, is_until: bool) -> Statement:
+    own = audit.c
+    low, high = bindparam("low", type_=Text), bindparam("high", type_=Text)
+    query = select(*ENTRY.columns).limit(bindparam("limit"))
+    if not filters:
+        query = query.where(own.id >= low, own.id < high).order_by(own.id.desc())
+    else:
+        # As one range of the filter's own index: for "equal to" the server may prefer to walk the whole table by
+        # id, and does so for long where matches are rare.
+        value, key = bindparam(filters[0], type_=Text), tuple_(own[filters[0]], own.id)
+        query = query.where(key >= tuple_(value, low), key < tuple_(value, high))
+        query = query.order_by(own[filters[0]].desc(), own.id.desc())
+    for name in filters[1:]:
+        query = query.where(own[name] == bindparam(name))
+    if is_since:
+        query = query.where(own.at >= bindparam("since"))
+    if is_until:
+        query = query.where(own.at < bindparam("until"))
+    return Statement(query)
+
 
 class PostgresAudit:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def add(self, entry: AuditEntry) -> None:
-        await self._connection.execute(insert(audit).values(**ENTRY.values(entry)))
+        self._connection.send(ADD, **ENTRY.values(entry))
 
     async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
-        own = audit.c
         # An id begins with its instant, so that one index serves order, cursor and times; `at` is exact.
         low = id_at("aud", wanted.since) if wanted.since else FIRST
         high = min(after or LAST, id_at("aud", wanted.until + TICK) if wanted.until else LAST)
-        filters = [name for name in _BY_SELECTIVITY if getattr(wanted, name) is not None]
-        query = select(*ENTRY.columns).limit(limit)
-        if not filters:
-            query = query.where(own.id >= low, own.id < high).order_by(own.id.desc())
-        else:
-            # As one range of the filter's own index: for "equal to" the server may prefer to walk the whole table by
-            # id, and does so for long where matches are rare.
-            value, key = getattr(wanted, filters[0]), tuple_(own[filters[0]], own.id)
-            query = query.where(key >= tuple_(value, low), key < tuple_(value, high))
-            query = query.order_by(own[filters[0]].desc(), own.id.desc())
-        for name in filters[1:]:
-            query = query.where(own[name] == getattr(wanted, name))
-        if wanted.since is not None:
-            query = query.where(own.at >= wanted.since)
-        if wanted.until is not None:
-            query = query.where(own.at < wanted.until)
-        return [ENTRY.load(row) for row in await self._connection.execute(query)]
+        given = {name: getattr(wanted, name) for name in _BY_SELECTIVITY if getattr(wanted, name) is not None}
+        listed = _listed(tuple(given), wanted.since is not None, wanted.until is not None)
+        rows = await self._connection.rows(
+            listed, low=low, high=high, limit=limit, since=wanted.since, until=wanted.until, **given
+        )
+        return ENTRY.all(rows)

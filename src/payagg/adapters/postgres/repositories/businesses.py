@@ -1,14 +1,15 @@
 """Businesses, their members and their API keys, as rows."""
 
 from collections.abc import Collection
-from typing import Any
+from functools import cache
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import ARRAY, Select, Text, any_, bindparam, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import RowMap
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import api_keys, businesses, members
+from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.values import Environment
@@ -16,100 +17,145 @@ from payagg.domain.values import Environment
 BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
 API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
 ACTIVE_LISTED = 100  # far above the limit of five
+# What `save` may change of a business, and of a key.
+MOVING = ("name", "status", "kyc_status")
+# `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
+KEY_MOVING = ("name", "status", "revoked_at")
+
+_BY_ID = businesses.c.id == bindparam("id")
+GET = Statement(select(*BUSINESS.columns).where(_BY_ID))
+LOCK = Statement(select(*BUSINESS.columns).where(_BY_ID).with_for_update(key_share=True))
+NAMES = Statement(
+    select(businesses.c.id, businesses.c.name).where(businesses.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
+)
+ADD = Statement(insert(businesses).values(parameters(*BUSINESS.names, "updated_at")))
+SAVE = Statement(update(businesses).where(_BY_ID).values(parameters(*MOVING) | {"updated_at": func.clock_timestamp()}))
+# The parameter is what `escaped` makes of the text.
+SEARCHED = businesses.c.name.icontains(bindparam("search", type_=Text), escape="/")
+
+
+def escaped(search: str) -> str:
+    """The text as LIKE finds it literally."""
+    return search.replace("/", "//").replace("%", "/%").replace("_", "/_")
+
+
+@cache
+def _listed(is_searched: bool, is_after: bool) -> Statement:
+    return Statement(
+        select(*BUSINESS.columns)
+        .where(SEARCHED if is_searched else true())
+        .where(businesses.c.id < bindparam("after") if is_after else true())
+        .order_by(businesses.c.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+_MEMBER = (members.c.business_id == bindparam("business_id"), members.c.subject == bindparam("subject"))
+ROLE = Statement(select(members.c.role).where(*_MEMBER))
+MEMBERS = Statement(
+    select(members.c.subject, members.c.role)
+    .where(members.c.business_id == bindparam("business_id"))
+    .order_by(members.c.subject.collate("C"))
+)
+_NEW_MEMBER = insert(members).values(parameters("business_id", "subject", "role"))
+SET_MEMBER = Statement(
+    _NEW_MEMBER.on_conflict_do_update(
+        index_elements=["business_id", "subject"], set_={"role": _NEW_MEMBER.excluded.role}
+    )
+)
+REMOVE_MEMBER = Statement(delete(members).where(*_MEMBER))
+
+
+def _keys(status: ApiKeyStatus) -> Select[tuple[()]]:
+    return select().where(
+        api_keys.c.business_id == bindparam("business_id"),
+        api_keys.c.environment == bindparam("environment"),
+        api_keys.c.status == in_text(status.value),
+    )
+
+
+GET_KEY = Statement(
+    select(*API_KEY.columns)
+    .where(api_keys.c.business_id == bindparam("business_id"), api_keys.c.id == bindparam("id"))
+    .with_for_update(key_share=True)
+)
+ACTIVE_KEYS = Statement(
+    _keys(ApiKeyStatus.ACTIVE)
+    .with_only_columns(*API_KEY.columns)
+    .order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc())
+    .limit(in_text(ACTIVE_LISTED))
+)
+REVOKED_KEYS = Statement(
+    _keys(ApiKeyStatus.REVOKED)
+    .with_only_columns(*API_KEY.columns)
+    .order_by(api_keys.c.revoked_at.desc(), api_keys.c.id.desc())
+    .limit(bindparam("limit"))
+)
+COUNT_ACTIVE = Statement(_keys(ApiKeyStatus.ACTIVE).with_only_columns(func.count()))
+ADD_KEY = Statement(insert(api_keys).values(parameters(*API_KEY.names)))
+SAVE_KEY = Statement(update(api_keys).where(api_keys.c.id == bindparam("id")).values(parameters(*KEY_MOVING)))
 
 
 class PostgresBusinesses:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def get(self, business_id: str) -> Business | None:
-        query = select(*BUSINESS.columns).where(businesses.c.id == business_id)
-        row = (await self._connection.execute(query)).first()
-        return BUSINESS.load(row) if row else None
+        return BUSINESS.loaded(await self._connection.row(GET, id=business_id))
 
     async def lock(self, business_id: str) -> Business | None:
-        query = select(*BUSINESS.columns).where(businesses.c.id == business_id).with_for_update(key_share=True)
-        row = (await self._connection.execute(query)).first()
-        return BUSINESS.load(row) if row else None
+        return BUSINESS.loaded(await self._connection.row(LOCK, id=business_id))
 
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
-        query = select(businesses.c.id, businesses.c.name).where(businesses.c.id.in_(business_ids))
-        return {row.id: row.name for row in await self._connection.execute(query)}
+        return dict(await self._connection.rows(NAMES, ids=list(business_ids)))
 
     async def role(self, business_id: str, subject: str) -> Role | None:
-        query = select(members.c.role).where(members.c.business_id == business_id, members.c.subject == subject)
-        role = (await self._connection.execute(query)).scalar()
+        role = await self._connection.value(ROLE, business_id=business_id, subject=subject)
         return Role(role) if role else None
 
     async def add(self, business: Business) -> None:
-        values = {**BUSINESS.values(business), "updated_at": business.created_at}
-        await self._connection.execute(insert(businesses).values(**values))
+        self._connection.send(ADD, updated_at=business.created_at, **BUSINESS.values(business))
 
     async def save(self, business: Business) -> None:
-        values = {"name": business.name, "status": business.status.value, "kyc_status": business.kyc_status.value}
-        await self._connection.execute(
-            update(businesses).where(businesses.c.id == business.id).values(**values, updated_at=func.clock_timestamp())
-        )
+        values = {name: stored(getattr(business, name)) for name in MOVING}
+        self._connection.send(SAVE, id=business.id, **values)
 
     async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
-        query = select(*BUSINESS.columns).order_by(businesses.c.id.desc()).limit(limit)
-        if search is not None:
-            query = query.where(businesses.c.name.icontains(search, autoescape=True))
-        if after is not None:
-            query = query.where(businesses.c.id < after)
-        return [BUSINESS.load(row) for row in await self._connection.execute(query)]
+        listed = _listed(search is not None, after is not None)
+        rows = await self._connection.rows(listed, search=escaped(search or ""), after=after, limit=limit)
+        return BUSINESS.all(rows)
 
     async def members(self, business_id: str) -> dict[str, Role]:
-        query = select(members.c.subject, members.c.role).where(members.c.business_id == business_id)
-        rows = await self._connection.execute(query.order_by(members.c.subject.collate("C")))
-        return {row.subject: Role(row.role) for row in rows}
+        rows = await self._connection.rows(MEMBERS, business_id=business_id)
+        return {subject: Role(role) for subject, role in rows}
 
     async def set_member(self, business_id: str, subject: str, role: Role) -> None:
-        row = insert(members).values(business_id=business_id, subject=subject, role=role.value)
-        await self._connection.execute(
-            row.on_conflict_do_update(index_elements=["business_id", "subject"], set_={"role": role.value})
-        )
+        self._connection.send(SET_MEMBER, business_id=business_id, subject=subject, role=role.value)
 
     async def remove_member(self, business_id: str, subject: str) -> None:
-        own = members.c
-        await self._connection.execute(delete(members).where(own.business_id == business_id, own.subject == subject))
+        self._connection.send(REMOVE_MEMBER, business_id=business_id, subject=subject)
 
 
 class PostgresApiKeys:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
-        query = select(*API_KEY.columns).where(api_keys.c.business_id == business_id, api_keys.c.id == key_id)
-        row = (await self._connection.execute(query.with_for_update(key_share=True))).first()
-        return API_KEY.load(row) if row else None
+        return API_KEY.loaded(await self._connection.row(GET_KEY, business_id=business_id, id=key_id))
 
     async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
-        active = self._of(business_id, environment, ApiKeyStatus.ACTIVE)
-        active = active.order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc()).limit(ACTIVE_LISTED)
-        revoked = self._of(business_id, environment, ApiKeyStatus.REVOKED)
-        revoked = revoked.order_by(api_keys.c.revoked_at.desc(), api_keys.c.id.desc()).limit(revoked_max)
-        return [API_KEY.load(row) for query in (active, revoked) for row in await self._connection.execute(query)]
+        of = {"business_id": business_id, "environment": environment.value}
+        active = await self._connection.rows(ACTIVE_KEYS, **of)
+        revoked = await self._connection.rows(REVOKED_KEYS, limit=revoked_max, **of)
+        return API_KEY.all([*active, *revoked])
 
     async def count_active(self, business_id: str, environment: Environment) -> int:
-        query = self._of(business_id, environment, ApiKeyStatus.ACTIVE).with_only_columns(func.count())
-        return (await self._connection.execute(query)).scalar_one()
+        of = {"business_id": business_id, "environment": environment.value}
+        return int(await self._connection.value(COUNT_ACTIVE, **of) or 0)
 
     async def add(self, key: ApiKey) -> None:
-        await self._connection.execute(insert(api_keys).values(**API_KEY.values(key)))
+        self._connection.send(ADD_KEY, **API_KEY.values(key))
 
     async def save(self, key: ApiKey) -> None:
-        # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
-        await self._connection.execute(
-            update(api_keys)
-            .where(api_keys.c.id == key.id)
-            .values(name=key.name, status=key.status.value, revoked_at=key.revoked_at)
-        )
-
-    @staticmethod
-    def _of(business_id: str, environment: Environment, status: ApiKeyStatus) -> "Select[Any]":
-        return select(*API_KEY.columns).where(
-            api_keys.c.business_id == business_id,
-            api_keys.c.environment == environment.value,
-            api_keys.c.status == status.value,
-        )
+        values = {name: stored(getattr(key, name)) for name in KEY_MOVING}
+        self._connection.send(SAVE_KEY, id=key.id, **values)

@@ -4,18 +4,37 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
-from sqlalchemy import delete, select, text
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from payagg.adapters.postgres.pool import StatementPool
+from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.tables import rate_hits, tallies
+from payagg.adapters.postgres.statement import Statement
 from payagg.domain.rate_limit import RateLimit
 
 COUNTS_MAX = 10_000  # names times labels, which come from closed sets
 SWEEP_MAX = 5_000  # buckets removed at once
+
+
+def _add_counts() -> Statement:
+    keys, values = bindparam("keys", type_=ARRAY(Text)), bindparam("values", type_=ARRAY(BigInteger))
+    given = (
+        func.unnest(keys, values)
+        .table_valued("key", "value", with_ordinality="position", name="given")
+        .render_derived()
+    )
+    added = insert(tallies).from_select(["key", "value"], select(given.c.key, given.c.value).order_by(given.c.position))
+    return Statement(
+        added.on_conflict_do_update(index_elements=["key"], set_={"value": tallies.c.value + added.excluded.value})
+    )
+
+
+ADD_COUNTS = _add_counts()
+ALL_COUNTS = Statement(select(tallies.c.key, tallies.c.value).order_by(tallies.c.key).limit(in_text(COUNTS_MAX)))
 # The row's lock makes hits of one bucket follow each other, so that no two see the same last room. `oldest_hit` is as
 # of the statement's start, which for the time to wait is near enough.
-HIT = text("""
+HIT = Statement("""
 WITH counted AS (
     INSERT INTO rate_hits AS kept (bucket, hits, ends_at)
     VALUES (:bucket, jsonb_build_object(CAST(:mark AS text), 1), :ends_at)
@@ -34,38 +53,42 @@ SELECT EXISTS (SELECT FROM counted) AS is_counted, (
     WHERE bucket = :bucket AND CAST(mark AS bigint) >= :oldest
 ) AS oldest_hit
 """)
+# Skipping what another process is removing.
+SWEEP_HITS = Statement(
+    delete(rate_hits).where(
+        rate_hits.c.bucket.in_(
+            select(rate_hits.c.bucket)
+            .where(rate_hits.c.ends_at < bindparam("now"))
+            .limit(in_text(SWEEP_MAX))
+            .with_for_update(skip_locked=True)
+        )
+    )
+)
 
 
-async def add_counts(connection: AsyncConnection, counts: Mapping[tuple[str, ...], int]) -> None:
+async def add_counts(pool: StatementPool, counts: Mapping[tuple[str, ...], int]) -> None:
     if not counts:
         return
     # In one order, so that two processes that add at once wait for each other and do not deadlock.
-    rows = [{"key": msgspec.json.encode(key).decode(), "value": counts[key]} for key in sorted(counts)]
-    added = insert(tallies).values(rows)
-    total = tallies.c.value + added.excluded.value
-    await connection.execute(added.on_conflict_do_update(index_elements=["key"], set_={"value": total}))
+    ordered = sorted(counts)
+    keys, values = [msgspec.json.encode(key).decode() for key in ordered], [counts[key] for key in ordered]
+    async with pool.transaction() as connection:
+        connection.send(ADD_COUNTS, keys=keys, values=values)
 
 
-async def all_counts(connection: AsyncConnection) -> dict[tuple[str, ...], int]:
-    rows = await connection.execute(select(tallies.c.key, tallies.c.value).order_by(tallies.c.key).limit(COUNTS_MAX))
+async def all_counts(pool: StatementPool) -> dict[tuple[str, ...], int]:
+    rows = await pool.read(ALL_COUNTS)
     return {tuple(msgspec.json.decode(key, type=list[str])): value for key, value in rows}
 
 
-async def count_hit(connection: AsyncConnection, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
+async def count_hit(pool: StatementPool, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
+    """One that is counted twice, as its first answer was lost, errs on the side of the limit."""
     mark = limit.mark(now)
-    values = {
-        "bucket": bucket,
-        "mark": str(mark),
-        "oldest": limit.oldest(now),
-        "most": limit.most,
-        "ends_at": limit.end_of(mark),
-    }
-    row = (await connection.execute(HIT, values)).one()
-    return None if row.is_counted else limit.end_of(row.oldest_hit or mark)
+    values = {"mark": str(mark), "oldest": limit.oldest(now), "most": limit.most, "ends_at": limit.end_of(mark)}
+    [(is_counted, oldest_hit)] = await pool.read(HIT, bucket=bucket, **values)
+    return None if is_counted else limit.end_of(oldest_hit or mark)
 
 
-async def sweep_hits(connection: AsyncConnection, now: datetime) -> None:
-    """Removes buckets in which nothing counts any more, skipping what another process is removing."""
-    dead = select(rate_hits.c.bucket).where(rate_hits.c.ends_at < now).limit(SWEEP_MAX)
-    skipping = dead.with_for_update(skip_locked=True)
-    await connection.execute(delete(rate_hits).where(rate_hits.c.bucket.in_(skipping)))
+async def sweep_hits(pool: StatementPool, now: datetime) -> None:
+    """Removes buckets in which nothing counts any more."""
+    await pool.read(SWEEP_HITS, now=now)

@@ -1,188 +1,206 @@
 """Gateways and what businesses chose for them, as rows."""
 
-from dataclasses import asdict
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, and_, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, and_, bindparam, false, func, or_, select, true, update
+from sqlalchemy.dialects.postgresql import insert
 
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.businesses import BUSINESS, SEARCHED, escaped
+from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import business_gateways, businesses, gateways
-from payagg.application.ports import GatewayMerchant
-from payagg.domain.business import Business, BusinessStatus, KycStatus
-from payagg.domain.checks import restored
+from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports import GatewayChoices, GatewayMerchant
+from payagg.domain.business import BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
+GATEWAY = RowMap(Gateway, gateways, status=GatewayStatus)
+SETTINGS = RowMap(BusinessGateway, business_gateways)
 OVERRIDES_MAX = 10_000
 DRAINS_MAX = 100
 WIPES_MAX = 100
-_LIVING = gateways.c.status != GatewayStatus.DELETED.value
+
+_DELETED = in_text(GatewayStatus.DELETED.value)
+_LIVING = gateways.c.status != _DELETED
 _DELETED_WITH_SECRETS = and_(
-    gateways.c.status == GatewayStatus.DELETED.value,
+    gateways.c.status == _DELETED,
     or_(gateways.c.credentials.is_not(None), gateways.c.replaced_secrets.is_not(None)),
 )
-_ACTIVE_BUSINESS = businesses.c.status == BusinessStatus.ACTIVE.value
+_GATEWAYS = select(*GATEWAY.columns)
+_BY_ID = gateways.c.id == bindparam("id")
+_BY_SLUG = gateways.c.slug == bindparam("slug")
+ALL = Statement(_GATEWAYS.where(_LIVING).order_by(gateways.c.display_order, gateways.c.slug))
+GET = Statement(_GATEWAYS.where(_BY_ID, _LIVING))
+LOCK = Statement(_GATEWAYS.where(_BY_ID, _LIVING).with_for_update(key_share=True))
+OF_SLUG = Statement(_GATEWAYS.where(_BY_SLUG, _LIVING))
+GET_ANY = Statement(_GATEWAYS.where(_BY_ID))
+SETTLING = Statement(
+    _GATEWAYS.where(_BY_SLUG, or_(_LIVING, _DELETED_WITH_SECRETS)).order_by(
+        _LIVING.desc(), gateways.c.updated_at.desc(), gateways.c.id.desc()
+    )
+)
+TO_WIPE = Statement(
+    _GATEWAYS.where(or_(_DELETED_WITH_SECRETS, gateways.c.replaced_secrets_until <= bindparam("now")))
+    .order_by(gateways.c.updated_at, gateways.c.id)
+    .limit(in_text(WIPES_MAX))
+    .with_for_update(skip_locked=True, key_share=True)
+)
+DRAINING = Statement(
+    _GATEWAYS.where(
+        gateways.c.status == in_text(GatewayStatus.DRAINING.value), gateways.c.drain_ends_at <= bindparam("now")
+    )
+    .order_by(gateways.c.drain_ends_at)
+    .limit(in_text(DRAINS_MAX))
+    .with_for_update(skip_locked=True, key_share=True)
+)
+ADD = Statement(insert(gateways).values(parameters(*GATEWAY.names)).on_conflict_do_nothing().returning(gateways.c.id))
+SAVE = Statement(update(gateways).where(_BY_ID).values(parameters(*(name for name in GATEWAY.names if name != "id"))))
+
+_IS_ACTIVE = businesses.c.status == in_text(BusinessStatus.ACTIVE.value)
+_OF_GATEWAY = business_gateways.c.gateway_id == bindparam("gateway_id")
 # Code point order, so that a page is the same whatever locale the database was made with.
 _BY_NAME = (businesses.c.name.collate("C"), businesses.c.id)
-_BUSINESS = (
-    businesses.c.id.label("of_id"),
-    businesses.c.name,
-    businesses.c.status,
-    businesses.c.kyc_status,
-    businesses.c.created_at.label("of_created_at"),
+_MERCHANTS = select(*BUSINESS.columns, *SETTINGS.columns)
+ACTIVE_BUSINESSES = Statement(select(func.count()).select_from(businesses).where(_IS_ACTIVE))
+OVERRIDES = Statement(
+    _MERCHANTS.join_from(business_gateways, businesses, businesses.c.id == business_gateways.c.business_id)
+    .where(_OF_GATEWAY, ~business_gateways.c.is_enabled)
+    .order_by(*_BY_NAME)
+    .limit(in_text(OVERRIDES_MAX))
 )
+
+
+@cache
+def _opt_outs(of_gateway: bool) -> Statement:
+    return Statement(
+        select(business_gateways.c.gateway_id, func.count())
+        .join(businesses, businesses.c.id == business_gateways.c.business_id)
+        .where(~business_gateways.c.is_enabled, _IS_ACTIVE, _OF_GATEWAY if of_gateway else true())
+        .group_by(business_gateways.c.gateway_id)
+    )
+
+
+def _wanted(is_searched: bool) -> ColumnElement[bool]:
+    return and_(_IS_ACTIVE, SEARCHED) if is_searched else _IS_ACTIVE
+
+
+@cache
+def _merchants(is_searched: bool) -> Statement:
+    own = and_(business_gateways.c.business_id == businesses.c.id, _OF_GATEWAY)
+    return Statement(
+        _MERCHANTS.select_from(businesses.outerjoin(business_gateways, own))
+        .where(_wanted(is_searched))
+        .order_by(*_BY_NAME)
+        .offset(bindparam("offset"))
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _merchants_count(is_searched: bool) -> Statement:
+    return Statement(select(func.count()).select_from(businesses).where(_wanted(is_searched)))
+
+
+OF_BUSINESS = Statement(select(*SETTINGS.columns).where(business_gateways.c.business_id == bindparam("business_id")))
+CLEAR_DEFAULT = Statement(
+    update(business_gateways)
+    .where(
+        business_gateways.c.business_id == bindparam("business_id"),
+        business_gateways.c.gateway_id != bindparam("gateway_id"),
+        business_gateways.c.is_default,
+    )
+    .values(is_default=false(), updated_at=bindparam("updated_at"))
+)
+
+
+def _save_settings() -> Statement:
+    added = insert(business_gateways).values(parameters(*SETTINGS.names))
+    key = ("business_id", "gateway_id")
+    return Statement(
+        added.on_conflict_do_update(
+            index_elements=key, set_={name: added.excluded[name] for name in SETTINGS.names if name not in key}
+        )
+    )
+
+
+SAVE_SETTINGS = _save_settings()
 
 
 class PostgresGateways:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def all(self) -> list[Gateway]:
-        query = select(gateways).where(_LIVING).order_by(gateways.c.display_order, gateways.c.slug)
-        return [_gateway(row) for row in await self._connection.execute(query)]
+        return GATEWAY.all(await self._connection.rows(ALL))
+
+    async def choices(self, business_id: str) -> GatewayChoices:
+        gateways_, settings, health = await self._connection.all(
+            (ALL, {}), (OF_BUSINESS, {"business_id": business_id}), (ALL_HEALTH, {})
+        )
+        own = {one.gateway_id: one for one in SETTINGS.all(settings)}
+        return GatewayChoices(GATEWAY.all(gateways_), own, HEALTH.all(health))
 
     async def get(self, gateway_id: str) -> Gateway | None:
-        return await self._one(select(gateways).where(gateways.c.id == gateway_id, _LIVING))
+        return GATEWAY.loaded(await self._connection.row(GET, id=gateway_id))
 
     async def lock(self, gateway_id: str) -> Gateway | None:
-        return await self._one(
-            select(gateways).where(gateways.c.id == gateway_id, _LIVING).with_for_update(key_share=True)
-        )
+        return GATEWAY.loaded(await self._connection.row(LOCK, id=gateway_id))
 
     async def by_slug(self, slug: str) -> Gateway | None:
-        return await self._one(select(gateways).where(gateways.c.slug == slug, _LIVING))
+        return GATEWAY.loaded(await self._connection.row(OF_SLUG, slug=slug))
 
     async def get_any(self, gateway_id: str) -> Gateway | None:
-        return await self._one(select(gateways).where(gateways.c.id == gateway_id))
+        return GATEWAY.loaded(await self._connection.row(GET_ANY, id=gateway_id))
 
     async def settling(self, slug: str) -> list[Gateway]:
-        query = (
-            select(gateways)
-            .where(gateways.c.slug == slug, or_(_LIVING, _DELETED_WITH_SECRETS))
-            .order_by(_LIVING.desc(), gateways.c.updated_at.desc(), gateways.c.id.desc())
-        )
-        return [_gateway(row) for row in await self._connection.execute(query)]
+        return GATEWAY.all(await self._connection.rows(SETTLING, slug=slug))
 
     async def to_wipe(self, now: datetime) -> list[Gateway]:
-        query = (
-            select(gateways)
-            .where(or_(_DELETED_WITH_SECRETS, gateways.c.replaced_secrets_until <= now))
-            .order_by(gateways.c.updated_at, gateways.c.id)
-            .limit(WIPES_MAX)
-            .with_for_update(skip_locked=True, key_share=True)
-        )
-        return [_gateway(row) for row in await self._connection.execute(query)]
+        return GATEWAY.all(await self._connection.rows(TO_WIPE, now=now))
 
     async def add(self, gateway: Gateway) -> bool:
-        statement = upsert(gateways).values(**_columns(gateway)).on_conflict_do_nothing().returning(gateways.c.id)
-        return (await self._connection.execute(statement)).first() is not None
+        return await self._connection.row(ADD, **GATEWAY.values(gateway)) is not None
 
     async def save(self, gateway: Gateway) -> None:
-        await self._connection.execute(update(gateways).where(gateways.c.id == gateway.id).values(**_columns(gateway)))
+        self._connection.send(SAVE, **GATEWAY.values(gateway))
 
     async def draining(self, now: datetime) -> list[Gateway]:
-        query = (
-            select(gateways)
-            .where(gateways.c.status == GatewayStatus.DRAINING.value, gateways.c.drain_ends_at <= now)
-            .order_by(gateways.c.drain_ends_at)
-            .limit(DRAINS_MAX)
-            .with_for_update(skip_locked=True, key_share=True)
-        )
-        return [_gateway(row) for row in await self._connection.execute(query)]
+        return GATEWAY.all(await self._connection.rows(DRAINING, now=now))
 
     async def active_businesses(self) -> int:
-        query = select(func.count()).select_from(businesses).where(_ACTIVE_BUSINESS)
-        return int(await self._connection.scalar(query) or 0)
+        return int(await self._connection.value(ACTIVE_BUSINESSES) or 0)
 
     async def opt_outs(self, gateway_id: str | None = None) -> dict[str, int]:
-        query = (
-            select(business_gateways.c.gateway_id, func.count())
-            .join(businesses, businesses.c.id == business_gateways.c.business_id)
-            .where(~business_gateways.c.is_enabled, _ACTIVE_BUSINESS)
-            .group_by(business_gateways.c.gateway_id)
-        )
-        if gateway_id is not None:
-            query = query.where(business_gateways.c.gateway_id == gateway_id)
-        return {row[0]: row[1] for row in await self._connection.execute(query)}
+        return dict(await self._connection.rows(_opt_outs(gateway_id is not None), gateway_id=gateway_id))
 
     async def overrides(self, gateway_id: str) -> list[GatewayMerchant]:
-        query = (
-            select(*_BUSINESS, business_gateways)
-            .join(businesses, businesses.c.id == business_gateways.c.business_id)
-            .where(business_gateways.c.gateway_id == gateway_id, ~business_gateways.c.is_enabled)
-            .order_by(*_BY_NAME)
-            .limit(OVERRIDES_MAX)
-        )
-        return [_merchant(row) for row in await self._connection.execute(query)]
+        return [_merchant(row) for row in await self._connection.rows(OVERRIDES, gateway_id=gateway_id)]
 
     async def merchants(
         self, gateway_id: str, search: str | None, offset: int, limit: int
     ) -> tuple[list[GatewayMerchant], int]:
-        wanted = _ACTIVE_BUSINESS
-        if search is not None:
-            wanted = and_(wanted, businesses.c.name.icontains(search, autoescape=True))
-        own = and_(business_gateways.c.business_id == businesses.c.id, business_gateways.c.gateway_id == gateway_id)
-        query = (
-            select(*_BUSINESS, business_gateways)
-            .select_from(businesses.outerjoin(business_gateways, own))
-            .where(wanted)
-            .order_by(*_BY_NAME)
-            .offset(offset)
-            .limit(limit)
+        is_searched, searched = search is not None, escaped(search or "")
+        rows = await self._connection.rows(
+            _merchants(is_searched), gateway_id=gateway_id, search=searched, offset=offset, limit=limit
         )
-        page = [_merchant(row) for row in await self._connection.execute(query)]
-        total = await self._connection.scalar(select(func.count()).select_from(businesses).where(wanted))
-        return page, int(total or 0)
+        total = await self._connection.value(_merchants_count(is_searched), search=searched)
+        return [_merchant(row) for row in rows], int(total or 0)
 
     async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
-        query = select(business_gateways).where(business_gateways.c.business_id == business_id)
-        rows = await self._connection.execute(query)
-        return {row.gateway_id: restored(BusinessGateway, {**row._mapping}) for row in rows}
+        found = SETTINGS.all(await self._connection.rows(OF_BUSINESS, business_id=business_id))
+        return {own.gateway_id: own for own in found}
 
     async def save_settings(self, settings: BusinessGateway) -> None:
+        values = SETTINGS.values(settings)
         if settings.is_default:
-            await self._connection.execute(
-                update(business_gateways)
-                .where(
-                    business_gateways.c.business_id == settings.business_id,
-                    business_gateways.c.gateway_id != settings.gateway_id,
-                    business_gateways.c.is_default,
-                )
-                .values(is_default=False, updated_at=settings.updated_at)
-            )
-        values = asdict(settings)
-        statement = upsert(business_gateways).values(**values)
-        await self._connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=[business_gateways.c.business_id, business_gateways.c.gateway_id],
-                set_={name: statement.excluded[name] for name in values if name not in ("business_id", "gateway_id")},
-            )
-        )
-
-    async def _one(self, query: Any) -> Gateway | None:
-        row = (await self._connection.execute(query)).first()
-        return None if row is None else _gateway(row)
+            self._connection.send(CLEAR_DEFAULT, **values)
+        self._connection.send(SAVE_SETTINGS, **values)
 
 
-def _columns(gateway: Gateway) -> dict[str, Any]:
-    return asdict(gateway) | {"status": gateway.status.value}
-
-
-def _gateway(row: Row[Any]) -> Gateway:
-    return restored(Gateway, {**row._mapping, "status": GatewayStatus(row.status)})
-
-
-def _merchant(row: Row[Any]) -> GatewayMerchant:
-    fields = {
-        "id": row.of_id,
-        "name": row.name,
-        "status": BusinessStatus(row.status),
-        "kyc_status": KycStatus(row.kyc_status),
-        "created_at": row.of_created_at,
-    }
-    business = restored(Business, fields)
-    if row.business_id is None:
-        return GatewayMerchant(business, None)
-    own = {column.name: row._mapping[column] for column in business_gateways.c}
-    return GatewayMerchant(business, restored(BusinessGateway, own))
+def _merchant(row: Any) -> GatewayMerchant:
+    business, own = row[: len(BUSINESS.names)], row[len(BUSINESS.names) :]
+    # The first of `own` is the business's id, which only a row of its own has.
+    return GatewayMerchant(BUSINESS.load(business), None if own[0] is None else SETTINGS.load(own))

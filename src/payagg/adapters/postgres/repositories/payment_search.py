@@ -1,41 +1,57 @@
 """Payments searched by index: a page is merged from one range for each environment and status."""
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ARRAY,
     CTE,
     ColumnElement,
     Date,
+    Integer,
     ScalarSelect,
     Select,
+    Text,
     TextClause,
     and_,
+    any_,
+    bindparam,
     case,
     cast,
     func,
     lateral,
-    literal,
     select,
     text,
+    true,
     tuple_,
     union_all,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from payagg.adapters.postgres.pool import StatementConnection
 from payagg.adapters.postgres.repositories.payments import PAYMENT
+from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.tables import idempotency_keys, payments
+from payagg.adapters.postgres.statement import Statement
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.values import Environment
 
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
 # that has a number (decision 0605). The transaction that asks began before it looks.
-_HORIZON = text("""
+HORIZON = Statement(
+    """
     SELECT least(now(), min(xact_start)) FROM pg_stat_activity
     WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
-""")
+    """,
+    reads=True,
+)
+# What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default, at most,
+# and in an export. Each size is a statement that every connection keeps, so there is none for each page.
+SIZES = (21, 101, 501)
+# Stand where no time is asked for: every range has a lower and an upper end.
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _ORDER = {status: number for number, status in enumerate(Status)}
 _NEWEST_FIRST = (payments.c.created_at.desc(), payments.c.reference.desc())
 # True of every payment: said to be allowed one index of two, and not to be misled into the other.
@@ -45,8 +61,113 @@ _OF_ALL = text("payments.currency = 'NGN'")
 Conditions = list[ColumnElement[bool] | TextClause]
 
 
+class _Shape(NamedTuple):
+    """What of a search is in the statement itself."""
+
+    has_business: bool
+    has_email: bool
+    has_environment: bool
+    status: Status | None
+    size: int
+
+
+_IN_ENVIRONMENTS = any_(bindparam("environments", type_=ARRAY(Text)))
+OF_REFERENCE = Statement(select(*PAYMENT.columns).where(payments.c.reference == bindparam("reference")))
+OF_KEY = Statement(
+    select(*PAYMENT.columns)
+    .join(idempotency_keys, idempotency_keys.c.reference == payments.c.reference)
+    .where(
+        idempotency_keys.c.business_id == bindparam("business_id"),
+        idempotency_keys.c.key == bindparam("key"),
+        idempotency_keys.c.environment == _IN_ENVIRONMENTS,
+    )
+)
+
+
+@cache
+def _totals(has_business: bool) -> Statement:
+    own = payments.c
+    is_past = (own.status == in_text(Status.INITIATED.value)) & (own.expires_at <= bindparam("now"))
+    seen = case((is_past, in_text(Status.FAILED.value)), else_=own.status)
+    day = cast(func.timezone(in_text("UTC"), own.created_at), Date)
+    query = (
+        select(day, seen, func.count(), func.sum(own.amount))
+        .where(and_(_OF_BUSINESS, own.business_id == bindparam("business_id")) if has_business else _OF_ALL)
+        .where(own.environment == _IN_ENVIRONMENTS)
+        # All of them, so that the times after the status in the index bound what is read.
+        .where(own.status.in_([in_text(status.value) for status in Status]))
+        .where(own.created_at >= bindparam("since"), own.created_at < bindparam("until"))
+        .group_by(text("1, 2"))
+    )
+    return Statement(query, reads=True)
+
+
+@cache
+def _page(shape: _Shape) -> Statement:
+    own = payments.c
+    # The planner is told how few rows come, whoever asks.
+    few = in_text(shape.size)
+    place = tuple_(bindparam("below_at", type_=own.created_at.type), bindparam("below_reference", type_=Text))
+    times = (own.created_at >= bindparam("since"), tuple_(own.created_at, own.reference) < place)
+    each = _businesses_of_email() if shape.has_email and not shape.has_business else None
+    ranges: list[Select[Any]] = []
+    for conditions in _ranges(shape, each):
+        ends = select(own.created_at, own.reference).where(*conditions, *times)
+        ends = ends if each is None else ends.correlate(each)
+        ranges.append(ends.order_by(*_NEWEST_FIRST).limit(few))
+    merged = lateral(union_all(*ranges), "merged")
+    places = select(merged.c.created_at, merged.c.reference)
+    if each is not None:
+        places = places.select_from(each.join(merged, true()))
+    newest = places.order_by(merged.c.created_at.desc(), merged.c.reference.desc())
+    page = newest.limit(bindparam("limit", type_=Integer)).subquery("page")
+    query = select(*PAYMENT.columns).join(page, page.c.reference == own.reference).order_by(*_NEWEST_FIRST)
+    return Statement(query, reads=True)
+
+
+def _unfolded(word: str) -> ScalarSelect[str]:
+    """A value that the planner does not know while it plans: told that the status is INITIATED, it would take the index
+    of what is to expire for the right one where its statistics are of a quiet time, and read all of that."""
+    return select(in_text(word)).scalar_subquery()
+
+
+def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
+    """One range of an index for each environment and stored status that a reader may see at `now` as wanted."""
+    own = payments.c
+    fixed: Conditions = []
+    if each is not None:
+        fixed.append(own.business_id == each.c.business_id)
+    elif shape.has_business:
+        fixed.append(own.business_id == bindparam("business_id"))
+    if shape.has_email:
+        fixed.append(own.customer_email == bindparam("email"))
+    else:
+        fixed.append(_OF_BUSINESS if shape.has_business else _OF_ALL)
+    is_past = own.expires_at <= bindparam("now")
+    environments: list[ColumnElement[str]] = [in_text(environment.value) for environment in Environment]
+    for environment in [bindparam("environment")] if shape.has_environment else environments:
+        for status in Status:
+            conditions = [*fixed, own.environment == environment, own.status == _unfolded(status.value)]
+            if status is Status.INITIATED and shape.status is Status.FAILED:
+                yield [*conditions, is_past]
+            elif status is Status.INITIATED and shape.status is status:
+                yield [*conditions, ~is_past]
+            elif shape.status in (None, status):
+                yield conditions
+
+
+def _businesses_of_email() -> CTE:
+    """The businesses that have payments of this address, one step in the index for each."""
+    own = payments.c
+    is_theirs = own.customer_email == bindparam("email")
+    first = select(func.min(own.business_id).label("business_id")).where(is_theirs)
+    each = first.cte("each", recursive=True)
+    following = select(func.min(own.business_id)).where(is_theirs, own.business_id > each.c.business_id)
+    return each.union_all(select(following.correlate(each).scalar_subquery()).where(each.c.business_id.is_not(None)))
+
+
 class PostgresPaymentSearch:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def page(
@@ -59,110 +180,53 @@ class PostgresPaymentSearch:
         return sorted(older, key=PaymentCursor.of, reverse=True)[:limit]
 
     async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
-        own = payments.c
-        business = wanted.business_id
-        is_past = (own.status == Status.INITIATED.value) & (own.expires_at <= now)
-        seen = case((is_past, Status.FAILED.value), else_=own.status)
-        day = cast(func.timezone("UTC", own.created_at), Date)
-        query = (
-            select(day, seen, func.count(), func.sum(own.amount))
-            .where(_OF_ALL if business is None else and_(_OF_BUSINESS, own.business_id == business))
-            .where(own.environment.in_([environment.value for environment in _environments(wanted)]))
-            # All of them, so that the times after the status in the index bound what is read.
-            .where(own.status.in_([status.value for status in Status]))
-            .where(*_times(wanted.since, wanted.until))
-            .group_by(text("1, 2"))
+        rows = await self._connection.rows(
+            _totals(wanted.business_id is not None),
+            business_id=wanted.business_id,
+            environments=_environments(wanted),
+            since=wanted.since or EARLIEST,
+            until=wanted.until or LATEST,
+            now=now,
         )
-        rows = await self._connection.execute(query)
-        totals = [PaymentTotal(row[0], Status(row[1]), row[2], int(row[3])) for row in rows]
+        totals = [PaymentTotal(day, Status(seen), count, int(amount)) for day, seen, count, amount in rows]
         shown = [total for total in totals if wanted.status in (None, total.status)]
         return sorted(shown, key=lambda total: (total.day, _ORDER[total.status]))
 
     async def _looked_up(self, wanted: PaymentFilter) -> list[Payment]:
-        query = select(*PAYMENT.columns)
         if wanted.reference is not None:
-            query = query.where(payments.c.reference == wanted.reference)
-        else:
-            own = idempotency_keys.c
-            query = query.join(idempotency_keys, own.reference == payments.c.reference)
-            query = query.where(own.business_id == wanted.business_id, own.key == wanted.idempotency_key)
-            environments = _environments(wanted)
-            query = query.where(own.environment.in_([environment.value for environment in environments]))
-        return [PAYMENT.load(row) for row in await self._connection.execute(query)]
+            return PAYMENT.all(await self._connection.rows(OF_REFERENCE, reference=wanted.reference))
+        values = {"business_id": wanted.business_id, "key": wanted.idempotency_key}
+        return PAYMENT.all(await self._connection.rows(OF_KEY, environments=_environments(wanted), **values))
 
     async def _merged(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> list[Payment]:
         # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.
-        horizon: datetime = (await self._connection.execute(_HORIZON)).scalar_one()
+        [(horizon,)] = await self._connection.rows(HORIZON)
         until = horizon if wanted.until is None else min(horizon, wanted.until)
-        # The planner is told how few rows come, whoever asks.
-        few = literal(limit, literal_execute=True)
-        times = _times(wanted.since, until, after)
-        each = _businesses_of(wanted.email) if wanted.email is not None and wanted.business_id is None else None
-        business = wanted.business_id if each is None else each.c.business_id
-        ranges: list[Select[Any]] = []
-        for conditions in _ranges(wanted, now, business):
-            ends = select(payments.c.created_at, payments.c.reference).where(*conditions, *times)
-            ends = ends if each is None else ends.correlate(each)
-            ranges.append(ends.order_by(*_NEWEST_FIRST).limit(few))
-        merged = lateral(union_all(*ranges), "merged")
-        places = select(merged.c.created_at, merged.c.reference)
-        if each is not None:
-            places = places.select_from(each.join(merged, literal(True)))
-        page = places.order_by(merged.c.created_at.desc(), merged.c.reference.desc()).limit(few).subquery("page")
-        query = select(*PAYMENT.columns).join(page, page.c.reference == payments.c.reference).order_by(*_NEWEST_FIRST)
-        return [PAYMENT.load(row) for row in await self._connection.execute(query)]
+        # One lower and one upper end, so that a range is read from its end, whichever of the two upper ones is lower.
+        # No reference is below the empty one.
+        below = after if after is not None and after.created_at < until else PaymentCursor(until, "")
+        shape = _Shape(
+            has_business=wanted.business_id is not None,
+            has_email=wanted.email is not None,
+            has_environment=wanted.environment is not None,
+            status=wanted.status,
+            size=next((size for size in SIZES if size >= limit), limit),
+        )
+        rows = await self._connection.rows(
+            _page(shape),
+            business_id=wanted.business_id,
+            email=wanted.email,
+            environment=wanted.environment.value if wanted.environment is not None else None,
+            now=now,
+            since=wanted.since or EARLIEST,
+            below_at=below.created_at,
+            below_reference=below.reference,
+            limit=limit,
+        )
+        return PAYMENT.all(rows)
 
 
-def _unfolded(word: str) -> ScalarSelect[str]:
-    """A value that the planner does not know while it plans: told that the status is INITIATED, it would take the index
-    of what is to expire for the right one where its statistics are of a quiet time, and read all of that."""
-    return select(literal(word)).scalar_subquery()
-
-
-def _environments(wanted: PaymentFilter) -> tuple[Environment, ...]:
-    return tuple(Environment) if wanted.environment is None else (wanted.environment,)
-
-
-def _ranges(wanted: PaymentFilter, now: datetime, business: ColumnElement[str] | str | None) -> Iterator[Conditions]:
-    """One range of an index for each environment and stored status that a reader may see at `now` as wanted."""
-    own = payments.c
-    fixed: Conditions = [] if business is None else [own.business_id == business]
-    if wanted.email is not None:
-        fixed.append(own.customer_email == wanted.email)
-    else:
-        fixed.append(_OF_ALL if business is None else _OF_BUSINESS)
-    is_past = own.expires_at <= now
-    for environment in _environments(wanted):
-        for status in Status:
-            conditions = [*fixed, own.environment == environment.value, own.status == _unfolded(status.value)]
-            if status is Status.INITIATED and wanted.status is Status.FAILED:
-                yield [*conditions, is_past]
-            elif status is Status.INITIATED and wanted.status is status:
-                yield [*conditions, ~is_past]
-            elif wanted.status in (None, status):
-                yield conditions
-
-
-def _times(since: datetime | None, until: datetime | None, after: PaymentCursor | None = None) -> Conditions:
-    """One lower and one upper end, so that a range is read from its end, whichever of the two upper ones is lower."""
-    own = payments.c
-    conditions: Conditions = [] if since is None else [own.created_at >= since]
-    if after is not None and (until is None or after.created_at < until):
-        place = tuple_(literal(after.created_at, own.created_at.type), literal(after.reference))
-        conditions.append(tuple_(own.created_at, own.reference) < place)
-    elif until is not None:
-        conditions.append(own.created_at < until)
-    return conditions
-
-
-def _businesses_of(email: str) -> CTE:
-    """The businesses that have payments of this address, one step in the index for each."""
-    own = payments.c
-    first = select(func.min(own.business_id).label("business_id")).where(own.customer_email == email)
-    each = first.cte("each", recursive=True)
-    following = select(func.min(own.business_id)).where(
-        own.customer_email == email, own.business_id > each.c.business_id
-    )
-    return each.union_all(select(following.correlate(each).scalar_subquery()).where(each.c.business_id.is_not(None)))
+def _environments(wanted: PaymentFilter) -> list[str]:
+    return [environment.value for environment in Environment if wanted.environment in (None, environment)]

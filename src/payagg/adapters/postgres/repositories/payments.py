@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    BindParameter,
-    Select,
     Text,
     and_,
     any_,
+    bindparam,
     func,
-    literal,
     null,
     or_,
     select,
@@ -21,18 +20,21 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import RowMap, stored
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.businesses import BUSINESS
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import (
     HAS_PAYER,
     attempts,
+    businesses,
     idempotency_keys,
     payments,
     provider_calls,
     transitions,
 )
-from payagg.application.ports import Conflict, ProviderCall, ReferenceTaken
+from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
@@ -44,196 +46,242 @@ CALL = RowMap(ProviderCall, provider_calls)
 CALLS_MAX = 1_000
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at")
+_REFERENCE = payments.c.reference == bindparam("reference")
+_OF_PAYMENT = select(*PAYMENT.columns).where(_REFERENCE)
+GET = Statement(_OF_PAYMENT)
+LOCK = Statement(_OF_PAYMENT.with_for_update(key_share=True))
+BUSINESS_OF = Statement(
+    select(*BUSINESS.columns).join(payments, payments.c.business_id == businesses.c.id).where(_REFERENCE)
+)
+ADD_KEY = Statement(
+    insert(idempotency_keys)
+    .values(parameters("business_id", "environment", "key", "reference"))
+    .on_conflict_do_nothing()
+    .returning(idempotency_keys.c.key)
+)
+ADD = Statement(
+    insert(payments).values(parameters(*PAYMENT.names)).on_conflict_do_nothing().returning(payments.c.reference)
+)
+_MOVED = (
+    update(payments)
+    .where(_REFERENCE, payments.c.status == bindparam("from_status"), payments.c.sequence == bindparam("before"))
+    .values(parameters(*MOVING))
+    .returning(payments.c.reference)
+    .cte("moved")
+)
+# The transition is written only where the payment stood as it was read.
+MOVE = Statement(
+    insert(transitions)
+    .from_select(
+        TRANSITION.columns,
+        select(*(bindparam(f"own_{c.name}", type_=c.type).label(c.name) for c in TRANSITION.columns)).select_from(
+            _MOVED
+        ),
+    )
+    .returning(transitions.c.reference)
+)
+EXPIRED = Statement(
+    select(*PAYMENT.columns)
+    .where(payments.c.status == in_text(Status.INITIATED.value), payments.c.expires_at <= bindparam("now"))
+    .order_by(payments.c.expires_at, payments.c.reference)
+    .limit(bindparam("limit"))
+    .with_for_update(key_share=True, skip_locked=True)
+)
+_ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
+ATTEMPTS = Statement(select(attempts).where(attempts.c.reference == bindparam("reference")).order_by(attempts.c.number))
+_COLUMNS = tuple(column.name for column in attempts.c)
+_AT = attempts.c.last_ask_at.type
+ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS)))
+# `begin_ask` may have moved `last_ask_at` on since the attempt was read; it never goes back.
+SAVE_ATTEMPT = Statement(
+    update(attempts)
+    .where(_ATTEMPT, attempts.c.token == bindparam("was"))
+    .values(
+        parameters(*(name for name in _COLUMNS if name not in ("reference", "number")))
+        | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
+    )
+    .returning(attempts.c.number)
+)
+
+
+@cache
+def _due(limit: int, of_gateway: bool) -> Statement:
+    """For each of the few limits that there are: told how few rows come, the server goes by the index."""
+    due = (
+        select(attempts.c.reference, attempts.c.number)
+        .where(attempts.c.next_ask_at <= bindparam("now"))
+        .where(attempts.c.gateway == bindparam("gateway") if of_gateway else true())
+        .where(or_(attempts.c.held_until.is_(None), attempts.c.held_until <= bindparam("now")))
+        .order_by(attempts.c.next_ask_at, attempts.c.reference)
+        .limit(in_text(limit))
+        .with_for_update(key_share=True, skip_locked=True)
+        .cte("due")
+    )
+    leased = (
+        update(attempts)
+        .where(attempts.c.reference == due.c.reference, attempts.c.number == due.c.number)
+        .values(held_until=bindparam("until"))
+        .returning(attempts)
+        .cte("held")
+    )
+    # RETURNING comes in no order of its own.
+    return Statement(select(leased).order_by(leased.c.next_ask_at, leased.c.reference))
+
+
+OLDEST_ASK = Statement(select(func.min(attempts.c.next_ask_at)).where(attempts.c.next_ask_at <= bindparam("now")))
+# In an order, though any one will do: it leads by the index, also where half of the table would match.
+OPEN_ATTEMPT = Statement(
+    select(attempts.c.reference)
+    .where(attempts.c.gateway_id == bindparam("gateway_id"), attempts.c.next_ask_at.is_not(None))
+    .order_by(attempts.c.reference)
+    .limit(in_text(1))
+)
+BEGIN_ASK = Statement(
+    update(attempts)
+    .where(_ATTEMPT, or_(attempts.c.last_ask_at.is_(None), attempts.c.last_ask_at <= bindparam("before")))
+    .values(last_ask_at=bindparam("now"))
+    .returning(attempts.c.number)
+)
+TRANSITIONS = Statement(
+    select(*TRANSITION.columns)
+    .where(transitions.c.reference == bindparam("reference"))
+    .order_by(transitions.c.sequence)
+)
+ADD_CALL = Statement(insert(provider_calls).values(parameters(*CALL.names)))
+_CALLS = select(*CALL.columns).where(provider_calls.c.reference == bindparam("reference"))
+CALLS = Statement(_CALLS.order_by(provider_calls.c.id).limit(in_text(CALLS_MAX)))
+LAST_ANSWER = Statement(
+    _CALLS.where(provider_calls.c.word.is_not(None)).order_by(provider_calls.c.id.desc()).limit(in_text(1))
+)
+
+
+@cache
+def _settled_with_payer(limit: int) -> Statement:
+    return Statement(
+        select(payments.c.reference)
+        .where(text(HAS_PAYER), payments.c.settled_at < bindparam("before"))
+        .order_by(payments.c.settled_at, payments.c.reference)
+        .limit(in_text(limit))
+        .with_for_update(key_share=True, skip_locked=True)
+    )
+
+
+def _of_payer() -> Statement:
+    # A walk in bounded steps: an index for what is asked once a year would cost every initiation.
+    step = (
+        select(payments.c.reference, payments.c.customer_email)
+        .where(payments.c.reference > bindparam("after"))
+        .order_by(payments.c.reference)
+        .limit(bindparam("limit"))
+        .cte("step")
+    )
+    is_theirs = func.lower(step.c.customer_email) == func.lower(bindparam("email"))
+    return Statement(select(func.array_agg(step.c.reference).filter(is_theirs), func.max(step.c.reference)), reads=True)
+
+
+OF_PAYER = _of_payer()
+_REFERENCES = any_(bindparam("references", type_=ARRAY(Text)))
+CLEAR_PAYER = Statement(
+    update(payments)
+    .where(payments.c.reference == _REFERENCES)
+    .values(dict.fromkeys((*PAYER_FIELDS, "fingerprint"), null()))
+)
+CLEAR_HAND_OFF = Statement(
+    update(attempts).where(attempts.c.reference == _REFERENCES, attempts.c.hand_off_url != "").values(hand_off_url="")
+)
 
 
 class PostgresPayments:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def get(self, reference: str) -> Payment | None:
-        return await self._one(select(*PAYMENT.columns).where(payments.c.reference == reference))
+        return PAYMENT.loaded(await self._connection.row(GET, reference=reference))
 
     async def lock(self, reference: str) -> Payment | None:
-        query = select(*PAYMENT.columns).where(payments.c.reference == reference)
-        return await self._one(query.with_for_update(key_share=True))
+        return PAYMENT.loaded(await self._connection.row(LOCK, reference=reference))
+
+    async def aggregate(self, reference: str) -> PaymentAggregate | None:
+        return await self._aggregate(GET, reference)
+
+    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
+        return await self._aggregate(LOCK, reference)
+
+    async def _aggregate(self, first: Statement, reference: str) -> PaymentAggregate | None:
+        # Statements of their own, so that what is read after a lock that was waited for is younger than it.
+        own = {"reference": reference}
+        found, numbered, owner = await self._connection.all((first, own), (ATTEMPTS, own), (BUSINESS_OF, own))
+        if not found:
+            return None
+        business = BUSINESS.load(owner[0]) if owner else None
+        return PaymentAggregate(PAYMENT.load(found[0]), business, [_attempt(row) for row in numbered])
 
     async def add(self, payment: Payment) -> bool:
         values = PAYMENT.values(payment)
         if payment.idempotency_key is not None:
             identity = {name: values[name] for name in ("business_id", "environment", "reference")}
-            key = insert(idempotency_keys).values(key=payment.idempotency_key, **identity).on_conflict_do_nothing()
-            if (await self._connection.execute(key.returning(idempotency_keys.c.key))).first() is None:
+            if await self._connection.row(ADD_KEY, key=payment.idempotency_key, **identity) is None:
                 return False
-        row = insert(payments).values(**values).on_conflict_do_nothing().returning(payments.c.reference)
-        if (await self._connection.execute(row)).first() is None:
+        if await self._connection.row(ADD, **values) is None:
             raise ReferenceTaken(payment.reference)
         return True
 
     async def save(self, payment: Payment, transition: Transition) -> None:
-        moved = (
-            update(payments)
-            .where(
-                payments.c.reference == payment.reference,
-                payments.c.status == transition.from_status.value,
-                payments.c.sequence == transition.sequence - 1,
-            )
-            .values({name: stored(getattr(payment, name)) for name in MOVING})
-            .returning(payments.c.reference)
-            .cte("moved")
-        )
-        values = TRANSITION.values(transition)
-        columns = TRANSITION.columns
-        row = select(*(literal(values[c.name], c.type).label(c.name) for c in columns)).select_from(moved)
-        written = insert(transitions).from_select(columns, row).returning(transitions.c.reference)
-        if (await self._connection.execute(written)).first() is None:
-            raise Conflict("the payment was moved by another transaction")
+        moved = {name: stored(getattr(payment, name)) for name in MOVING}
+        own = {f"own_{name}": value for name, value in TRANSITION.values(transition).items()}
+        stood = {"from_status": transition.from_status.value, "before": transition.sequence - 1}
+        stale = Conflict("the payment was moved by another transaction")
+        self._connection.send(MOVE, or_else=stale, reference=payment.reference, **moved, **own, **stood)
 
     async def expired(self, now: datetime, limit: int) -> list[Payment]:
-        query = (
-            select(*PAYMENT.columns)
-            .where(payments.c.status == _in_text(Status.INITIATED.value), payments.c.expires_at <= now)
-            .order_by(payments.c.expires_at, payments.c.reference)
-            .limit(limit)
-            .with_for_update(key_share=True, skip_locked=True)
-        )
-        return [PAYMENT.load(row) for row in await self._connection.execute(query)]
+        return PAYMENT.all(await self._connection.rows(EXPIRED, now=now, limit=limit))
 
     async def attempts(self, reference: str) -> list[Attempt]:
-        query = select(attempts).where(attempts.c.reference == reference).order_by(attempts.c.number)
-        return [_attempt(row) for row in await self._connection.execute(query)]
+        return [_attempt(row) for row in await self._connection.rows(ATTEMPTS, reference=reference)]
 
     async def add_attempt(self, attempt: Attempt) -> None:
-        await self._connection.execute(insert(attempts).values(_attempt_values(attempt)))
+        self._connection.send(ADD_ATTEMPT, **_attempt_values(attempt))
 
     async def save_attempt(self, attempt: Attempt, token: str) -> bool:
-        values = _attempt_values(attempt)
-        # `begin_ask` may have moved this on since the attempt was read; it never goes back.
-        values["last_ask_at"] = func.greatest(attempts.c.last_ask_at, attempt.last_ask_at)
-        written = (
-            update(attempts)
-            .where(
-                attempts.c.reference == values.pop("reference"),
-                attempts.c.number == values.pop("number"),
-                attempts.c.token == token,
-            )
-            .values(values)
-            .returning(attempts.c.number)
-        )
-        return (await self._connection.execute(written)).first() is not None
+        return await self._connection.row(SAVE_ATTEMPT, was=token, **_attempt_values(attempt)) is not None
 
     async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
-        due = (
-            select(attempts.c.reference, attempts.c.number)
-            .where(attempts.c.next_ask_at <= now, true() if gateway is None else attempts.c.gateway == gateway)
-            .where(or_(attempts.c.held_until.is_(None), attempts.c.held_until <= now))
-            .order_by(attempts.c.next_ask_at, attempts.c.reference)
-            .limit(_in_text(limit))
-            .with_for_update(key_share=True, skip_locked=True)
-            .cte("due")
-        )
-        leased = (
-            update(attempts)
-            .where(attempts.c.reference == due.c.reference, attempts.c.number == due.c.number)
-            .values(held_until=now + hold)
-            .returning(attempts)
-            .cte("held")
-        )
-        # RETURNING comes in no order of its own.
-        ordered = select(leased).order_by(leased.c.next_ask_at, leased.c.reference)
-        return [_attempt(row) for row in await self._connection.execute(ordered)]
+        due = _due(limit, gateway is not None)
+        rows = await self._connection.rows(due, now=now, until=now + hold, gateway=gateway)
+        return [_attempt(row) for row in rows]
 
     async def oldest_ask(self, now: datetime) -> datetime | None:
-        query = select(func.min(attempts.c.next_ask_at)).where(attempts.c.next_ask_at <= now)
-        oldest: datetime | None = await self._connection.scalar(query)
-        return oldest
+        return await self._connection.value(OLDEST_ASK, now=now)
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
-        is_open = and_(attempts.c.gateway_id == gateway_id, attempts.c.next_ask_at.is_not(None))
-        # In an order, though any one will do: it leads by the index, also where half of the table would match.
-        first = select(attempts.c.reference).where(is_open).order_by(attempts.c.reference).limit(_in_text(1))
-        return (await self._connection.execute(first)).first() is not None
-
-    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
-        begun = (
-            update(attempts)
-            .where(
-                and_(attempts.c.reference == reference, attempts.c.number == number),
-                or_(attempts.c.last_ask_at.is_(None), attempts.c.last_ask_at <= now - every),
-            )
-            .values(last_ask_at=now)
-            .returning(attempts.c.number)
-        )
-        return (await self._connection.execute(begun)).first() is not None
+        return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None
 
     async def transitions(self, reference: str) -> list[Transition]:
-        query = select(*TRANSITION.columns).where(transitions.c.reference == reference)
-        rows = await self._connection.execute(query.order_by(transitions.c.sequence))
-        return [TRANSITION.load(row) for row in rows]
+        return TRANSITION.all(await self._connection.rows(TRANSITIONS, reference=reference))
 
     async def add_call(self, call: ProviderCall) -> None:
-        await self._connection.execute(insert(provider_calls).values(CALL.values(call)))
+        self._connection.send(ADD_CALL, **CALL.values(call))
 
     async def calls(self, reference: str) -> list[ProviderCall]:
-        query = select(*CALL.columns).where(provider_calls.c.reference == reference)
-        rows = await self._connection.execute(query.order_by(provider_calls.c.id).limit(CALLS_MAX))
-        return [CALL.load(row) for row in rows]
+        return CALL.all(await self._connection.rows(CALLS, reference=reference))
 
     async def last_answer(self, reference: str) -> ProviderCall | None:
-        query = select(*CALL.columns).where(provider_calls.c.reference == reference, provider_calls.c.word.is_not(None))
-        row = (await self._connection.execute(query.order_by(provider_calls.c.id.desc()).limit(1))).first()
-        return CALL.load(row) if row else None
+        return CALL.loaded(await self._connection.row(LAST_ANSWER, reference=reference))
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
-        query = (
-            select(payments.c.reference)
-            .where(text(HAS_PAYER), payments.c.settled_at < before)
-            .order_by(payments.c.settled_at, payments.c.reference)
-            .limit(_in_text(limit))
-            .with_for_update(key_share=True, skip_locked=True)
-        )
-        return list((await self._connection.execute(query)).scalars())
+        return [row[0] for row in await self._connection.rows(_settled_with_payer(limit), before=before)]
 
     async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
-        # A walk in bounded steps: an index for what is asked once a year would cost every initiation.
-        step = (
-            select(payments.c.reference, payments.c.customer_email)
-            .where(payments.c.reference > after)
-            .order_by(payments.c.reference)
-            .limit(limit)
-            .cte("step")
-        )
-        is_theirs = func.lower(step.c.customer_email) == func.lower(email)
-        query = select(func.array_agg(step.c.reference).filter(is_theirs), func.max(step.c.reference))
-        found, last = (await self._connection.execute(query)).one()
+        [(found, last)] = await self._connection.rows(OF_PAYER, email=email, after=after, limit=limit)
         return sorted(found or ()), last
 
     async def clear_payer(self, references: Sequence[str]) -> None:
-        cleared = dict.fromkeys((*PAYER_FIELDS, "fingerprint"), null())
-        await self._connection.execute(
-            update(payments).where(payments.c.reference == any_(_texts(references))).values(cleared)
-        )
-        await self._connection.execute(
-            update(attempts)
-            .where(attempts.c.reference == any_(_texts(references)), attempts.c.hand_off_url != "")
-            .values(hand_off_url="")
-        )
-
-    async def _one(self, query: "Select[Any]") -> Payment | None:
-        row = (await self._connection.execute(query)).first()
-        return PAYMENT.load(row) if row else None
-
-
-def _texts(values: Sequence[str]) -> BindParameter[Any]:
-    return literal(list(values), ARRAY(Text))
-
-
-def _in_text(value: Any) -> BindParameter[Any]:
-    """Written into the statement: the plan for any parameters knows that a partial index fits, or how few rows come."""
-    return literal(value, literal_execute=True)
+        self._connection.send(CLEAR_PAYER, references=list(references))
+        self._connection.send(CLEAR_HAND_OFF, references=list(references))
 
 
 def _attempt(row: Any) -> Attempt:
-    values = dict(row._mapping)
+    values = dict(zip(_COLUMNS, row, strict=True))
     del values["held_until"]
     kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
     values["state"] = AttemptState(values["state"])

@@ -1,122 +1,133 @@
 """Inbound events and provider health as rows."""
 
 from datetime import datetime
-from typing import Any
+from functools import cache
 
-from sqlalchemy import ARRAY, Row, Text, any_, delete, literal, select, text, update
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from payagg.adapters.postgres.repositories.rows import RowMap
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
+from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
+EVENT = RowMap(ProviderEvent, inbox, environment=Environment)
 REFUSED = RowMap(RefusedEvent, refused_events, environment=Environment, fault=SignatureFault)
+HEALTH = RowMap(Health, provider_health, environment=Environment)
 REFUSED_MAX = 1_000
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
+ADD = Statement(insert(inbox).values(parameters(*EVENT.names)).on_conflict_do_nothing().returning(inbox.c.id))
+# By the key alone: asked for what waits, the server could walk through all that waits instead.
+LOCK = Statement(select(*EVENT.columns).where(inbox.c.id == bindparam("id")).with_for_update(skip_locked=True))
+DUE = Statement(
+    select(inbox.c.id)
+    .where(inbox.c.next_attempt_at <= bindparam("now"))
+    .order_by(inbox.c.next_attempt_at)
+    .limit(bindparam("limit")),
+    reads=True,
+)
+SAVE = Statement(
+    update(inbox)
+    .where(inbox.c.id == bindparam("event_id"))
+    .values(parameters("attempts", "next_attempt_at", "handled_at", "result"))
+)
+KEEP_REFUSED = Statement(
+    insert(refused_events)
+    .values(parameters(*REFUSED.names))
+    .on_conflict_do_update(index_elements=["provider", "environment", "fault", "slot"], set_=parameters(*REFUSED.names))
+)
+ALL_REFUSED = Statement(
+    select(*REFUSED.columns).order_by(refused_events.c.received_at.desc()).limit(in_text(REFUSED_MAX))
+)
+PURGE_REFUSED = Statement(
+    delete(refused_events).where(refused_events.c.received_at <= bindparam("before")).returning(refused_events.c.slot)
+)
+
+
+@cache
+def _with_body(limit: int) -> Statement:
+    return Statement(
+        select(inbox.c.id)
+        .where(text(HAS_BODY), inbox.c.handled_at < bindparam("before"))
+        .order_by(inbox.c.handled_at, inbox.c.id)
+        .limit(in_text(limit))
+        .with_for_update(skip_locked=True)
+    )
+
+
+EMPTY = Statement(
+    update(inbox)
+    .where(inbox.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
+    .values(body=literal(b"", LargeBinary))
+    .returning(inbox.c.id)
+)
+
+ALL_HEALTH = Statement(select(*HEALTH.columns).limit(in_text(HEALTH_ROWS_MAX)))
+LOCK_HEALTH = Statement(
+    select(*HEALTH.columns)
+    .where(
+        provider_health.c.gateway == bindparam("gateway"),
+        provider_health.c.environment == bindparam("environment"),
+    )
+    .with_for_update()
+)
+_HEALTH = insert(provider_health).values(parameters(*HEALTH.names))
+ADD_HEALTH = Statement(_HEALTH.on_conflict_do_nothing())
+SAVE_HEALTH = Statement(
+    _HEALTH.on_conflict_do_update(index_elements=["gateway", "environment"], set_=parameters(*HEALTH.names))
+)
+
 
 class PostgresProviderEvents:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def add(self, event: ProviderEvent) -> bool:
-        statement = insert(inbox).values(**_event_columns(event)).on_conflict_do_nothing().returning(inbox.c.id)
-        return (await self._connection.execute(statement)).first() is not None
+        return await self._connection.row(ADD, **EVENT.values(event)) is not None
 
     async def lock(self, event_id: str) -> ProviderEvent | None:
-        # By the key alone: asked for what waits, the server could walk through all that waits instead.
-        query = select(inbox).where(inbox.c.id == event_id).with_for_update(skip_locked=True)
-        row = (await self._connection.execute(query)).first()
-        return _event(row) if row is not None and row.next_attempt_at is not None else None
+        event = EVENT.loaded(await self._connection.row(LOCK, id=event_id))
+        return event if event is not None and event.next_attempt_at is not None else None
 
     async def due(self, now: datetime, limit: int) -> list[str]:
-        query = select(inbox.c.id).where(inbox.c.next_attempt_at <= now).order_by(inbox.c.next_attempt_at).limit(limit)
-        return [event_id for (event_id,) in await self._connection.execute(query)]
+        return [event_id for (event_id,) in await self._connection.rows(DUE, now=now, limit=limit)]
 
     async def save(self, event: ProviderEvent) -> None:
-        changes = {
-            "attempts": event.attempts,
-            "next_attempt_at": event.next_attempt_at,
-            "handled_at": event.handled_at,
-            "result": event.result,
-        }
-        await self._connection.execute(update(inbox).where(inbox.c.id == event.id).values(**changes))
+        self._connection.send(SAVE, event_id=event.id, **EVENT.values(event))
 
     async def keep_refused(self, event: RefusedEvent) -> None:
         values = {**REFUSED.values(event), "headers": dict(event.headers)}
-        key = ["provider", "environment", "fault", "slot"]
-        await self._connection.execute(
-            insert(refused_events).values(values).on_conflict_do_update(index_elements=key, set_=values)
-        )
+        self._connection.send(KEEP_REFUSED, **values)
 
     async def refused(self) -> list[RefusedEvent]:
-        newest = select(*REFUSED.columns).order_by(refused_events.c.received_at.desc()).limit(REFUSED_MAX)
-        return [REFUSED.load(row) for row in await self._connection.execute(newest)]
+        return REFUSED.all(await self._connection.rows(ALL_REFUSED))
 
     async def purge_refused(self, before: datetime) -> int:
-        old = delete(refused_events).where(refused_events.c.received_at <= before).returning(refused_events.c.slot)
-        return len((await self._connection.execute(old)).all())
+        return len(await self._connection.rows(PURGE_REFUSED, before=before))
 
     async def empty(self, before: datetime, limit: int) -> int:
-        old = (
-            select(inbox.c.id)
-            .where(text(HAS_BODY), inbox.c.handled_at < before)
-            .order_by(inbox.c.handled_at, inbox.c.id)
-            .limit(literal(limit, literal_execute=True))
-            .with_for_update(skip_locked=True)
-        )
-        ids = literal(list((await self._connection.execute(old)).scalars()), ARRAY(Text))
-        emptied = update(inbox).where(inbox.c.id == any_(ids)).values(body=b"").returning(inbox.c.id)
-        return len((await self._connection.execute(emptied)).all())
+        ids = [event_id for (event_id,) in await self._connection.rows(_with_body(limit), before=before)]
+        return len(await self._connection.rows(EMPTY, ids=ids))
 
 
 class PostgresHealth:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def all(self) -> list[Health]:
-        return [_health(row) for row in await self._connection.execute(select(provider_health).limit(HEALTH_ROWS_MAX))]
+        return HEALTH.all(await self._connection.rows(ALL_HEALTH))
 
     async def lock(self, gateway: str, environment: Environment) -> Health:
-        query = (
-            select(provider_health)
-            .where(provider_health.c.gateway == gateway, provider_health.c.environment == environment.value)
-            .with_for_update()
-        )
-        row = (await self._connection.execute(query)).first()
+        key = {"gateway": gateway, "environment": environment.value}
+        row = await self._connection.row(LOCK_HEALTH, **key)
         if row is None:
-            fresh = insert(provider_health).values(**_health_columns(Health(gateway, environment)))
-            await self._connection.execute(fresh.on_conflict_do_nothing())
-            row = (await self._connection.execute(query)).one()
-        return _health(row)
+            self._connection.send(ADD_HEALTH, **HEALTH.values(Health(gateway, environment)))
+            [row] = await self._connection.rows(LOCK_HEALTH, **key)
+        return HEALTH.load(row)
 
     async def save(self, health: Health) -> None:
-        columns = _health_columns(health)
-        statement = insert(provider_health).values(**columns)
-        await self._connection.execute(
-            statement.on_conflict_do_update(index_elements=["gateway", "environment"], set_=columns)
-        )
-
-
-def _event_columns(event: ProviderEvent) -> dict[str, Any]:
-    return {column.name: getattr(event, column.name) for column in inbox.columns} | {
-        "environment": event.environment.value
-    }
-
-
-def _event(row: Row[Any]) -> ProviderEvent:
-    fields = {**row._mapping, "environment": Environment(row.environment)}
-    return ProviderEvent(**{**fields, "digest": bytes(row.digest), "body": bytes(row.body)})
-
-
-def _health_columns(health: Health) -> dict[str, Any]:
-    return {column.name: getattr(health, column.name) for column in provider_health.columns} | {
-        "environment": health.environment.value
-    }
-
-
-def _health(row: Row[Any]) -> Health:
-    return Health(**{**row._mapping, "environment": Environment(row.environment)})
+        self._connection.send(SAVE_HEALTH, **HEALTH.values(health))

@@ -1,11 +1,11 @@
 """Rows and dataclasses share their names, so storing is taking fields and loading is giving them back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Column, Table
+from sqlalchemy import BindParameter, Column, ColumnClause, Table, bindparam, literal, literal_column
 
 from payagg.domain.checks import restored
 
@@ -35,6 +35,12 @@ class RowMap(Generic[T]):
             values[position] = words[values[position]]
         return restored(self._cls, dict(zip(self._fields, values, strict=True)))
 
+    def loaded(self, row: Any | None) -> T | None:
+        return None if row is None else self.load(row)
+
+    def all(self, rows: Iterable[Any]) -> list[T]:
+        return [self.load(row) for row in rows]
+
     def values(self, item: T) -> dict[str, Any]:
         """Column values; an enumeration becomes its word."""
         return {name: stored(getattr(item, field)) for name, field in zip(self.names, self._fields, strict=True)}
@@ -42,3 +48,14 @@ class RowMap(Generic[T]):
 
 def stored(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
+
+
+def parameters(*names: str) -> dict[str, BindParameter[Any]]:
+    """For VALUES or SET: each column is given as the parameter of its name."""
+    return {name: bindparam(name) for name in names}
+
+
+def in_text(value: str | int) -> ColumnClause[Any]:
+    """A constant of ours, written into the statement: the plan for any parameters knows that a partial index fits, or
+    how few rows come."""
+    return literal_column(str(literal(value).compile(compile_kwargs={"literal_binds": True})), literal(value).type)

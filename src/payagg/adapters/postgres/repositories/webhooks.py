@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ARRAY, Text, and_, any_, case, insert, literal, not_, null, or_, select, text, true, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, insert, not_, null, or_, select, true, update
 
-from payagg.adapters.postgres.repositories.rows import RowMap
+from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import deliveries, events, webhook_endpoints
+from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
 
@@ -16,156 +19,224 @@ OF_PAYMENT_MAX = 1_000
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
 
-ENDPOINT = RowMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
+
+class _EndpointMap(RowMap[WebhookEndpoint]):
+    """The driver gives an array as a list; an endpoint has a tuple."""
+
+    def load(self, row: Any) -> WebhookEndpoint:
+        values = list(row)
+        values[_EVENTS] = tuple(values[_EVENTS])
+        return super().load(values)
+
+
+ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
+_EVENTS = ENDPOINT.names.index("events")
 EVENT = RowMap(Event, events, environment=Environment)
 DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
 # Moved by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed")
 
+_ENDPOINTS = select(*ENDPOINT.columns).where(webhook_endpoints.c.business_id == bindparam("business_id"))
+ENDPOINTS = Statement(
+    _ENDPOINTS.order_by(
+        webhook_endpoints.c.is_active.desc(), webhook_endpoints.c.created_at.desc(), webhook_endpoints.c.id.desc()
+    ).limit(in_text(ENDPOINTS_MAX))
+)
+SUBSCRIBERS = Statement(
+    _ENDPOINTS.where(webhook_endpoints.c.environment == bindparam("environment"), webhook_endpoints.c.is_active)
+    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
+    .limit(in_text(ENDPOINTS_MAX))
+)
+_ENDPOINT = _ENDPOINTS.where(webhook_endpoints.c.id == bindparam("id"))
+FIND_ENDPOINT = Statement(_ENDPOINT)
+LOCK_ENDPOINT = Statement(_ENDPOINT.with_for_update())
+ADD_ENDPOINT = Statement(insert(webhook_endpoints).values(parameters(*ENDPOINT.names)))
+# The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
+_RESTARTED = or_(
+    webhook_endpoints.c.url != bindparam("url"),
+    and_(not_(webhook_endpoints.c.is_active), bindparam("is_active", type_=Boolean)),
+)
+SAVE_ENDPOINT = Statement(
+    update(webhook_endpoints)
+    .where(webhook_endpoints.c.id == bindparam("id"))
+    .values(
+        parameters(*(name for name in ENDPOINT.names if name not in _COUNTERS))
+        | {"failing_since": case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)}
+    )
+)
+ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names)))
+ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
-_HORIZON = text("""
+HORIZON = Statement(
+    """
     SELECT least(clock_timestamp(), min(xact_start)) FROM pg_stat_activity
     WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
-""")
-_TOTAL = text("""
+    """,
+    reads=True,
+)
+TOTAL = Statement(
+    """
     SELECT e.successful + e.failed - e.purged
          + (SELECT count(*) FROM deliveries d WHERE d.lane = e.id AND d.status = 'PENDING')
     FROM webhook_endpoints e WHERE e.id = :endpoint_id
-""")
+    """,
+    reads=True,
+)
+_OF_ENDPOINT = deliveries.c.endpoint_id == bindparam("endpoint_id")
+
+
+@cache
+def _log(is_after: bool) -> Statement:
+    # The page is found in the index alone, so a deep one does not visit the rows it skips.
+    page = (
+        select(deliveries.c.id)
+        .where(_OF_ENDPOINT, deliveries.c.id < bindparam("after") if is_after else true())
+        .order_by(deliveries.c.id.desc())
+        .offset(bindparam("offset"))
+        .limit(bindparam("limit"))
+        .subquery()
+    )
+    return Statement(
+        select(*DELIVERY.columns)
+        .join(page, deliveries.c.id == page.c.id)
+        .where(_OF_ENDPOINT)
+        .order_by(deliveries.c.id.desc())
+    )
+
+
+LOCK_DELIVERY = Statement(
+    select(*DELIVERY.columns).where(_OF_ENDPOINT, deliveries.c.id == bindparam("id")).with_for_update()
+)
+RECOUNT = Statement(
+    update(webhook_endpoints)
+    .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
+    .values(
+        successful=webhook_endpoints.c.successful - bindparam("was_delivered"),
+        failed=webhook_endpoints.c.failed - bindparam("was_failed"),
+    )
+)
+REDELIVER = Statement(
+    update(deliveries)
+    .where(deliveries.c.reference == bindparam("of_reference"), deliveries.c.id == bindparam("delivery_id"))
+    .values(status=DeliveryStatus.PENDING.value, next_attempt_at=bindparam("now"), lease_until=null(), token=null())
+)
+
+
+@cache
+def _events(is_after: bool) -> Statement:
+    return Statement(
+        select(*EVENT.columns)
+        .where(
+            events.c.business_id == bindparam("business_id"),
+            events.c.environment == bindparam("environment"),
+            events.c.id < bindparam("before"),
+            events.c.id > bindparam("after") if is_after else true(),
+        )
+        .order_by(events.c.id)
+        .limit(bindparam("limit"))
+    )
+
+
+EVENTS_OF_PAYMENT = Statement(
+    select(*EVENT.columns)
+    .where(events.c.reference == bindparam("reference"))
+    .order_by(events.c.sequence)
+    .limit(in_text(OF_PAYMENT_MAX))
+)
+DELIVERIES_OF_PAYMENT = Statement(
+    select(*DELIVERY.columns)
+    .where(deliveries.c.reference == bindparam("reference"))
+    .order_by(deliveries.c.id)
+    .limit(in_text(OF_PAYMENT_MAX))
+)
+EVENTS_OF = Statement(
+    select(*EVENT.columns)
+    .where(events.c.reference == any_(bindparam("references", type_=ARRAY(Text))))
+    .with_for_update()
+)
+SAVE_BODY = Statement(
+    update(events)
+    .where(events.c.reference == bindparam("of_reference"), events.c.sequence == bindparam("of_sequence"))
+    .values(body=bindparam("body"))
+)
 
 
 class PostgresWebhooks:
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
-        own = webhook_endpoints.c
-        query = (
-            select(*ENDPOINT.columns)
-            .where(own.business_id == business_id)
-            .order_by(own.is_active.desc(), own.created_at.desc(), own.id.desc())
-            .limit(ENDPOINTS_MAX)
-        )
-        found = [ENDPOINT.load(row) for row in await self._connection.execute(query)]
+        found = ENDPOINT.all(await self._connection.rows(ENDPOINTS, business_id=business_id))
         return sorted(found, key=lambda endpoint: (endpoint.created_at, endpoint.id))
 
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
-        own = webhook_endpoints.c
-        query = (
-            select(*ENDPOINT.columns)
-            .where(own.business_id == business_id, own.environment == environment.value, own.is_active)
-            .order_by(own.created_at, own.id)
-            .limit(ENDPOINTS_MAX)
-        )
-        return [ENDPOINT.load(row) for row in await self._connection.execute(query)]
+        values = {"business_id": business_id, "environment": environment.value}
+        return ENDPOINT.all(await self._connection.rows(SUBSCRIBERS, **values))
 
     async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return await self._endpoint(business_id, endpoint_id, lock=True)
+        return ENDPOINT.loaded(await self._connection.row(LOCK_ENDPOINT, business_id=business_id, id=endpoint_id))
 
     async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return await self._endpoint(business_id, endpoint_id, lock=False)
-
-    async def _endpoint(self, business_id: str, endpoint_id: str, *, lock: bool) -> WebhookEndpoint | None:
-        own = webhook_endpoints.c
-        query = select(*ENDPOINT.columns).where(own.id == endpoint_id, own.business_id == business_id)
-        row = (await self._connection.execute(query.with_for_update() if lock else query)).first()
-        return ENDPOINT.load(row) if row is not None else None
+        return ENDPOINT.loaded(await self._connection.row(FIND_ENDPOINT, business_id=business_id, id=endpoint_id))
 
     async def add_endpoint(self, endpoint: WebhookEndpoint) -> None:
-        await self._connection.execute(insert(webhook_endpoints).values(**ENDPOINT.values(endpoint)))
+        self._connection.send(ADD_ENDPOINT, **ENDPOINT.values(endpoint))
 
     async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
-        own = webhook_endpoints.c
-        values = {name: value for name, value in ENDPOINT.values(endpoint).items() if name not in _COUNTERS}
-        # The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
-        restarted = or_(own.url != endpoint.url, and_(not_(own.is_active), literal(endpoint.is_active)))
-        values["failing_since"] = case((restarted, null()), else_=own.failing_since)
-        await self._connection.execute(update(webhook_endpoints).where(own.id == endpoint.id).values(**values))
+        self._connection.send(SAVE_ENDPOINT, **ENDPOINT.values(endpoint))
 
     async def emit(self, event: Event, deliveries_: Sequence[Delivery]) -> None:
-        await self._connection.execute(insert(events).values(**EVENT.values(event)))
-        if deliveries_:
-            rows = [DELIVERY.values(delivery) for delivery in deliveries_]
-            await self._connection.execute(insert(deliveries).values(rows))
+        self._connection.send(ADD_EVENT, **EVENT.values(event))
+        for delivery in deliveries_:
+            self._connection.send(ADD_DELIVERY, **DELIVERY.values(delivery))
 
     async def deliveries(
         self, endpoint_id: str, offset: int, limit: int, after: str | None = None
     ) -> tuple[list[Delivery], int]:
-        total = int((await self._connection.execute(_TOTAL, {"endpoint_id": endpoint_id})).scalar_one())
+        [(total,)] = await self._connection.rows(TOTAL, endpoint_id=endpoint_id)
         if offset >= total:
             return [], total
-        own = deliveries.c
-        # The page is found in the index alone, so a deep one does not visit the rows it skips.
-        page = (
-            select(own.id)
-            .where(own.endpoint_id == endpoint_id, true() if after is None else own.id < after)
-            .order_by(own.id.desc())
-            .offset(offset)
-            .limit(limit)
-            .subquery()
-        )
-        query = (
-            select(*DELIVERY.columns)
-            .join(page, own.id == page.c.id)
-            .where(own.endpoint_id == endpoint_id)
-            .order_by(own.id.desc())
-        )
-        return [DELIVERY.load(row) for row in await self._connection.execute(query)], total
+        values = {"endpoint_id": endpoint_id, "offset": offset, "limit": limit, "after": after}
+        return DELIVERY.all(await self._connection.rows(_log(after is not None), **values)), total
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
-        own = deliveries.c
-        query = select(*DELIVERY.columns).where(own.endpoint_id == endpoint_id, own.id == delivery_id)
-        row = (await self._connection.execute(query.with_for_update())).first()
-        return DELIVERY.load(row) if row is not None else None
+        return DELIVERY.loaded(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
 
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         if delivery.lease_until is not None and delivery.lease_until > now:
             return
-        counters = webhook_endpoints.c
-        recount = (
-            update(webhook_endpoints)
-            .where(counters.id == delivery.endpoint_id)
-            .values(
-                successful=counters.successful - int(delivery.status is DeliveryStatus.DELIVERED),
-                failed=counters.failed - int(delivery.status is DeliveryStatus.FAILED),
-            )
+        self._connection.send(
+            RECOUNT,
+            endpoint_id=delivery.endpoint_id,
+            was_delivered=int(delivery.status is DeliveryStatus.DELIVERED),
+            was_failed=int(delivery.status is DeliveryStatus.FAILED),
         )
-        own = deliveries.c
-        again = (
-            update(deliveries)
-            .where(own.reference == delivery.reference, own.id == delivery.id)
-            .values(status=DeliveryStatus.PENDING.value, next_attempt_at=now, lease_until=None, token=None)
-        )
-        await self._connection.execute(recount)
-        await self._connection.execute(again)
+        self._connection.send(REDELIVER, of_reference=delivery.reference, delivery_id=delivery.id, now=now)
 
     async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
         # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.
-        horizon: datetime = (await self._connection.execute(_HORIZON)).scalar_one() - SETTLE
-        own = events.c
-        query = select(*EVENT.columns).where(
-            own.business_id == business_id, own.environment == environment.value, own.id < id_at("evt", horizon)
+        [(horizon,)] = await self._connection.rows(HORIZON)
+        rows = await self._connection.rows(
+            _events(after is not None),
+            business_id=business_id,
+            environment=environment.value,
+            before=id_at("evt", horizon - SETTLE),
+            after=after,
+            limit=limit,
         )
-        if after is not None:
-            query = query.where(own.id > after)
-        return [EVENT.load(row) for row in await self._connection.execute(query.order_by(own.id).limit(limit))]
+        return EVENT.all(rows)
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]:
-        of_reference = select(*EVENT.columns).where(events.c.reference == reference).order_by(events.c.sequence)
-        sent = select(*DELIVERY.columns).where(deliveries.c.reference == reference).order_by(deliveries.c.id)
-        found = [EVENT.load(row) for row in await self._connection.execute(of_reference.limit(OF_PAYMENT_MAX))]
-        return found, [DELIVERY.load(row) for row in await self._connection.execute(sent.limit(OF_PAYMENT_MAX))]
+        found = EVENT.all(await self._connection.rows(EVENTS_OF_PAYMENT, reference=reference))
+        return found, DELIVERY.all(await self._connection.rows(DELIVERIES_OF_PAYMENT, reference=reference))
 
     async def events_of(self, references: Sequence[str]) -> list[Event]:
-        theirs = events.c.reference == any_(literal(list(references), ARRAY(Text)))
-        query = select(*EVENT.columns).where(theirs).with_for_update()
-        return [EVENT.load(row) for row in await self._connection.execute(query)]
+        return EVENT.all(await self._connection.rows(EVENTS_OF, references=list(references)))
 
     async def save_bodies(self, events_: Sequence[Event]) -> None:
         for event in events_:
-            own = and_(events.c.reference == event.reference, events.c.sequence == event.sequence)
-            await self._connection.execute(update(events).where(own).values(body=event.body))
+            self._connection.send(SAVE_BODY, of_reference=event.reference, of_sequence=event.sequence, body=event.body)
 
 
 def id_at(prefix: str, at: datetime) -> str:

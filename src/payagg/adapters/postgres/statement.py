@@ -1,0 +1,48 @@
+"""A statement: written once, in SQLAlchemy Core or in SQL, and compiled once, when its module is imported."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, LiteralString
+
+from sqlalchemy import ClauseElement, Select, text
+from sqlalchemy.dialects.postgresql import psycopg
+from sqlalchemy.sql.compiler import SQLCompiler
+
+# $1, $2 ... as the server numbers parameters, each cast to its column's type, so that every value can go as text.
+DIALECT = psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_REQUIRED: Any = object()
+_LOCK = b" FOR "  # FOR UPDATE and its kin
+
+
+class Statement:
+    """`query` is a Core clause, or SQL with `:name` for its parameters and CAST where the server cannot tell a type.
+
+    `reads`: it neither writes nor locks, so that a transaction need not have begun for it: at READ COMMITTED each
+    statement sees a snapshot of its own anyway. Told of a SELECT without a lock; `reads=True` says so of SQL.
+    """
+
+    def __init__(self, query: ClauseElement | LiteralString, *, reads: bool = False) -> None:
+        clause = text(query) if isinstance(query, str) else query
+        compiled = clause.compile(dialect=DIALECT)
+        self.sql = str(compiled).encode()
+        is_plain = isinstance(clause, Select) and not self.sql.startswith(b"WITH ")
+        self.reads = reads or (is_plain and _LOCK not in self.sql)
+        assert isinstance(compiled, SQLCompiler)
+        self._parameters = tuple(
+            (name, _REQUIRED if parameter.required else parameter.effective_value, _processor(parameter.type))
+            for name in compiled.positiontup or ()
+            for parameter in (compiled.binds[name],)
+        )
+
+    def ordered(self, values: Mapping[str, Any]) -> list[Any]:
+        """The values in the order of $1, $2 ...; raises KeyError for one that is missing."""
+        ordered = []
+        for name, constant, process in self._parameters:
+            value = values[name] if constant is _REQUIRED else values.get(name, constant)
+            ordered.append(value if process is None else process(value))
+        return ordered
+
+
+def _processor(kind: Any) -> Callable[[Any], Any] | None:
+    """What SQLAlchemy does to a value of this type before the driver gets it, for example writing JSON."""
+    process: Callable[[Any], Any] | None = kind.dialect_impl(DIALECT).bind_processor(DIALECT)
+    return process

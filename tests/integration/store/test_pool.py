@@ -1,0 +1,292 @@
+"""The runner of statements: a whole answer or a known error, whatever becomes of the connection."""
+
+# ruff: noqa: PT012 - what raises is the end of a block
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.pq import TransactionStatus
+
+import payagg.adapters.postgres.pool as module
+from payagg.adapters.postgres.connections import connector
+from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
+from payagg.adapters.postgres.pool import StatementPool
+from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import Refusal
+
+pytestmark = pytest.mark.anyio
+PID = Statement("SELECT pg_backend_pid()", reads=True)
+ECHO = Statement("SELECT CAST(:text AS text)", reads=True)
+SLOW_ECHO = Statement("SELECT CAST(:text AS text), pg_sleep(0.001)")
+ADD_MEMBER = Statement("INSERT INTO members (business_id, subject, role) VALUES (:business_id, 'ada', 'OWNER')")
+ADD_BUSINESS = Statement(
+    "INSERT INTO businesses (id, name, status, kyc_status, created_at, updated_at) "
+    "VALUES (:id, 'Shop', 'ACTIVE', 'APPROVED', now(), now())"
+)
+COUNT = Statement("SELECT count(*) FROM businesses", reads=True)
+KILL = Statement("SELECT pg_terminate_backend(CAST(:pid AS int), 5000)")
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param}  # a socket is waited for in another way by each
+
+
+@pytest.fixture(params=[False, True], ids=["prepared", "through PgBouncer"])
+async def pool(database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[StatementPool]:
+    """One connection, so that each statement meets what the last one left."""
+    pool = StatementPool(connector(database_url, pgbouncer=request.param), 1)
+    yield pool
+    await pool.close()
+
+
+async def pid(pool: StatementPool) -> Any:
+    [(number,)] = await pool.run(PID)
+    return number
+
+
+TYPES = Statement(
+    "SELECT CAST(:a AS text), CAST(:b AS text[]), CAST(:c AS bytea), CAST(:d AS bytea[]), CAST(:e AS bigint), "
+    "CAST(:f AS boolean), CAST(:g AS timestamptz), CAST(:h AS interval)"
+)
+AT = datetime(2025, 1, 31, 12, 0, 0, 250_001, tzinfo=UTC)
+VALUES = [
+    ("ẹ", ["a", 'b"', None], b"\x00\xff", [b"\x00\xff"], 2**53 - 1, True, AT, timedelta(days=3, microseconds=1)),
+    ("", [], b"", [], -1, False, AT, timedelta(0)),
+    (None,) * 8,
+]
+SERIES = Statement("SELECT n FROM generate_series(1, 3) n")
+NOTHING = Statement("SELECT 1 WHERE false")
+
+
+async def test_values_come_back_as_they_went(pool: StatementPool) -> None:
+    for _ in range(3):
+        for values in VALUES:
+            assert await pool.run(TYPES, **dict(zip("abcdefgh", values, strict=True))) == [values]
+        assert await pool.run(SERIES) == [(1,), (2,), (3,)]
+        assert await pool.run(NOTHING) == []
+
+
+async def test_more_than_a_socket_takes_at_once_goes_and_comes_whole(pool: StatementPool) -> None:
+    text = "naira" * 2_000_000
+    [(back,)] = await pool.run(ECHO, text=text)
+    assert back == text
+
+
+async def test_a_refused_statement_leaves_the_connection_in_use(pool: StatementPool) -> None:
+    first = await pid(pool)
+    with pytest.raises(Refusal):
+        await pool.run(Statement("SELECT CAST(:n AS int)"), n="many")
+    with pytest.raises(Refusal):
+        await pool.run(ECHO, text="a\x00b")
+    with pytest.raises(RuleBroken):
+        await pool.run(ADD_MEMBER, business_id="nobody")
+    with pytest.raises(RuntimeError):
+        await pool.run(Statement("SELECT nothing"))
+    assert await pid(pool) == first
+
+
+async def test_a_connection_that_ends_under_a_statement_is_told_and_replaced(pool: StatementPool) -> None:
+    first = await pid(pool)
+    with pytest.raises(ConnectionLost):
+        await pool.run(Statement("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert await pid(pool) != first
+
+
+async def test_a_connection_that_ended_between_statements_is_replaced_unnoticed(
+    pool: StatementPool, database_url: str
+) -> None:
+    first = await pid(pool)
+    other = StatementPool(connector(database_url, pgbouncer=False), 1)
+    await other.run(KILL, pid=first)
+    second = await pid(pool)
+    assert second != first
+    await other.run(KILL, pid=second)
+    await asyncio.sleep(0.05)  # now the loop has seen the farewell, too
+    assert await pid(pool) not in (first, second)
+    await other.close()
+
+
+async def test_a_caller_that_gives_up_leaves_nothing_of_its_answer_behind(pool: StatementPool) -> None:
+    first = await pid(pool)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await pool.run(Statement("SELECT 'late' FROM pg_sleep(10)"))
+    assert await pid(pool) != first
+    assert await pool.run(ECHO, text="mine") == [("mine",)]
+
+
+async def test_callers_take_turns(pool: StatementPool) -> None:
+    answers = await asyncio.gather(*(pool.run(SLOW_ECHO, text=str(n)) for n in range(50)))
+    assert [rows[0][0] for rows in answers] == [str(n) for n in range(50)]
+
+
+async def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
+    nowhere = StatementPool(connector("postgresql://payagg@127.0.0.1:1/payagg", pgbouncer=False), 1)
+    with pytest.raises(Unavailable):
+        await nowhere.run(PID)
+
+
+async def count(pool: StatementPool) -> Any:
+    [(number,)] = await pool.run(COUNT)
+    return number
+
+
+async def test_a_block_commits_what_was_sent_without_an_answer(pool: StatementPool) -> None:
+    async with pool.transaction() as connection:
+        assert await connection.value(COUNT) == 0
+        connection.send(ADD_BUSINESS, id="biz_1")
+        connection.send(ADD_BUSINESS, id="biz_2")
+    assert await count(pool) == 2
+    async with pool.transaction() as connection:
+        connection.send(ADD_BUSINESS, id="biz_3")
+        assert await connection.value(COUNT) == 3
+    assert await count(pool) == 3
+
+
+async def test_a_block_that_raises_leaves_nothing(pool: StatementPool) -> None:
+    first = await pid(pool)
+    for awaits in (False, True):
+        with pytest.raises(LookupError):
+            async with pool.transaction() as connection:
+                connection.send(ADD_BUSINESS, id="biz_1")
+                if awaits:
+                    assert await connection.value(COUNT) == 1
+                raise LookupError
+    assert (await count(pool), await pid(pool)) == (0, first)
+
+
+async def test_a_failure_of_what_was_sent_comes_with_the_next_answer_or_the_commit(pool: StatementPool) -> None:
+    first = await pid(pool)
+    for awaits in (False, True):
+        with pytest.raises(RuleBroken):
+            async with pool.transaction() as connection:
+                connection.send(ADD_BUSINESS, id="biz_1")
+                connection.send(ADD_MEMBER, business_id="nobody")
+                connection.send(ADD_BUSINESS, id="biz_2")
+                if awaits:
+                    await connection.rows(COUNT)
+    assert (await count(pool), await pid(pool)) == (0, first)
+
+
+async def test_a_statement_that_cannot_be_prepared_is_no_trap_for_the_next_one(pool: StatementPool) -> None:
+    wrong = Statement("SELECT nothing")
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await pool.run(wrong)
+    assert await pool.run(ECHO, text="fine") == [("fine",)]
+
+
+async def test_a_block_whose_failure_was_caught_does_not_commit(pool: StatementPool) -> None:
+    with pytest.raises(Conflict):
+        async with pool.transaction() as connection:
+            connection.send(ADD_BUSINESS, id="biz_1")
+            with pytest.raises(psycopg.Error):
+                await connection.rows(Statement("SELECT 1 / 0 FROM pg_sleep(0)"))
+    assert await count(pool) == 0
+
+
+async def test_a_connection_lost_inside_a_block_is_a_conflict(pool: StatementPool, database_url: str) -> None:
+    killer = StatementPool(connector(database_url, pgbouncer=False), 1)
+    with pytest.raises(Conflict):
+        async with pool.transaction() as connection:
+            connection.send(ADD_BUSINESS, id="biz_1")
+            await killer.run(KILL, pid=await connection.value(PID))
+            await connection.rows(COUNT)
+    assert await count(pool) == 0
+    await killer.close()
+
+
+async def test_a_commit_without_an_answer_is_unavailable_as_nobody_knows(pool: StatementPool) -> None:
+    with pytest.raises(Unavailable):
+        async with pool.transaction() as connection:
+            connection.send(ADD_BUSINESS, id="biz_1")
+            await connection.rows(COUNT)
+            with socket.socket(fileno=os.dup(connection._wire.socket)) as cut:
+                cut.shutdown(socket.SHUT_RDWR)
+    assert await count(pool) == 0
+
+
+async def test_a_server_that_says_farewell_before_commit_has_committed_nothing(pool: StatementPool) -> None:
+    with pytest.raises(Conflict):
+        async with pool.transaction() as connection:
+            connection.send(ADD_BUSINESS, id="biz_1")
+            connection.send(Statement("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert await count(pool) == 0
+
+
+async def test_a_caller_that_gives_up_inside_a_block_leaves_nothing(pool: StatementPool) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1), pool.transaction() as connection:
+            connection.send(ADD_BUSINESS, id="biz_1")
+            await connection.rows(Statement("SELECT pg_sleep(10)"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1), pool.transaction() as connection:
+            connection.send(ADD_BUSINESS, id="biz_1")
+            await connection.rows(COUNT)
+            await asyncio.sleep(10)
+    assert await count(pool) == 0
+
+
+async def test_what_only_reads_begins_no_transaction(pool: StatementPool) -> None:
+    async with pool.transaction() as connection:
+        await connection.rows(COUNT)
+        assert connection._wire.transaction_status == TransactionStatus.IDLE
+        await connection.rows(ECHO, text="SELECT FROM nowhere is no lock")
+        connection.send(ADD_BUSINESS, id="biz_1")
+        await connection.rows(COUNT)
+        assert connection._wire.transaction_status == TransactionStatus.INTRANS
+
+
+async def test_nobody_waits_for_a_connection_for_ever(pool: StatementPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POOL_WAIT", 0.05)
+    async with pool.transaction():
+        with pytest.raises(Unavailable):
+            await pool.run(PID)
+    assert await count(pool) == 0
+
+
+async def test_several_statements_share_a_round_trip(pool: StatementPool) -> None:
+    async with pool.transaction() as connection:
+        connection.send(ADD_BUSINESS, id="biz_1")
+        assert await connection.all((COUNT, {}), (ECHO, {"text": "a"}), (NOTHING, {})) == [[(1,)], [("a",)], []]
+
+
+async def test_what_had_to_find_a_row_and_did_not_never_commits(pool: StatementPool) -> None:
+    class Missing(Exception):
+        pass
+
+    rename = Statement("UPDATE businesses SET name = 'New' WHERE id = :id RETURNING id")
+    for awaits in (False, True):
+        with pytest.raises(Missing):
+            async with pool.transaction() as connection:
+                connection.send(ADD_BUSINESS, id="biz_1")
+                connection.send(rename, or_else=Missing(), id="biz_1")
+                connection.send(rename, or_else=Missing(), id="biz_2")
+                if awaits:
+                    await connection.rows(COUNT)
+    assert await count(pool) == 0
+    async with pool.transaction() as connection:
+        connection.send(ADD_BUSINESS, id="biz_1")
+        connection.send(rename, or_else=Missing(), id="biz_1")
+    assert await count(pool) == 1
+
+
+async def test_a_connection_serves_on_after_its_caller_did_something_else(pool: StatementPool) -> None:
+    first = await pid(pool)
+    for _ in range(20):
+        await asyncio.sleep(0.002)
+        assert await pid(pool) == first
+    async with pool.transaction() as connection:
+        for number in range(5):
+            connection.send(ADD_BUSINESS, id=f"biz_{number}")
+            await connection.rows(COUNT)
+            await asyncio.sleep(0.002)
+    assert await count(pool) == 5
