@@ -39,7 +39,7 @@ async def served(services: Services, body_seconds: float = BODY_SECONDS) -> Asyn
         await running
 
 
-def a_token(subject: str = "owner-1", *, ttl: int = 600, **claims: Any) -> str:
+def a_token(subject: str = "owner-1", *, ttl: int = 86_400, **claims: Any) -> str:
     return TOKENS.issue({"sub": subject, **claims}, ttl, int(time.time()))
 
 

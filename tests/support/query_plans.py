@@ -69,9 +69,12 @@ FROM given;
 INSERT INTO idempotency_keys SELECT business_id, environment, idempotency_key, reference FROM payments;
 INSERT INTO transitions
 SELECT reference, 1, 'INITIATED', 'PENDING', 'PROCESS', 'payer', NULL, '{NOW}' FROM given WHERE kind > 0;
-INSERT INTO attempts
-SELECT reference, 1, 'gw_1', 'provider_a', reference, 'token', 'HANDED_OFF', '{NOW}', NULL, 'REDIRECT', 'https://p.example/',
-       '{NOW}', '{NOW}', 0, CASE WHEN kind = 1 THEN '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute' END, NULL
+INSERT INTO attempts (reference, number, gateway_id, gateway, provider_reference, token, state, lease_until, scenario,
+                      hand_off_kind, hand_off_url, created_at, handed_off_at, asks, next_ask_at, environment)
+SELECT reference, 1, 'gw_1', 'provider_a', reference, 'token', 'HANDED_OFF', '{NOW}', NULL,
+       'REDIRECT', 'https://p.example/',
+       '{NOW}', '{NOW}', 0, CASE WHEN kind = 1 THEN '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute' END,
+       'SANDBOX'
 FROM given;
 INSERT INTO provider_calls
 SELECT reference, 'call_' || id, 1, 'provider_a', 'fetch', 'PENDING', NULL, 20, 'reconciler', '{NOW}' FROM given;

@@ -308,7 +308,9 @@ class ServesTestPaymentsWithProviders(DomainSystem):
 class MuteSettlement(Settlement):
     """Moves payments and tells nobody."""
 
-    async def write(self, tx: Transaction, payment: Payment, transition: Transition | None) -> Payment:
+    async def write(
+        self, tx: Transaction, payment: Payment, transition: Transition | None, subscribers: object = None
+    ) -> Payment:
         if transition is not None:
             await tx.payments.save(payment, transition)
         return payment

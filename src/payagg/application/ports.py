@@ -303,12 +303,18 @@ class PaymentRepository(Protocol):
     async def save_attempt(self, attempt: Attempt, token: str) -> bool:
         """Whether it was written: only while the stored token is still `token`."""
 
-    async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
-        """Attempts (of one gateway's slug, where given) whose `next_ask_at` has come, oldest first, held until
-        now + hold so that other workers skip them. Saving an attempt ends its hold."""
+    async def due_asks(
+        self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
+    ) -> list[Attempt]:
+        """Attempts at one gateway's slug and environment whose `next_ask_at` has come, oldest first, held until
+        now + hold so that other workers skip them. Saving an attempt ends its hold. Where more are due than `limit`,
+        businesses take turns."""
 
-    async def oldest_ask(self, now: datetime) -> datetime | None:
-        """The earliest `next_ask_at` that has passed by `now`."""
+    async def end_asks(self, reference: str) -> None:
+        """No attempt of the payment is asked about any more. Call under `lock`."""
+
+    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+        """The earliest `next_ask_at` at these gateways that has passed by `now`."""
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
         """Whether any attempt of the gateway is still to be asked about: its `next_ask_at` is set."""
@@ -473,6 +479,11 @@ class WebhookRepository(Protocol):
 
     async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
         """Of both environments, oldest first."""
+
+    async def subscribers_of(
+        self, owners: Collection[tuple[str, Environment]]
+    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+        """Active endpoints of each business and environment, oldest first; nothing for one that has none."""
 
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
         """Active endpoints of that environment."""

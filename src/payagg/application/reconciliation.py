@@ -13,11 +13,12 @@ from payagg.application.settlement import Settlement
 from payagg.domain.attempt import Attempt, after_ask, postpone_ask
 from payagg.domain.payment import Payment
 from payagg.domain.report import ProviderFault, ProviderReport
+from payagg.domain.values import Environment
 
-# Per provider and run. A worker that comes back after hours finds thousands due and asks them oldest first, a budget
-# at a time, instead of all at once.
-BUDGET = 20
-AT_ONCE = 5
+# Asks a second at one provider in one environment, by one worker; businesses take turns. A worker that comes back after
+# hours finds thousands due and asks them at this rate, instead of all at once.
+RATE = 50
+AT_ONCE = 10
 # How long a claimed ask keeps other workers away: longer than a whole run of this worker may take.
 HOLD = timedelta(minutes=2)
 
@@ -33,8 +34,16 @@ class Reconciler:
     crash_point: Callable[[str], None] = no_crash
 
     async def run_once(self) -> int:
-        """Asks about what is due, within each provider's budget; the number taken up. Safe in any number of workers."""
-        due = [attempt for slug in self.payment_options.providers for attempt in await self._due(slug)]
+        """One run at every provider in both environments; the number taken up."""
+        return sum(await asyncio.gather(*(self.run_at(slug, environment) for slug, environment in self.shares())))
+
+    def shares(self) -> list[tuple[str, Environment]]:
+        """Each has a rate of its own, so that none waits behind another's backlog."""
+        return [(slug, environment) for slug in self.payment_options.providers for environment in Environment]
+
+    async def run_at(self, slug: str, environment: Environment) -> int:
+        """Asks about what is due there, RATE at most; the number taken up. Safe in any number of workers."""
+        due = await self._due(slug, environment)
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def bounded(attempt: Attempt) -> None:
@@ -51,12 +60,12 @@ class Reconciler:
     async def oldest_unasked(self) -> datetime | None:
         """Since when the longest overdue ask has been due; None when none is. For the metric."""
         async with self.store.begin() as tx:
-            return await tx.payments.oldest_ask(self.clock.now())
+            return await tx.payments.oldest_ask(self.payment_options.providers, self.clock.now())
 
     @retried
-    async def _due(self, slug: str) -> list[Attempt]:
+    async def _due(self, slug: str, environment: Environment) -> list[Attempt]:
         async with self.store.begin() as tx:
-            return await tx.payments.due_asks(self.clock.now(), BUDGET, HOLD, slug)
+            return await tx.payments.due_asks(slug, environment, self.clock.now(), RATE, HOLD)
 
     async def _ask(self, attempt: Attempt) -> None:
         opened = await self._open(attempt)

@@ -1,6 +1,6 @@
 """The only writer of a payment's status: the change, its event and its deliveries are one transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,11 @@ from payagg.application.retry import retried
 from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.anomaly import Anomaly, AnomalyKind
-from payagg.domain.attempt import Attempt, payment_reference
+from payagg.domain.attempt import Attempt, ends_asking, payment_reference
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
-from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, notice_of
+from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, WebhookEndpoint, notice_of
 
 EXPIRE_BATCH = 200
 
@@ -28,15 +28,26 @@ class Settlement:
     clock: Clock
     entropy: Entropy
 
-    async def write(self, tx: Transaction, payment: Payment, transition: Transition | None) -> Payment:
-        """Stores a moved payment with its transition, event and deliveries. The payment must be locked in `tx`."""
+    async def write(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        transition: Transition | None,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
+    ) -> Payment:
+        """Stores a moved payment with its transition, event and deliveries. The payment must be locked in `tx`.
+
+        `subscribers`: the active endpoints of its business and environment, where they were read before.
+        """
         if transition is None:
             return payment
         await tx.payments.save(payment, transition)
         count(
             "payment_transitions", transition.from_status.value, transition.to_status.value, payment.environment.value
         )
-        await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence)
+        await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers=subscribers)
+        if ends_asking(payment):
+            await tx.payments.end_asks(payment.reference)
         return payment
 
     async def _emit(
@@ -46,6 +57,7 @@ class Settlement:
         kind: EventType,
         sequence: int,
         notice: Notice | msgspec.UnsetType = UNSET,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
     ) -> None:
         """Stores an event with its deliveries."""
         # Dated when written, not when it happened: an expiry swept late must not slip in before a merchant's cursor.
@@ -69,7 +81,8 @@ class Settlement:
             body=msgspec.json.encode(body),
             created_at=now,
         )
-        subscribers = await tx.webhooks.subscribers(payment.business_id, payment.environment)
+        if subscribers is None:
+            subscribers = await tx.webhooks.subscribers(payment.business_id, payment.environment)
         deliveries = [
             Delivery.of(event, self.entropy.id("dlv", now), endpoint.id, None)
             for endpoint in subscribers
@@ -168,6 +181,9 @@ class Settlement:
         """Makes durable what every reader sees already: INITIATED payments past their window. A batch at a time."""
         async with self.store.begin() as tx:
             expired = await tx.payments.expired(self.clock.now(), EXPIRE_BATCH)
+            owners = {(payment.business_id, payment.environment) for payment in expired}
+            subscribers = await tx.webhooks.subscribers_of(owners)
             for payment in expired:
-                await self.write(tx, *payment.expire())
+                own = subscribers.get((payment.business_id, payment.environment), [])
+                await self.write(tx, *payment.expire(), own)
             return len(expired)

@@ -295,13 +295,18 @@ def after_ask(payment: Payment, attempt: Attempt, now: datetime, chance: float) 
     return revised(attempt, asks=attempt.asks + 1, last_ask_at=now, next_ask_at=due)
 
 
+def ends_asking(payment: Payment) -> bool:
+    """Whether the payment's state is one in which no answer about any of its attempts can matter any more."""
+    return payment.status in (Status.SUCCESS, Status.REVERSED)
+
+
 def _is_past_asking(payment: Payment, attempt: Attempt) -> bool:
     """Whether no answer about the attempt can matter any more.
 
     A payment that FAILED or expired may have been paid all the same, and its event may be lost: a provider is asked to
     the end of the schedule. The simulator pays nobody late.
     """
-    if payment.status in (Status.SUCCESS, Status.REVERSED):
+    if ends_asking(payment):
         return True
     is_simulated = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.SIMULATOR
     return is_simulated and payment.is_final

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.reconciliation import BUDGET
+from payagg.application import reconciliation
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, LEASE, AttemptState
 from payagg.domain.errors import Refusal
@@ -87,9 +87,12 @@ async def test_two_workers_ask_once_about_each_payment(world: World) -> None:
     }
 
 
-async def test_after_two_hours_of_downtime_the_oldest_are_asked_first_within_the_budget(world: World) -> None:
+async def test_after_two_hours_of_downtime_the_oldest_are_asked_first_within_the_rate(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciliation, "RATE", 20)
     payments = []
-    for _ in range(BUDGET + 5):
+    for _ in range(20 + 5):
         payments.append(await world.handed_over())
         world.clock.move(timedelta(seconds=30))
     late = await world.handed_over("provider_b")
@@ -98,12 +101,12 @@ async def test_after_two_hours_of_downtime_the_oldest_are_asked_first_within_the
     await world.services.reconciler.run_once()
     book = world.fakes.paystack.book
     assert {reference for name, reference in book.calls if name == "verify"} == {
-        payment.reference for payment in payments[:BUDGET]
+        payment.reference for payment in payments[:20]
     }
     # Another provider's payments do not wait behind the backlog.
     assert world.fakes.payaza.book.count("query", late.reference) == 1
     await world.services.reconciler.run_once()
-    assert book.count("verify") == BUDGET + 5
+    assert book.count("verify") == 20 + 5
     # Missed instants are skipped: a payment asked now is not due again for the ones in between.
     assert await world.services.reconciler.run_once() == 0
     assert await world.services.reconciler.oldest_unasked() is None
@@ -205,3 +208,14 @@ async def test_evidence_about_something_else_expires_nothing(world: World, alter
     await run_through(world, payment)
     assert (await world.read(payment)).status is Status.PENDING
     assert AnomalyKind.NO_EVIDENCE in [a.kind for a in await world.anomalies(payment)]
+
+
+async def test_a_payment_that_its_event_settled_is_asked_about_no_more(world: World) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.pay(payment.reference)
+    assert (await world.services.verification.verify(payment.reference)).status is Status.SUCCESS
+    [attempt] = await world.attempts(payment)
+    assert attempt.next_ask_at is None
+    world.clock.move(ASK_AFTER[-1] * 2)
+    assert await world.services.reconciler.oldest_unasked() is None
+    assert await world.services.reconciler.run_once() == 0

@@ -184,12 +184,12 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "attempts of a payment": (lambda tx: tx.payments.attempts(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (
-        lambda tx: tx.payments.due_asks(NOW, 100, MINUTE, "provider_a"),
-        {"attempts_to_ask", "attempts_pkey"},
+        lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE),
+        {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
     "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_open_of_gateway"}),
     "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_open_of_gateway"}),
-    "oldest ask": (lambda tx: tx.payments.oldest_ask(NOW), {"attempts_to_ask"}),
+    "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
     "payment with what decides on it": (
         lambda tx: tx.payments.lock_aggregate(nth(1)),
         {"payments_pkey", "attempts_pkey"},
@@ -348,7 +348,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     ),
     "metrics": (
         lambda on: snapshot(services_over(on.store)),
-        {"anomalies_unclosed", "attempts_to_ask", "deliveries_due"},
+        {"anomalies_unclosed", "attempts_due", "deliveries_due"},
     ),
 }
 

@@ -1,6 +1,7 @@
 """Payments with their attempts, transitions and provider calls in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -94,15 +95,29 @@ class MemoryPayments:
         self.state.holds.pop((attempt.reference, attempt.number), None)
         return True
 
-    async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
-        holds = self.state.holds
-        due = [attempt for _, attempt in self._asked_by(now) if gateway in (None, attempt.gateway)]
-        free = [attempt for attempt in due if holds.get((attempt.reference, attempt.number), now) <= now][:limit]
-        holds.update({(attempt.reference, attempt.number): now + hold for attempt in free})
-        return free
+    async def due_asks(
+        self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
+    ) -> list[Attempt]:
+        holds, turns = self.state.holds, Counter[str]()
+        free = []
+        for at, attempt in self._asked_by(now):
+            payment = self.state.payments.get(attempt.reference)
+            if payment is None or (attempt.gateway, payment.environment) != (gateway, environment):
+                continue
+            if holds.get((attempt.reference, attempt.number), now) <= now:
+                turns[payment.business_id] += 1
+                free.append((turns[payment.business_id], at, attempt.reference, attempt))
+        chosen = sorted(free, key=lambda due: due[:3])[:limit]
+        holds.update({(attempt.reference, attempt.number): now + hold for *_, attempt in chosen})
+        return [attempt for *_, attempt in sorted(chosen, key=lambda due: due[1:3])]
 
-    async def oldest_ask(self, now: datetime) -> datetime | None:
-        return next((at for at, _ in self._asked_by(now)), None)
+    async def end_asks(self, reference: str) -> None:
+        for attempt in _numbered(self.state.attempts, reference):
+            self._write(revised(attempt, next_ask_at=None))
+            self.state.holds.pop((reference, attempt.number), None)
+
+    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+        return next((at for at, attempt in self._asked_by(now) if attempt.gateway in gateways), None)
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
         attempts = self.state.attempts.values()

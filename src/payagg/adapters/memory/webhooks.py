@@ -1,6 +1,6 @@
 """Endpoints, events and deliveries in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,6 +20,12 @@ class MemoryWebhooks:
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
         own = await self.endpoints(business_id)
         return [endpoint for endpoint in own if endpoint.is_active and endpoint.environment is environment]
+
+    async def subscribers_of(
+        self, owners: Collection[tuple[str, Environment]]
+    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+        found = {owner: await self.subscribers(*owner) for owner in owners}
+        return {owner: endpoints for owner, endpoints in found.items() if endpoints}
 
     async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
         return await self.find_endpoint(business_id, endpoint_id)

@@ -4,6 +4,7 @@ providers, retention."""
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -28,14 +29,23 @@ class Sweep:
 
 
 def sweeps(services: Services) -> list[Sweep]:
-    # The reconciler keeps a budget per run, which going on until dry would defeat.
+    # The reconciler's rate is per run, which going on until dry would defeat.
+    asking = [
+        Sweep(
+            f"reconciliation at {slug} {environment.value}",
+            1.0,
+            partial(services.reconciler.run_at, slug, environment),
+            until_dry=False,
+        )
+        for slug, environment in services.reconciler.shares()
+    ]
     return [
         Sweep("expiry", 5.0, services.settlement.expire_due),
         Sweep("drains", 5.0, services.gateways.end_drains),
         Sweep("gateway secrets", 30.0, services.gateway_settling.wipe, until_dry=False),
         Sweep("refused events", 60.0, services.refused_events.purge),
         Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
-        Sweep("reconciliation", 5.0, services.reconciler.run_once, until_dry=False),
+        *asking,
         Sweep("retention", 3600.0, services.dispatcher.purge),
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
     ]

@@ -16,6 +16,7 @@ from payagg.testing.builders import NOW, REFERENCE, a_business, a_payment, a_tra
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 OTHER = "PAY-20250131-AAAAAA"
+SANDBOX = Environment.SANDBOX
 TICK = timedelta(microseconds=1)
 
 
@@ -228,18 +229,57 @@ class PaymentContract:
         await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
         await handed(store, an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
         async with store.begin() as tx:
-            assert await tx.payments.oldest_ask(NOW - TICK) is None
-            assert await tx.payments.oldest_ask(NOW + HOUR) == NOW
-            assert await tx.payments.due_asks(NOW, 10, MINUTE, "provider_a") == []
-            due = await tx.payments.due_asks(NOW + MINUTE, 10, HOUR)
-            assert [attempt.reference for attempt in due] == [OTHER, REFERENCE]
-            assert await tx.payments.due_asks(NOW + MINUTE, 10, HOUR) == []
-            assert await tx.payments.oldest_ask(NOW + HOUR) == NOW  # held, and late all the same
+            ask, at_a, at_b = tx.payments, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
+            both = ("provider_a", "provider_b")
+            assert await ask.oldest_ask(both, NOW - TICK) is None
+            assert await ask.oldest_ask(both, NOW + HOUR) == NOW
+            assert await ask.oldest_ask(both[:1], NOW + HOUR) == NOW + MINUTE
+            assert await ask.due_asks(*at_a, NOW, 10, MINUTE) == []
+            assert [a.reference for a in await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
+            assert [a.reference for a in await ask.due_asks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
+            assert await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR) == []
+            assert await ask.oldest_ask(both, NOW + HOUR) == NOW  # held, and late all the same
         async with store.begin() as tx:
-            again = await tx.payments.due_asks(NOW + MINUTE + HOUR, 1, HOUR, "provider_b")
+            again = await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
             assert [attempt.reference for attempt in again] == [OTHER]
             assert await tx.payments.save_attempt(again[0], again[0].token)
-            assert await tx.payments.due_asks(NOW + MINUTE + HOUR, 1, HOUR, "provider_b") == again  # saved, so free
+            assert await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+
+    async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, store: Store) -> None:
+        """Eight old payments of one business, a younger one of another, and one in the other environment."""
+
+        async def due(environment: Environment, limit: int) -> list[str]:
+            async with store.begin() as tx:
+                found = await tx.payments.due_asks("provider_a", environment, NOW + HOUR, limit, MINUTE)
+            return [attempt.reference[-1] for attempt in found]
+
+        for number in range(10):
+            payment = await stored(
+                store,
+                reference=f"PAY-20250131-00000{number}",
+                business_id="biz_2" if number == 8 else "biz_1",
+                environment=Environment.LIVE if number == 9 else SANDBOX,
+            )
+            at = NOW + number * MINUTE
+            await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=at))
+        assert await due(SANDBOX, 3) == ["0", "1", "8"]
+        assert await due(SANDBOX, 100) == ["2", "3", "4", "5", "6", "7"]
+        assert await due(Environment.LIVE, 100) == ["9"]
+
+    async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:
+        payment, other = await stored(store), await stored(store, reference=OTHER)
+        unknown = replace(an_attempt(payment, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
+        handed_off = replace(an_attempt(payment, 2, AttemptState.HANDED_OFF), next_ask_at=NOW)
+        elsewhere = replace(an_attempt(other, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
+        for attempt in (unknown, handed_off, elsewhere):
+            await handed(store, attempt)
+        async with store.begin() as tx:
+            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
+            await tx.payments.end_asks(REFERENCE)
+        async with store.begin() as tx:
+            over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
+            assert await tx.payments.attempts(REFERENCE) == over
+            assert await tx.payments.due_asks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
 
     async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
         await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))

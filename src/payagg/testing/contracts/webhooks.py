@@ -58,6 +58,9 @@ class WebhookContract:
             assert await tx.webhooks.subscribers("biz_1", Environment.SANDBOX) == [first]
             assert await tx.webhooks.subscribers("biz_1", Environment.LIVE) == [live]
             assert await tx.webhooks.endpoints("biz_2") == []
+            owners = [("biz_1", Environment.SANDBOX), ("biz_1", Environment.LIVE), ("biz_2", Environment.SANDBOX)]
+            assert await tx.webhooks.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
+            assert await tx.webhooks.subscribers_of(owners[1:]) == {owners[1]: [live]}
 
     async def test_an_endpoint_belongs_to_its_business_alone(self, store: Store) -> None:
         endpoint = an_endpoint()

@@ -40,33 +40,42 @@ _STORED = {"fingerprint": "decode(fingerprint, 'base64')"} | {
 }
 _DATED = ", ".join(_STORED.get(name, name) for name in PAYMENT.names)
 
-# RETURNING says who won. Rows go in by key, so that two processes never wait for each other in a circle. A reference
-# that exists breaks the whole statement: no idempotency key may stay behind without its payment. What a caller
+# Who won comes back with its dates, a reference that exists already without: no idempotency key may stay behind without
+# its payment, so such a row is left out from the start. One that another transaction adds at this moment breaks the
+# whole statement instead. Rows go in by key, so that two processes never wait for each other in a circle. What a caller
 # remembered of its key is compared and never judged here: the rule is the domain's alone.
 #
 # `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
 # as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
-# decision 0605).
+# decision 0605). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
 ADD = Statement(f"""
-WITH given AS MATERIALIZED (
+WITH asked AS MATERIALIZED (
     SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
     FROM json_to_recordset(CAST(:rows AS json)) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
+    LEFT JOIN LATERAL (
+        SELECT true AS is_taken FROM payments p WHERE p.reference = row.reference LIMIT 1
+    ) AS known ON true
     WHERE (NOT CAST(:dates AS boolean) OR pg_current_xact_id() IS NOT NULL)
     AND (key_id IS NULL OR (key_status, business_status, kyc_status) = (
         SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
         WHERE k.id = key_id
     ))
+), given AS (
+    SELECT * FROM asked WHERE is_taken IS NULL
 ), keyed AS (
     INSERT INTO idempotency_keys (business_id, environment, key, reference)
     SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
     ORDER BY business_id, environment, idempotency_key
     ON CONFLICT DO NOTHING RETURNING reference
+), added AS (
+    INSERT INTO payments ({_NAMES})
+    SELECT {_DATED} FROM given
+    WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
+    ORDER BY reference
+    RETURNING reference, created_at, expires_at
 )
-INSERT INTO payments ({_NAMES})
-SELECT {_DATED} FROM given
-WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
-ORDER BY reference
-RETURNING reference, created_at, expires_at
+SELECT reference, created_at, expires_at FROM added
+UNION ALL SELECT reference, NULL, NULL FROM asked WHERE is_taken
 """)
 # One row for each question, by its place: how the remembered key stands now, and what there is of the payment. LIMIT
 # keeps the lookup of a key a lookup, however few keys there are.
@@ -242,14 +251,16 @@ class FastPath:
             return _unavailable(batch) if repeat else await self._added(batch, repeat=True)
         except Unavailable:
             return _unavailable(batch)
-        added = {reference: dates for reference, *dates in rows}
-        replayed = await self._replayed([row for row in batch if row.payment.reference not in added], repeat)
-        return [
-            (_dated(row.payment, *added[row.payment.reference]), True)
-            if row.payment.reference in added
-            else replayed[row.payment.reference]
-            for row in batch
-        ]
+        answers: dict[str, tuple[Payment, bool] | Exception] = {}
+        by_reference = {row.payment.reference: row.payment for row in batch}
+        for reference, created_at, expires_at in rows:
+            payment = by_reference[reference]
+            is_taken = created_at is None
+            answers[reference] = (
+                await self._taken(payment, repeat) if is_taken else (_dated(payment, created_at, expires_at), True)
+            )
+        answers |= await self._replayed([row for row in batch if row.payment.reference not in answers], repeat)
+        return [answers[row.payment.reference] for row in batch]
 
     async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
         """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited.

@@ -1,6 +1,6 @@
 """Payments and what belongs to one: transitions, attempts, provider calls. All found by `reference`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -16,7 +16,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -91,35 +90,55 @@ _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.numbe
 ATTEMPTS = Statement(select(attempts).where(attempts.c.reference == bindparam("reference")).order_by(attempts.c.number))
 _COLUMNS = tuple(column.name for column in attempts.c)
 _AT = attempts.c.last_ask_at.type
-ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS)))
+_OWNED = select(payments.c.environment).where(_REFERENCE).scalar_subquery()
+ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
 # `begin_ask` may have moved `last_ask_at` on since the attempt was read; it never goes back.
 SAVE_ATTEMPT = Statement(
     update(attempts)
     .where(_ATTEMPT, attempts.c.token == bindparam("was"))
     .values(
-        parameters(*(name for name in _COLUMNS if name not in ("reference", "number")))
+        parameters(*(name for name in _COLUMNS if name not in ("reference", "number", "environment")))
         | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
     )
     .returning(attempts.c.number)
 )
 
 
+DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
+
+
 @cache
-def _due(limit: int, of_gateway: bool) -> Statement:
+def _due(limit: int) -> Statement:
     """For each of the few limits that there are: told how few rows come, the server goes by the index."""
+    own = attempts.c
+    oldest = (
+        select(own.reference, own.number, own.next_ask_at)
+        .where(own.gateway == bindparam("gateway"), own.environment == bindparam("environment"))
+        .where(own.next_ask_at <= bindparam("now"), or_(own.held_until.is_(None), own.held_until <= bindparam("now")))
+        .order_by(own.next_ask_at, own.reference)
+        .limit(in_text(DUE_WINDOW))
+        .cte("oldest")
+    )
+    age = (oldest.c.next_ask_at, oldest.c.reference)
+    turn = func.row_number().over(partition_by=payments.c.business_id, order_by=age).label("turn")
+    turns = select(oldest, turn).join(payments, payments.c.reference == oldest.c.reference).cte("turns")
     due = (
-        select(attempts.c.reference, attempts.c.number)
-        .where(attempts.c.next_ask_at <= bindparam("now"))
-        .where(attempts.c.gateway == bindparam("gateway") if of_gateway else true())
-        .where(or_(attempts.c.held_until.is_(None), attempts.c.held_until <= bindparam("now")))
-        .order_by(attempts.c.next_ask_at, attempts.c.reference)
+        select(turns.c.reference, turns.c.number)
+        .order_by(turns.c.turn, turns.c.next_ask_at, turns.c.reference)
         .limit(in_text(limit))
-        .with_for_update(key_share=True, skip_locked=True)
         .cte("due")
+    )
+    # Chosen without a lock, so looked at again under it: what another worker has taken meanwhile is left out.
+    locked = (
+        select(own.reference, own.number)
+        .join(due, and_(own.reference == due.c.reference, own.number == due.c.number))
+        .where(own.next_ask_at <= bindparam("now"), or_(own.held_until.is_(None), own.held_until <= bindparam("now")))
+        .with_for_update(key_share=True, skip_locked=True, of=attempts)
+        .cte("locked")
     )
     leased = (
         update(attempts)
-        .where(attempts.c.reference == due.c.reference, attempts.c.number == due.c.number)
+        .where(own.reference == locked.c.reference, own.number == locked.c.number)
         .values(held_until=bindparam("until"))
         .returning(attempts)
         .cte("held")
@@ -128,7 +147,24 @@ def _due(limit: int, of_gateway: bool) -> Statement:
     return Statement(select(leased).order_by(leased.c.next_ask_at, leased.c.reference))
 
 
-OLDEST_ASK = Statement(select(func.min(attempts.c.next_ask_at)).where(attempts.c.next_ask_at <= bindparam("now")))
+END_ASKS = Statement(
+    update(attempts)
+    .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
+    .values(next_ask_at=null(), held_until=null())
+)
+# The first entry of each provider and environment, and no more.
+OLDEST_ASK = Statement(
+    """
+SELECT min(first.next_ask_at) FROM unnest(CAST(:gateways AS text[])) AS provider(slug)
+CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
+CROSS JOIN LATERAL (
+    SELECT a.next_ask_at FROM attempts a
+    WHERE a.gateway = provider.slug AND a.environment = environments.environment AND a.next_ask_at <= :now
+    ORDER BY a.next_ask_at LIMIT 1
+) AS first
+""",
+    reads=True,
+)
 # In an order, though any one will do: it leads by the index, also where half of the table would match.
 OPEN_ATTEMPT = Statement(
     select(attempts.c.reference)
@@ -245,13 +281,17 @@ class PostgresPayments:
     async def save_attempt(self, attempt: Attempt, token: str) -> bool:
         return await self._connection.row(SAVE_ATTEMPT, was=token, **_attempt_values(attempt)) is not None
 
-    async def due_asks(self, now: datetime, limit: int, hold: timedelta, gateway: str | None = None) -> list[Attempt]:
-        due = _due(limit, gateway is not None)
-        rows = await self._connection.rows(due, now=now, until=now + hold, gateway=gateway)
-        return [_attempt(row) for row in rows]
+    async def due_asks(
+        self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
+    ) -> list[Attempt]:
+        values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold}
+        return [_attempt(row) for row in await self._connection.rows(_due(limit), **values)]
 
-    async def oldest_ask(self, now: datetime) -> datetime | None:
-        return await self._connection.value(OLDEST_ASK, now=now)
+    async def end_asks(self, reference: str) -> None:
+        self._connection.send(END_ASKS, reference=reference)
+
+    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+        return await self._connection.value(OLDEST_ASK, gateways=list(gateways), now=now)
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
         return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None
@@ -282,7 +322,7 @@ class PostgresPayments:
 
 def _attempt(row: Any) -> Attempt:
     values = dict(zip(_COLUMNS, row, strict=True))
-    del values["held_until"]
+    del values["held_until"], values["environment"]
     kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
     values["state"] = AttemptState(values["state"])
     fields = {"kind": HandOffKind(kind), "checkout_url": url} if url is not None else None
@@ -290,7 +330,7 @@ def _attempt(row: Any) -> Attempt:
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
-    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_"))]
+    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_", "environment"))]
     hand_off = attempt.hand_off
     return {
         **{name: getattr(attempt, name) for name in own},

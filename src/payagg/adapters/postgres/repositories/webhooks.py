@@ -1,6 +1,6 @@
 """Endpoints, events and deliveries as rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -46,6 +46,12 @@ SUBSCRIBERS = Statement(
     _ENDPOINTS.where(webhook_endpoints.c.environment == bindparam("environment"), webhook_endpoints.c.is_active)
     .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
     .limit(in_text(ENDPOINTS_MAX))
+)
+SUBSCRIBERS_OF = Statement(
+    select(*ENDPOINT.columns)
+    .where(webhook_endpoints.c.business_id == any_(bindparam("business_ids", type_=ARRAY(Text))))
+    .where(webhook_endpoints.c.is_active)
+    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
 )
 _ENDPOINT = _ENDPOINTS.where(webhook_endpoints.c.id == bindparam("id"))
 FIND_ENDPOINT = Statement(_ENDPOINT)
@@ -173,6 +179,15 @@ class PostgresWebhooks:
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
         values = {"business_id": business_id, "environment": environment.value}
         return ENDPOINT.all(await self._connection.rows(SUBSCRIBERS, **values))
+
+    async def subscribers_of(
+        self, owners: Collection[tuple[str, Environment]]
+    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+        business_ids = sorted({business_id for business_id, _ in owners})
+        found: dict[tuple[str, Environment], list[WebhookEndpoint]] = {}
+        for endpoint in ENDPOINT.all(await self._connection.rows(SUBSCRIBERS_OF, business_ids=business_ids)):
+            found.setdefault((endpoint.business_id, endpoint.environment), []).append(endpoint)
+        return {owner: endpoints for owner, endpoints in found.items() if owner in owners}
 
     async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
         return ENDPOINT.loaded(await self._connection.row(LOCK_ENDPOINT, business_id=business_id, id=endpoint_id))

@@ -144,6 +144,7 @@ webhook_endpoints = Table(
     Column("successful", BigInteger, nullable=False, server_default="0"),
     Column("failed", BigInteger, nullable=False, server_default="0"),
     Column("purged", BigInteger, nullable=False, server_default="0"),  # ended deliveries removed by retention
+    Column("concurrency", SmallInteger, nullable=False, server_default="5"),  # tries at once: grows with good answers
     _at("created_at"),
     _at("updated_at"),
     Index("webhook_endpoints_of_business", "business_id", "environment"),
@@ -254,6 +255,7 @@ attempts = Table(
     _at("last_ask_at", nullable=True),
     Column("last_decline", Text),  # our word for it
     _at("held_until", nullable=True),  # a reconciler is asking, and others keep away
+    Column("environment", Text, nullable=False, server_default="LIVE"),  # the payment's
     PrimaryKeyConstraint("reference", "number"),
     CheckConstraint("(state = 'HANDED_OFF') = (hand_off_url IS NOT NULL)", name="hand_off_is_whole"),
     # The rule that nobody pays twice: two processes may both believe they won, the index believes only one.
@@ -266,7 +268,16 @@ attempts = Table(
         "reference",
         postgresql_where=text("next_ask_at IS NOT NULL AND gateway_id IS NOT NULL"),
     ),
+    # Goes with the next release: the one before this one asks by it.
     Index("attempts_to_ask", "next_ask_at", "reference", postgresql_where=text("next_ask_at IS NOT NULL")),
+    Index(
+        "attempts_due",
+        "gateway",
+        "environment",
+        "next_ask_at",
+        "reference",
+        postgresql_where=text("next_ask_at IS NOT NULL"),
+    ),
 )
 
 provider_calls = Table(
@@ -398,6 +409,7 @@ deliveries = Table(
     _at("created_at"),
     PrimaryKeyConstraint("reference", "id"),
     CheckConstraint("(status = 'PENDING') = (next_attempt_at IS NOT NULL)", name="pending_is_scheduled"),
+    Index("deliveries_next", "next_attempt_at", "lane", postgresql_where=text("status = 'PENDING'")),
     Index("deliveries_due", "lane", "next_attempt_at", "id", postgresql_where=text("status = 'PENDING'")),
     Index("deliveries_of_endpoint", "endpoint_id", "id"),
     # A delivery row is updated at each try; room on the page keeps those updates off the indexes.
