@@ -11,12 +11,11 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application import dispatcher
-from payagg.application.dispatcher import PER_LANE
 from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
-from payagg.domain.webhook import SCHEDULE, Delivery, DeliveryStatus
+from payagg.domain.webhook import CONCURRENCY_START, SCHEDULE, Delivery, DeliveryStatus
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import services_over
 from tests.support.builders import AN_ADMIN, a_business, a_payment
@@ -238,7 +237,7 @@ async def claims_for(monkeypatch: pytest.MonkeyPatch, due: int, room: int = 400)
 async def test_what_waits_behind_an_endpoints_tries_does_not_wait_for_the_poll(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert await claims_for(monkeypatch, due=3 * PER_LANE) >= 3
+    assert await claims_for(monkeypatch, due=3 * CONCURRENCY_START) >= 3
 
 
 async def test_what_waits_for_room_does_not_wait_for_the_poll(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +245,7 @@ async def test_what_waits_for_room_does_not_wait_for_the_poll(monkeypatch: pytes
 
 
 async def test_no_claim_is_made_before_the_poll_when_nothing_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await claims_for(monkeypatch, due=PER_LANE - 1) == 1
+    assert await claims_for(monkeypatch, due=CONCURRENCY_START - 1) == 1
 
 
 async def test_a_stopping_worker_finishes_what_is_under_way() -> None:

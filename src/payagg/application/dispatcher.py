@@ -22,10 +22,9 @@ from payagg.application.ports import (
     Vault,
 )
 from payagg.domain.signing import signed_headers
-from payagg.domain.webhook import RETENTION, SCHEDULE, delay_after, secret_context
+from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START, RETENTION, SCHEDULE, delay_after, secret_context
 
 CONCURRENT = 400  # tries under way at once in one process
-PER_LANE = 5  # of them to one endpoint, over all processes (one, once it fails): a dead merchant delays nobody
 FAILING_MAX = 200  # of them to endpoints that are failing: however many are dead, the others have the rest
 LEASE = timedelta(seconds=45)  # longer than any try and its record
 POLL_SECONDS = 0.25
@@ -57,7 +56,7 @@ class Dispatcher:
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
     _is_full: bool = field(default=False, init=False)  # as of the last claim: it took all there was room for,
-    _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions have as many tries as they may
+    _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions may have as many as they get
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -106,7 +105,7 @@ class Dispatcher:
                     task = asyncio.create_task(self._try(one))
                     self._trying[task] = one
                     task.add_done_callback(self._tried)
-                self._is_full, self._crowded = len(claimed) >= room, self._lanes_with(PER_LANE)
+                self._is_full, self._crowded = len(claimed) >= room, self._lanes_with(CONCURRENCY_START)
                 if len(claimed) < room or not room:
                     waking = asyncio.create_task(self._woken.wait())
                     await asyncio.wait({stopping, waking}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +115,7 @@ class Dispatcher:
 
     async def _claimed(self, room: int) -> list[ClaimedDelivery]:
         failing = FAILING_MAX - sum(one.is_failing for one in self._trying.values())
-        return await self.store.queue.claim(self.clock.now(), room, PER_LANE, failing, self.lease)
+        return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease)
 
     def _lanes_with(self, tries: int) -> set[str]:
         """The partitions in which so many tries are under way."""

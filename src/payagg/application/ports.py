@@ -600,12 +600,14 @@ class DeliveryQueue(Protocol):
     async def claim(
         self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
     ) -> list["ClaimedDelivery"]:
-        """Due deliveries, leased and counted as a try: at most `per_partition` in flight per partition, one where the
-        endpoint is failing, and at most `failing` of such, chosen so that none waits for ever."""
+        """Due deliveries, leased and counted as a try: in flight in one partition as many as its endpoint's
+        `concurrency` (CONCURRENCY_START where there is none) and `per_partition` allow, one where the endpoint is
+        failing, and at most `failing` of such, chosen so that none waits for ever."""
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
-        address was changed meanwhile, `failing_since` and deactivation, which goes into the audit trail."""
+        address was changed meanwhile, `concurrency`, `failing_since` and deactivation, which goes into the audit
+        trail."""
 
     async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""

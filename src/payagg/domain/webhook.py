@@ -29,6 +29,9 @@ SECRET_BYTES = 32
 OLD_SECRET_SIGNS_FOR = timedelta(hours=24)
 TEST_EVERY = timedelta(seconds=5)
 DEACTIVATE_AFTER = timedelta(hours=120)  # of nothing but failures
+# To one endpoint at once, over all processes; one, once it fails.
+CONCURRENCY_START, CONCURRENCY_MAX = 5, 50
+ANSWERS_WELL = timedelta(seconds=1)  # an endpoint that accepts within this may get more at once
 RETENTION = timedelta(days=30)
 JITTER = 0.2
 
@@ -97,6 +100,12 @@ class DeliveryStatus(Enum):
     FAILED = "FAILED"
 
 
+def concurrency_after(concurrency: int, *, good: int, is_bad: bool) -> int:
+    """How many tries an endpoint gets at once after some have ended: one more for each that it answered well, half as
+    many when one went wrong."""
+    return max(1, concurrency // 2) if is_bad else min(CONCURRENCY_MAX, concurrency + good)
+
+
 def secret_context(endpoint_id: str) -> str:
     """What an endpoint's sealed secrets are bound to: a blob copied to another endpoint does not open."""
     return f"webhook-secret:{endpoint_id}"
@@ -126,6 +135,7 @@ class WebhookEndpoint:
     failed: int
     created_at: datetime
     updated_at: datetime
+    concurrency: int = CONCURRENCY_START  # tries at once
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -145,6 +155,7 @@ class WebhookEndpoint:
             raise invalid("previousSecretExpiresAt", "A replaced secret signs until then.")
         check_integer(self.successful, "successful", 0, COUNT_MAX)
         check_integer(self.failed, "failed", 0, COUNT_MAX)
+        check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
         check_instant(self.created_at, "createdAt")
         check_instant(self.updated_at, "updatedAt")
 

@@ -340,7 +340,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     ),
     "deliveries claimed and finished": (
         lambda on: deliver(on.store.queue),
-        {"deliveries_due", "deliveries_pkey", "events_pkey"},
+        {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey"},
     ),
     "old deliveries and events purged": (
         lambda on: on.store.queue.purge(NOW + timedelta(seconds=1), 500),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult, TryResult
-from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
+from payagg.domain.webhook import (
+    ANSWERS_WELL,
+    CONCURRENCY_START,
+    DEACTIVATE_AFTER,
+    Delivery,
+    DeliveryStatus,
+    WebhookEndpoint,
+    concurrency_after,
+)
 
 if TYPE_CHECKING:
     from payagg.adapters.memory.store import MemoryStore
@@ -40,7 +48,7 @@ class MemoryDeliveryQueue:
                     self._end(delivery, SWITCHED_OFF)
                 elif not secrets:
                     self._end(delivery, UNSIGNED)
-                elif len(claimed) < limit and in_flight[delivery.partition] < (1 if is_failing else per_partition):
+                elif len(claimed) < limit and in_flight[delivery.partition] < _most(endpoint, per_partition):
                     if is_failing and sum(one.is_failing for one in claimed) >= failing:
                         continue
                     in_flight[delivery.partition] += 1
@@ -63,6 +71,7 @@ class MemoryDeliveryQueue:
 
     async def finish(self, results: Sequence[DeliveryResult]) -> None:
         async with self._store.begin() as tx:
+            good, bad = Counter[str](), set[str]()
             for result in results:
                 delivery = self._store.state.deliveries.get(result.claimed.delivery.id)
                 if delivery is None or delivery.token is None or delivery.token != result.claimed.delivery.token:
@@ -75,6 +84,14 @@ class MemoryDeliveryQueue:
                     after = self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
                     if endpoint.is_active and not after.is_active:
                         await tx.audit.add(switched_off(result, endpoint.business_id))
+                    if not result.sent.is_accepted:
+                        bad.add(endpoint.id)
+                    is_quick = timedelta(milliseconds=result.sent.duration_ms) <= ANSWERS_WELL
+                    good[endpoint.id] += result.sent.is_accepted and is_quick
+            for endpoint_id, number in good.items():
+                endpoint = self._store.state.endpoints[endpoint_id]
+                more = concurrency_after(endpoint.concurrency, good=number, is_bad=endpoint_id in bad)
+                self._store.state.endpoints[endpoint_id] = replace(endpoint, concurrency=more)
 
     async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
         async with self._store.begin():
@@ -143,6 +160,12 @@ class MemoryDeliveryQueue:
                 successful=endpoint.successful + (status is DeliveryStatus.DELIVERED),
                 failed=endpoint.failed + (status is DeliveryStatus.FAILED),
             )
+
+
+def _most(endpoint: WebhookEndpoint | None, per_partition: int) -> int:
+    if endpoint is None:
+        return min(CONCURRENCY_START, per_partition)
+    return 1 if endpoint.failing_since is not None else min(endpoint.concurrency, per_partition)
 
 
 def _is_leased(delivery: Delivery, now: datetime) -> bool:

@@ -15,7 +15,15 @@ from payagg.application.ports import (
 from payagg.domain.health import Health
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
+from payagg.domain.webhook import (
+    ANSWERS_WELL,
+    CONCURRENCY_MAX,
+    CONCURRENCY_START,
+    Delivery,
+    DeliveryStatus,
+    Event,
+    WebhookEndpoint,
+)
 from payagg.testing.builders import NOW, REFERENCE, a_business, a_delivery, an_endpoint, an_event, an_id
 
 SECOND = timedelta(seconds=1)
@@ -155,6 +163,32 @@ class QueueContract:
         assert (stored.status, stored.attempts, stored.last_status_code) == (DeliveryStatus.DELIVERED, 2, 200)
         assert (stored.next_attempt_at, stored.last_attempt_at) == (None, NOW + MINUTE)
         assert (endpoint.successful, endpoint.failed, endpoint.failing_since) == (1, 0, None)
+
+    async def test_an_endpoint_gets_more_at_once_while_it_answers_well_and_half_when_it_does_not(
+        self, store: Store
+    ) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(10)), a_delivery(id=an_id("dlv", 77)))
+        slow = TryResult(200, None, ANSWERS_WELL // timedelta(milliseconds=1) + 1)
+
+        async def after(*sent: TryResult) -> int:
+            """How many tries the endpoint gets once so many of those that it has now have ended so."""
+            claimed = await claim(store, limit=len(sent), per_partition=CONCURRENCY_MAX)
+            await store.queue.finish(
+                [DeliveryResult(one, what, NOW, None) for one, what in zip(claimed, sent, strict=True)]
+            )
+            async with store.begin() as tx:
+                endpoint = await tx.webhooks.find_endpoint("biz_1", "whe_1")
+            assert endpoint is not None
+            return endpoint.concurrency
+
+        assert len(await claim(store, limit=0)) == 0
+        assert await after(OK, OK) == CONCURRENCY_START + 2
+        assert await after(slow) == CONCURRENCY_START + 2
+        claimed = await claim(store, limit=20, per_partition=CONCURRENCY_MAX)
+        assert len(claimed) == CONCURRENCY_START + 2
+        await store.queue.release(claimed)
+        assert await after(OK, DOWN, OK) == (CONCURRENCY_START + 2) // 2
 
     async def test_an_endpoint_is_switched_off_when_told_or_after_long_failing(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))

@@ -7,10 +7,11 @@ last one ended.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from payagg.adapters.postgres.delivery_queue.statements import (
     CLAIM,
+    CLAIM_DUE,
     DEACTIVATED,
     FINISH,
     OLDEST,
@@ -24,7 +25,7 @@ from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
 from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
-from payagg.domain.webhook import DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
+from payagg.domain.webhook import ANSWERS_WELL, DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
 STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many partitions wait
 
@@ -78,19 +79,19 @@ class PostgresDeliveryQueue:
         failing: int,
         lease: timedelta,
     ) -> list[_Leased]:
-        """Leased on at most one lap over the partitions, which begins where the last one ended."""
+        """What is due; where that is much, on at most one lap over the partitions, from where the last one ended."""
         leased: list[_Leased] = []
+        limits = {"now": now, "until": now + lease, "per_partition": per_partition}
+        rows = await connection.rows(CLAIM_DUE, **limits, limit=limit, failing=failing)
+        if not rows[0][0]:
+            return [_leased(row) for row in rows if row[1] is not None]
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
-            values = {"after": self._after, "now": now, "until": now + lease, "per_partition": per_partition}
             left = {"limit": limit - len(leased), "failing": failing - sum(one.is_failing for one in leased)}
             # One row at the least, if only to say how far it walked.
-            for walked_to, *delivery, is_on, is_failing, is_lapsed, body in await connection.rows(
-                CLAIM, **values | left
-            ):
-                self._after = walked_to or ""
-                if is_on is not None:
-                    leased.append(_Leased(DELIVERY.load(delivery), is_on, is_failing, is_lapsed, body))
+            rows = await connection.rows(CLAIM, **limits, **left, after=self._after)
+            self._after = rows[0][0] or ""
+            leased += [_leased(row) for row in rows if row[1] is not None]
             if len(leased) >= limit or (not self._after and is_round):
                 break
             is_round = is_round or not self._after
@@ -115,6 +116,7 @@ class PostgresDeliveryQueue:
             "urls": ["" if result.blameless else result.claimed.url for result in results],
             "lanes": list({result.claimed.delivery.partition for result in results}),
             "hopeless": DEACTIVATE_AFTER,
+            "well": ANSWERS_WELL // timedelta(milliseconds=1),
         }
         async with self.pool.transaction() as connection:
             for endpoint_id, business_id in await connection.rows(FINISH, **values):
@@ -143,6 +145,11 @@ class PostgresDeliveryQueue:
             [(number,)] = await self.pool.read(statement, before=id_at(prefix, before), limit=limit)
             gone += int(number)
         return gone
+
+
+def _leased(row: Any) -> _Leased:
+    _, *delivery, is_on, is_failing, is_lapsed, body = row
+    return _Leased(DELIVERY.load(delivery), is_on, is_failing, is_lapsed, body)
 
 
 async def _signers(connection: StatementConnection, leased: Sequence[_Leased]) -> list[WebhookEndpoint]:

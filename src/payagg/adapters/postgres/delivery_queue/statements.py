@@ -1,41 +1,58 @@
 """The outbox's statements.
 
-Claims walk the lanes through the index `deliveries_due` (a loose index scan), so what a claim costs depends on the
-lanes with pending deliveries, never on how many rows wait in them. A test keeps the plan.
+A claim takes what is due through the index `deliveries_next`. Where much is due, it walks the lanes instead, through
+the index `deliveries_due` (a loose index scan): then it costs by the lanes with pending deliveries, never by how many
+rows wait in them. A test keeps the plans.
 """
 
 # ruff: noqa: S608 - only our own constants and column names are put into the texts
 
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
 from payagg.adapters.postgres.statement import Statement
+from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START
 
 LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
+DUE_MAX = 1_000  # deliveries, those in flight among them; more are due only when workers cannot keep up
 ENDED_PER_LANE = 200  # deliveries of a switched-off endpoint ended by one claim
 LANES_MAX = 100_000  # looked at for the age of the oldest
 
-# Candidates are chosen from the snapshot, at most `per_partition` less those in flight, and locked afterwards: two
-# workers that choose the same rows share them instead of going on to the next ones, so a partition is never in flight
-# twice over.
-# An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
-# for ever: many dead merchants together must not hold every worker's slots.
-# What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
-# of a quiet time, walk through everything that is due once for each candidate.
-# The window is wider than `per_partition` because rows in flight stand at its front, and late commits may come before
-# them.
-CLAIM = Statement(f"""
+# The partitions of all that is due, in any order: what a claim costs is what is due, not what waits. None where more is
+# due than that; they are walked instead.
+_DUE = f"""
+WITH due AS (
+    SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.next_attempt_at <= :now
+    ORDER BY d.next_attempt_at LIMIT {DUE_MAX + 1}
+), seen AS (
+    SELECT count(*) > {DUE_MAX} AS is_more FROM due
+), lanes(lane, n) AS (
+    SELECT own.lane, row_number() OVER (ORDER BY random())
+    FROM (SELECT DISTINCT lane FROM due) own CROSS JOIN seen WHERE NOT seen.is_more
+"""
+_WALK = f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
     UNION ALL
     SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
            l.n + 1
     FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
+"""
+# Candidates are chosen from the snapshot, as many as a partition may have less those in flight, and locked afterwards:
+# two workers that choose the same rows share them instead of going on to the next ones, so a partition is never in
+# flight twice over.
+# An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
+# for ever: many dead merchants together must not hold every worker's slots.
+# What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
+# of a quiet time, walk through everything that is due once for each candidate.
+# The window is wider than that because rows in flight stand at its front, and late commits may come before them.
+_TAKEN = f"""
 ), free AS (
     SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_failing,
            row_number() OVER (PARTITION BY s.is_failing ORDER BY CASE WHEN s.is_failing THEN random() END) AS lot
     FROM lanes l
     CROSS JOIN LATERAL (
         SELECT coalesce(e.is_active, true) AS is_on,
-               coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing
+               coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing,
+               least(coalesce(e.concurrency, {CONCURRENCY_START}), :per_partition) AS most
         FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
     ) s
     CROSS JOIN LATERAL (
@@ -46,11 +63,11 @@ WITH RECURSIVE lanes(lane, n) AS (
             FROM deliveries d
             WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
             ORDER BY d.next_attempt_at, d.id
-            LIMIT CASE WHEN s.is_on THEN 4 * :per_partition ELSE {ENDED_PER_LANE} END
+            LIMIT CASE WHEN s.is_on THEN 4 * s.most ELSE {ENDED_PER_LANE} END
         ) r
     ) w
     WHERE NOT w.is_leased AND w.place <= CASE WHEN s.is_failing THEN 1 - w.in_flight
-                                              WHEN s.is_on THEN :per_partition - w.in_flight
+                                              WHEN s.is_on THEN s.most - w.in_flight
                                               ELSE {ENDED_PER_LANE} END
 ), candidates AS (
     SELECT * FROM free WHERE NOT is_failing OR lot <= :failing ORDER BY n, place LIMIT :limit
@@ -69,7 +86,15 @@ WITH RECURSIVE lanes(lane, n) AS (
     FROM locked k
     WHERE d.reference = k.reference AND d.id = k.id
     RETURNING {", ".join(f"d.{name}" for name in DELIVERY.names)}, k.is_on, k.is_failing, k.is_lapsed
-), walked AS (
+)
+"""
+_WITH_BODIES = """
+LEFT JOIN taken t ON true
+LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
+ORDER BY t.next_attempt_at, t.id
+"""
+CLAIM_DUE = Statement(f"{_DUE}{_TAKEN} SELECT seen.is_more, t.*, v.body FROM seen {_WITH_BODIES}")
+CLAIM = Statement(f"""{_WALK}{_TAKEN}, walked AS (
     SELECT count(*) AS chosen, max(lane) AS last_chosen,
            (SELECT max(l.lane) FROM lanes l) AS last_seen,
            (SELECT count(*) FROM lanes l WHERE l.lane IS NOT NULL) AS seen
@@ -79,10 +104,7 @@ SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
             WHEN w.seen >= {LANES_PER_CLAIM} THEN w.last_seen END AS walked_to,
        t.*, v.body
 FROM walked w
-LEFT JOIN taken t ON true
-LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
-ORDER BY t.next_attempt_at, t.id
-""")
+{_WITH_BODIES}""")
 
 SIGNERS = Statement(
     f"""
@@ -97,7 +119,7 @@ ORDER BY e.created_at, e.id
 # Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
 # A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now; nor
 # does one that failed through us, which comes without an address. The answer: endpoints that it switched off.
-FINISH = Statement("""
+FINISH = Statement(f"""
 WITH results AS (
     SELECT * FROM unnest(
         CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[]), CAST(:statuses AS text[]),
@@ -113,19 +135,23 @@ WITH results AS (
         duration_ms = CASE WHEN r.tried THEN r.duration_ms ELSE d.duration_ms END
     FROM results r
     WHERE (SELECT count(*) FROM endpoints) >= 0 AND d.reference = r.reference AND d.id = r.id AND d.token = r.token
-    RETURNING d.endpoint_id, r.status, r.at, r.gone, r.tried, r.url
+    RETURNING d.endpoint_id, r.status, r.at, r.gone, r.tried, r.url, r.duration_ms
 ), told AS (
-    SELECT w.endpoint_id, w.status, w.at, w.gone, w.tried AND w.url = e.url AS is_current
+    SELECT w.endpoint_id, w.status, w.at, w.gone, w.duration_ms, w.tried AND w.url = e.url AS is_current
     FROM written w JOIN endpoints e ON e.id = w.endpoint_id
 ), totals AS (
     SELECT endpoint_id, count(*) FILTER (WHERE status = 'DELIVERED') AS successful,
            count(*) FILTER (WHERE status = 'FAILED') AS failed,
            bool_or(is_current AND status = 'DELIVERED') AS has_success, bool_or(is_current AND gone) AS is_gone,
+           count(*) FILTER (WHERE is_current AND status = 'DELIVERED' AND duration_ms <= :well) AS good,
+           bool_or(is_current AND status <> 'DELIVERED') AS is_bad,
            min(at) FILTER (WHERE is_current) AS first_at, max(at) FILTER (WHERE is_current) AS last_at
     FROM told GROUP BY endpoint_id
 ), moved AS (
     UPDATE webhook_endpoints e
     SET successful = e.successful + t.successful, failed = e.failed + t.failed,
+        concurrency = CASE WHEN t.is_bad THEN greatest(1, e.concurrency / 2)
+                           ELSE least({CONCURRENCY_MAX}, e.concurrency + t.good) END,
         failing_since = CASE WHEN t.has_success THEN NULL ELSE coalesce(e.failing_since, t.first_at) END,
         is_active = e.is_active AND NOT t.is_gone
             AND (t.has_success OR coalesce(t.last_at - coalesce(e.failing_since, t.first_at) < :hopeless, true))

@@ -34,7 +34,7 @@ _EVENTS = ENDPOINT.names.index("events")
 EVENT = RowMap(Event, events, environment=Environment)
 DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
 # Moved by the queue alone.
-_COUNTERS = ("failing_since", "successful", "failed")
+_COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 
 _ENDPOINTS = select(*ENDPOINT.columns).where(webhook_endpoints.c.business_id == bindparam("business_id"))
 ENDPOINTS = Statement(
