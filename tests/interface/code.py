@@ -175,7 +175,7 @@ CODE: Final[dict[str, str]] = {
     "Retry-After is heeded within bounds": WEBHOOK + "delay_after",
     "410 switches an endpoint off": DISPATCHER + "GONE",
     "120 hours of failures switch it off": WEBHOOK + "DEACTIVATE_AFTER",
-    "five in flight per endpoint": "adapters/postgres/delivery_queue/statements.py::CLAIM",
+    "five in flight per endpoint at first": "adapters/postgres/delivery_queue/statements.py::CLAIM_DUE",
     "private addresses are never dialled": "adapters/webhooks/addresses.py::is_allowed",
     "redirects are not followed": "adapters/webhooks/sender.py::HttpSender",
     "a payment's own webhookUrl": "application/settlement.py::Settlement.write",

@@ -25,6 +25,9 @@ class SettingsError(Exception):
     """One line for the operator, naming the setting."""
 
 
+Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything a deployment decides. `dev` alone may call providers and merchants on loopback."""
@@ -44,7 +47,8 @@ class Settings:
     jwt_issuer: str | None = None
     jwt_audience: str | None = None
     encryption_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
-    trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    trusted_proxies: Networks = ()
+    provider_networks: Networks = ()  # whose events no limit holds back
     cors_origins: tuple[str, ...] = ()  # whose scripts may read answers
     logo_store: str | None = None  # None = a folder under state_dir
     pool_size: int = 10  # connections per process
@@ -91,6 +95,13 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
             raise wrong(name, "must be a whole number, at least 1.")
         return int(text)
 
+    def networks(name: str) -> Networks:
+        try:
+            texts = [text.strip() for text in value(name, "").split(",")]
+            return tuple(ipaddress.ip_network(text) for text in texts if text)
+        except ValueError:
+            raise wrong(name, "must be a comma list of networks, for example 10.0.0.0/8.") from None
+
     prefix = value("REFERENCE_PREFIX", "PAY")
     if not re.fullmatch(r"[A-Z]{3}", prefix):
         raise wrong("REFERENCE_PREFIX", "must be three letters A-Z.")
@@ -125,11 +136,6 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     jwks = value("JWT_JWKS", "") or None
     if jwks is not None and "://" in jwks and not _is_fetched_safely(jwks):
         raise wrong("JWT_JWKS", "must be a path, an https URL, or an http one of this machine.")
-    try:
-        networks = [text.strip() for text in value("TRUSTED_PROXIES", "").split(",")]
-        proxies = tuple(ipaddress.ip_network(text) for text in networks if text)
-    except ValueError:
-        raise wrong("TRUSTED_PROXIES", "must be a comma list of networks, for example 10.0.0.0/8.") from None
     without = frozenset(filter(None, (name.strip() for name in value("WITHOUT", "").split(","))))
     if not without <= OPTIMISATIONS:
         raise wrong("WITHOUT", f"must be a comma list of {', '.join(sorted(OPTIMISATIONS))}.")
@@ -149,7 +155,8 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         jwt_issuer=value("JWT_ISSUER", "") or None,
         jwt_audience=value("JWT_AUDIENCE", "") or None,
         encryption_keys=_encryption_keys(environ.get("PAYAGG_ENCRYPTION_KEYS", "")),
-        trusted_proxies=proxies,
+        trusted_proxies=networks("TRUSTED_PROXIES"),
+        provider_networks=networks("PROVIDER_NETWORKS"),
         cors_origins=_origins(value("CORS_ORIGINS", "")),
         logo_store=environ.get("PAYAGG_LOGO_STORE") or None,
         pool_size=count("POOL_SIZE", 10),

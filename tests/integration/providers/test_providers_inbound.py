@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -387,6 +388,25 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
                 assert 1 <= int(refused.headers["retry-after"]) <= 60
             world.clock.move(timedelta(minutes=1))
             assert (await sites[0].post("provider_a/live", b"{}")).status_code == 400
+
+
+async def test_signed_events_and_known_networks_use_up_no_limit(database_url: str, tmp_path: Path) -> None:
+    async with world_on(database_url, tmp_path, limit=1) as world:
+        known = replace(
+            world.services, settings=replace(world.services.settings, provider_networks=(ip_network("127.0.0.0/8"),))
+        )
+        async with (
+            serve_asgi(recorded(create_app(world.services))) as one,
+            serve_asgi(recorded(create_app(known))) as two,
+        ):
+            site, open_site = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
+            for _ in range(3):
+                payment = await payment_for(site, "provider_a/sandbox")
+                assert await site.deliver("provider_a/sandbox", event_for("provider_a/sandbox", payment)) == 200
+            answers = [(await site.post("provider_a/live", b"{}")).status_code for _ in range(3)]
+            assert answers == [400, 429, 429]
+            answers = [(await open_site.post("provider_a/live", b"{}")).status_code for _ in range(3)]
+            assert answers == [400, 400, 400]
 
 
 async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: InboundWorld) -> None:

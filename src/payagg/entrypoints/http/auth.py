@@ -107,9 +107,17 @@ async def _charging_reference(request: AnyRequest, use_cases: Services, proceed:
 
 
 async def _provider_signature(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # Before the body is read and hashed: a flood must cost us less than it costs its sender.
-    await limits(request).inbound.hit(client_address(request))
-    return await proceed(None)
+    # Only what is refused counts: a provider sends all its events from a few addresses. Who is known to be over the limit
+    # is turned away before the body is read and hashed: a flood must cost us less than it costs its sender.
+    own, address = limits(request).inbound, client_ip(request)
+    if address is not None and any(address in network for network in use_cases.settings.provider_networks):
+        return await proceed(None)
+    own.ensure_open(client_address(request))
+    try:
+        return await proceed(None)
+    except Refusal:
+        await own.hit(client_address(request))
+        raise
 
 
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
