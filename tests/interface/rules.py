@@ -429,7 +429,10 @@ RULES = (
         "120 hours of failures switch it off",
         QUEUE + "a_hundred_and_twenty_hours_of_nothing_but_failures_switch_an_endpoint_off",
     ),
-    row("five in flight per endpoint at first", QUEUE + "at_most_five_of_a_lane_are_in_flight_and_a_finished_one_makes_room"),
+    row(
+        "five in flight per endpoint at first",
+        QUEUE + "at_most_five_of_a_lane_are_in_flight_and_a_finished_one_makes_room",
+    ),
     row(
         "private addresses are never dialled",
         SENDER + "an_address_that_is_not_public_is_refused",

@@ -202,7 +202,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "anomalies by kind": (lambda tx: tx.anomalies.unclosed(), {"anomalies_unclosed"}),
     "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
     "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
-    "attempt, call and anomaly added": (add_facts, set()),
+    "attempt, call and anomaly added": (add_facts, {"payments_pkey"}),
     "event emitted": (emit, set()),
     "endpoints": (endpoints, set()),
     "deliveries log": (
@@ -306,23 +306,24 @@ async def deliver(queue: PostgresDeliveryQueue) -> None:
 
 
 HELD = {"api_keys_pkey"}
+ADDED = HELD | {"payments_pkey"}  # looked up, whether the reference is taken
 REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
 FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
 # What is not done in a transaction of the caller's.
 ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
-    "initiate": (lambda on: initiate(on.hot, "NEW"), HELD),
+    "initiate": (lambda on: initiate(on.hot, "NEW"), ADDED),
     "initiate with a remembered key": (
         lambda on: initiate_remembered(on.hot, "BEL"),
-        HELD | {"api_keys_secret_hash_key"},
+        ADDED | {"api_keys_secret_hash_key"},
     ),
     "initiate with a remembered key, through PgBouncer": (
         lambda on: initiate_remembered(on.bounced, "BEP"),
-        HELD | {"api_keys_secret_hash_key"},
+        ADDED | {"api_keys_secret_hash_key"},
     ),
     "initiate replayed": (lambda on: replay(on.hot), REPLAYED),
     "originals found": (lambda on: find_originals(on.hot), REPLAYED | {"api_keys_secret_hash_key"}),
     "payment and key found": (lambda on: find(on.hot), FOUND),
-    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), HELD),
+    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), ADDED),
     "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
     "originals found through PgBouncer": (
         lambda on: find_originals(on.bounced),

@@ -290,3 +290,16 @@ async def test_a_connection_serves_on_after_its_caller_did_something_else(pool: 
             await connection.rows(COUNT)
             await asyncio.sleep(0.002)
     assert await count(pool) == 5
+
+
+async def test_a_constraint_that_is_looked_at_last_breaks_what_was_sent_at_once(pool: StatementPool) -> None:
+    defer = Statement("ALTER TABLE members ALTER CONSTRAINT members_business_id_fkey DEFERRABLE INITIALLY DEFERRED")
+    await pool.run(defer)
+    for awaits in (False, True):
+        with pytest.raises(RuleBroken):
+            async with pool.transaction() as connection:
+                connection.send(ADD_BUSINESS, id="biz_1")
+                if awaits:
+                    await connection.rows(COUNT)
+                connection.send(ADD_MEMBER, business_id="nobody")
+    assert await count(pool) == 0

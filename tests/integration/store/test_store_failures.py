@@ -105,7 +105,7 @@ async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_happened(d
         async with store.begin() as tx:
             await tx.businesses.add(a_business())
 
-    async with lossy(database_url, after=b"COMMIT") as url:
+    async with lossy(database_url, after=b"INSERT INTO businesses") as url:
         store = PostgresStore(url, pool_size=1, pgbouncer=False)
         with pytest.raises(Unavailable):
             await commits()

@@ -164,6 +164,7 @@ def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url:
         "urls": ["https://ok.example/"] * count,
         "lanes": [f"whe_{n}" for n in range(50)],
         "hopeless": timedelta(hours=120),
+        "well": 1000,
     }
     for plan in (
         explained(database_url, FINISH, **ids, **tokens, **results),

@@ -44,6 +44,7 @@ class MemoryWebhooks:
             endpoint,
             successful=stored.successful,
             failed=stored.failed,
+            concurrency=stored.concurrency,
             failing_since=None if restarted else stored.failing_since,
         )
 

@@ -198,25 +198,30 @@ class StatementConnection:
         self._has_begun = False
 
     async def commit(self) -> None:
-        """Raises Conflict when the server rolled back; psycopg.Error when COMMIT has no answer."""
+        """Raises Conflict when the server rolled back; psycopg.Error when the end of the transaction has no answer."""
         if self._has_begun:
             if self._socket is None:
                 raise Conflict("the server has hung up")
             if any(unsent.or_else is not None for unsent in self._unsent):
                 with translated(lost=Conflict):
                     await self.flush()
-            self.send(COMMIT)
+            # What goes up to one Sync is a transaction by itself: where nothing went before, it needs no words for it.
+            is_whole = bool(self._unsent) and self._unsent[0].statement is BEGIN
+            if is_whole:
+                del self._unsent[0]
+            else:
+                self.send(COMMIT)
             sent = len(self._unsent)
             results = await self._exchange()
-            end = results[-1]
-            if len(results) < sent or any(result.status in _FAILED for result in results[:-1]):
-                # A statement before COMMIT failed. Where the server says so itself, nothing was committed.
-                failed = next(result for result in results if result.status in _FAILED)
-                with translated(lost=Conflict if failed.error_field(DiagnosticField.SQLSTATE) else Unavailable):
-                    self._check(failed)
-            self._check(end)
+            failed = next((number for number, result in enumerate(results) if result.status in _FAILED), None)
+            if failed is not None:
+                # Where the server says so of a statement before the end, nothing was committed.
+                is_before = is_whole or failed < sent - 1
+                is_told = is_before and results[failed].error_field(DiagnosticField.SQLSTATE) is not None
+                with translated(lost=Conflict if is_told else Unavailable):
+                    self._check(results[failed])
             # Postgres answers COMMIT of a failed transaction with a silent ROLLBACK.
-            if end.command_status == b"ROLLBACK":
+            if results[-1].command_status == b"ROLLBACK":
                 raise Conflict("a statement of this transaction had failed")
         self._in_block = self._has_begun = False
 
@@ -271,7 +276,7 @@ class StatementConnection:
                 self._prepared.pop(prepared, None)
                 if result.status == ExecStatus.FATAL_ERROR:
                     own.append(result)
-        return own
+        return own + results[len(made) :]  # the end of a transaction may fail by itself
 
     def _dispatch(self) -> list[Statement | None]:
         """Sends what is unsent; says for each answer to come which statement it prepares, or None."""

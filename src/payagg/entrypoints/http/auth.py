@@ -107,8 +107,8 @@ async def _charging_reference(request: AnyRequest, use_cases: Services, proceed:
 
 
 async def _provider_signature(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # Only what is refused counts: a provider sends all its events from a few addresses. Who is known to be over the limit
-    # is turned away before the body is read and hashed: a flood must cost us less than it costs its sender.
+    # Only what is refused counts: a provider sends all its events from a few addresses. Who is known to be over the
+    # limit is turned away before the body is read and hashed: a flood must cost us less than it costs its sender.
     own, address = limits(request).inbound, client_ip(request)
     if address is not None and any(address in network for network in use_cases.settings.provider_networks):
         return await proceed(None)

@@ -83,10 +83,11 @@ class WebhookContract:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery())
         await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store)])
-        changed = an_endpoint(description="new", successful=99, failed=99).rotated(b"new", "wxyz", NOW)
+        changed = an_endpoint(description="new", successful=99, failed=99, concurrency=50).rotated(b"new", "wxyz", NOW)
+        kept = replace(changed, successful=1, failed=0, concurrency=CONCURRENCY_START + 1)
         async with store.begin() as tx:
             await tx.webhooks.save_endpoint(changed)
-            assert await tx.webhooks.endpoint("biz_1", "whe_1") == replace(changed, successful=1, failed=0)
+            assert await tx.webhooks.endpoint("biz_1", "whe_1") == kept
 
     async def test_events_are_read_by_cursor_within_one_environment(self, store: Store) -> None:
         await with_endpoints(store)

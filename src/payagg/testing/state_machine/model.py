@@ -66,6 +66,8 @@ class Model:
     def move(self, status: str, reason: str | None = None) -> None:
         self.status, self.reason = status, reason if status == "FAILED" else None
         self.path.append(status)
+        if status in ("SUCCESS", "REVERSED"):
+            self.next_ask = None
 
     def expire(self, now: datetime) -> None:
         if self.status == "INITIATED" and self.is_expired(now):

@@ -12,6 +12,7 @@ from payagg.domain.attempt import (
     HandOff,
     HandOffKind,
     after_ask,
+    ends_asking,
     ensure_attempts_left,
     next_step,
     payment_reference,
@@ -291,6 +292,9 @@ class DomainSystem:
         self.payments[payment.reference] = payment
         if transition is not None:
             self.log.append(transition)
+        if ends_asking(payment):
+            own = self.attempts[payment.reference]
+            own[:] = [replace(attempt, next_ask_at=None) for attempt in own]
         return payment
 
     def note(self, reference: str, kind: AnomalyKind) -> None:

@@ -20,7 +20,7 @@ LANES_MAX = 100_000  # looked at for the age of the oldest
 # due than that; they are walked instead.
 _DUE = f"""
 WITH due AS (
-    SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.next_attempt_at <= :now
+    SELECT d.lane FROM deliveries d WHERE d.next_attempt_at <= :now
     ORDER BY d.next_attempt_at LIMIT {DUE_MAX + 1}
 ), seen AS (
     SELECT count(*) > {DUE_MAX} AS is_more FROM due
@@ -41,8 +41,8 @@ WITH RECURSIVE lanes(lane, n) AS (
 # flight twice over.
 # An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
 # for ever: many dead merchants together must not hold every worker's slots.
-# What has been chosen is locked by its key alone: naming its status too would let the server, when its statistics are
-# of a quiet time, walk through everything that is due once for each candidate.
+# What has been chosen is locked by its key alone: naming its status or its instant too would let the server, when its
+# statistics are of a quiet time, walk through everything that is due once for each candidate.
 # The window is wider than that because rows in flight stand at its front, and late commits may come before them.
 _TAKEN = f"""
 ), free AS (
@@ -75,7 +75,7 @@ _TAKEN = f"""
     SELECT d.reference, d.id, c.is_on, c.is_failing, d.token IS NOT NULL AS is_lapsed
     FROM candidates c
     JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
-    WHERE d.next_attempt_at <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    WHERE coalesce(d.next_attempt_at, 'infinity') <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
     FOR UPDATE OF d SKIP LOCKED
 ), taken AS (
     UPDATE deliveries d

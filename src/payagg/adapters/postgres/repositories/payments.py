@@ -107,46 +107,32 @@ SAVE_ATTEMPT = Statement(
 DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
 
 
-@cache
-def _due(limit: int) -> Statement:
-    """For each of the few limits that there are: told how few rows come, the server goes by the index."""
-    own = attempts.c
-    oldest = (
-        select(own.reference, own.number, own.next_ask_at)
-        .where(own.gateway == bindparam("gateway"), own.environment == bindparam("environment"))
-        .where(own.next_ask_at <= bindparam("now"), or_(own.held_until.is_(None), own.held_until <= bindparam("now")))
-        .order_by(own.next_ask_at, own.reference)
-        .limit(in_text(DUE_WINDOW))
-        .cte("oldest")
-    )
-    age = (oldest.c.next_ask_at, oldest.c.reference)
-    turn = func.row_number().over(partition_by=payments.c.business_id, order_by=age).label("turn")
-    turns = select(oldest, turn).join(payments, payments.c.reference == oldest.c.reference).cte("turns")
-    due = (
-        select(turns.c.reference, turns.c.number)
-        .order_by(turns.c.turn, turns.c.next_ask_at, turns.c.reference)
-        .limit(in_text(limit))
-        .cte("due")
-    )
-    # Chosen without a lock, so looked at again under it: what another worker has taken meanwhile is left out.
-    locked = (
-        select(own.reference, own.number)
-        .join(due, and_(own.reference == due.c.reference, own.number == due.c.number))
-        .where(own.next_ask_at <= bindparam("now"), or_(own.held_until.is_(None), own.held_until <= bindparam("now")))
-        .with_for_update(key_share=True, skip_locked=True, of=attempts)
-        .cte("locked")
-    )
-    leased = (
-        update(attempts)
-        .where(own.reference == locked.c.reference, own.number == locked.c.number)
-        .values(held_until=bindparam("until"))
-        .returning(attempts)
-        .cte("held")
-    )
-    # RETURNING comes in no order of its own.
-    return Statement(select(leased).order_by(leased.c.next_ask_at, leased.c.reference))
-
-
+# Of the oldest, businesses take turns. What was chosen is looked at again under its lock, as another worker may have
+# taken it meanwhile. LIMIT keeps the look-up of a payment a look-up, and `coalesce` the lock one by key: asked for what
+# is due, the server could walk through all of that once for each. RETURNING comes in no order of its own.
+DUE_ASKS = Statement(f"""
+WITH oldest AS (
+    SELECT a.reference, a.number, a.next_ask_at FROM attempts a
+    WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at <= :now
+    AND (a.held_until IS NULL OR a.held_until <= :now)
+    ORDER BY a.next_ask_at, a.reference LIMIT {DUE_WINDOW}
+), turns AS (
+    SELECT o.*, row_number() OVER (PARTITION BY p.business_id ORDER BY o.next_ask_at, o.reference) AS turn
+    FROM oldest o
+    LEFT JOIN LATERAL (SELECT business_id FROM payments WHERE reference = o.reference LIMIT 1) p ON true
+), chosen AS (
+    SELECT reference, number FROM turns ORDER BY turn, next_ask_at, reference LIMIT :limit
+), locked AS (
+    SELECT a.reference, a.number FROM chosen c
+    JOIN attempts a ON a.reference = c.reference AND a.number = c.number
+    WHERE coalesce(a.next_ask_at, 'infinity') <= :now AND coalesce(a.held_until, '-infinity') <= :now
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+), held AS (
+    UPDATE attempts a SET held_until = :until FROM locked l WHERE a.reference = l.reference AND a.number = l.number
+    RETURNING {", ".join(f"a.{name}" for name in _COLUMNS)}
+)
+SELECT * FROM held ORDER BY next_ask_at, reference
+""")  # noqa: S608 - our own column names
 END_ASKS = Statement(
     update(attempts)
     .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
@@ -284,8 +270,8 @@ class PostgresPayments:
     async def due_asks(
         self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
     ) -> list[Attempt]:
-        values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold}
-        return [_attempt(row) for row in await self._connection.rows(_due(limit), **values)]
+        values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold, "limit": limit}
+        return [_attempt(row) for row in await self._connection.rows(DUE_ASKS, **values)]
 
     async def end_asks(self, reference: str) -> None:
         self._connection.send(END_ASKS, reference=reference)

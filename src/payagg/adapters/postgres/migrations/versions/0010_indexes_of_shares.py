@@ -1,7 +1,8 @@
 """What the shares of sweeps go by; built while others write.
 
 attempts_due     asks of one provider and environment, oldest first; the release before still goes by attempts_to_ask.
-deliveries_next  what is due over all partitions, oldest first: a claim costs what is due, not what waits.
+deliveries_next  what is due over all partitions, oldest first: a claim costs what is due, not what waits. Said in other
+                 words than deliveries_due, so that who asks for what is pending in one partition goes by that.
 """
 
 from payagg.adapters.postgres.migrations.concurrently import create_index
@@ -16,4 +17,4 @@ def upgrade() -> None:
     create_index(
         "attempts_due", "ON attempts (gateway, environment, next_ask_at, reference) WHERE next_ask_at IS NOT NULL"
     )
-    create_index("deliveries_next", "ON deliveries (next_attempt_at, lane) WHERE status = 'PENDING'")
+    create_index("deliveries_next", "ON deliveries (next_attempt_at, lane) WHERE next_attempt_at IS NOT NULL")
