@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -73,3 +74,39 @@ async def lossy(database_url: str, after: bytes) -> AsyncIterator[str]:
         yield f"postgresql://payagg@{host}:{port}{database}?sslmode=disable&gssencmode=disable"
     finally:
         listener.close()
+
+
+@dataclass
+class SilentRoute:
+    """A way to the database over TCP that swallows everything while `is_silent`, without hanging up."""
+
+    url: str
+    is_silent: bool = False
+
+
+@asynccontextmanager
+async def silent_route(database_url: str) -> AsyncIterator[SilentRoute]:
+    socket = parse_qs(urlsplit(database_url).query)["host"][0]
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if not route.is_silent:
+                writer.write(data)
+        writer.close()
+
+    async def serve(client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
+        server, questions = await asyncio.open_unix_connection(f"{socket}/.s.PGSQL.5432")
+        for reader, writer in ((client, questions), (server, answers)):
+            tasks.add(asyncio.create_task(pass_on(reader, writer)))
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = listener.sockets[0].getsockname()
+    path = urlsplit(database_url).path
+    route = SilentRoute(f"postgresql://payagg@{host}:{port}{path}?sslmode=disable&gssencmode=disable")
+    try:
+        yield route
+    finally:
+        listener.close()
+        for task in tasks:
+            task.cancel()

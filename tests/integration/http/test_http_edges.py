@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.http import app
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, served
@@ -401,6 +402,18 @@ async def test_behind_a_trusted_proxy_the_rightmost_untrusted_address_counts(sto
 async def test_health_and_readiness(api: Api) -> None:
     assert (await api.client.get(api.origin + "/healthz")).json()["data"] == {"status": "ok"}
     assert (await api.client.get(api.origin + "/readyz")).json()["data"] == {"status": "ready"}
+
+
+async def test_a_server_whose_database_says_nothing_is_not_ready_at_once(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent() -> bool:
+        await asyncio.sleep(60)
+        return True
+
+    monkeypatch.setattr(api.services.store, "is_current", silent)
+    monkeypatch.setattr(app, "READY_SECONDS", 0.05)
+    assert_refused(await api.client.get(api.origin + "/readyz"), 503, "SERVICE_UNAVAILABLE")
 
 
 async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
@@ -15,7 +16,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from tests.support.builders import a_business, a_key, a_transition
-from tests.support.postgres_world import count, kill_others, lossy, numbered, together
+from tests.support.postgres_world import count, kill_others, lossy, numbered, silent_route, together
 
 pytestmark = pytest.mark.anyio
 
@@ -223,3 +224,36 @@ async def test_callers_beyond_the_pool_are_served_in_turn(database_url: str) -> 
     await asyncio.gather(*(store.now() for _ in range(20)))
     await asyncio.gather(*(store.add_payment(numbered(n)) for n in range(20)), *(store.now() for _ in range(20)))
     await store.close()
+
+
+async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_again_at_once(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "ANSWER_WAIT", 0.5)
+    async with silent_route(database_url) as route:
+        store = PostgresStore(route.url, pool_size=3, pgbouncer=False)
+
+        async def waits_inside_a_transaction() -> None:
+            async with store.begin() as tx:
+                assert await tx.businesses.get("biz_1") is None
+                route.is_silent = True
+                await tx.businesses.add(a_business())
+
+        async with asyncio.timeout(60):  # or for ever
+            for call in (
+                waits_inside_a_transaction,
+                store.now,
+                store.is_current,
+                lambda: store.add_payment(numbered(1)),
+            ):
+                route.is_silent = False
+                await store.now()
+                route.is_silent = call is not waits_inside_a_transaction
+                with pytest.raises(Unavailable):
+                    await call()
+            with pytest.raises(Unavailable):  # a new connection has no answer either
+                await store.now()
+            route.is_silent = False
+            assert await store.add_payment(numbered(2)) == (numbered(2), True)
+            route.is_silent = True
+            await store.close()

@@ -16,13 +16,15 @@ Connect = Callable[[], Awaitable[DriverConnection]]
 
 # In milliseconds. A request is answered long before; these stop what has gone wrong from holding rows.
 TIMEOUTS = {
-    "statement_timeout": 15_000,
-    "lock_timeout": 10_000,
+    "statement_timeout": 7_000,
+    "lock_timeout": 6_000,
     "idle_in_transaction_session_timeout": 20_000,
 }
 # Nearly every statement finds rows by key: one plan made once, by index even while a new table is small.
 BY_INDEX = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 CONNECT_WAIT = 5  # seconds for each host of the URL
+# A host that went away without a word is noticed while a connection is idle, too.
+TCP = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 8_000}
 
 
 def conninfo(database_url: str) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def conninfo(database_url: str) -> dict[str, Any]:
     except psycopg.ProgrammingError:
         # The driver's message repeats the URL, password included.
         raise Unavailable("the database URL cannot be read") from None
-    return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, "tcp_user_timeout": 15_000, **parameters}
+    return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, **TCP, **parameters}
 
 
 @contextmanager

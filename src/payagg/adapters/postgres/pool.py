@@ -26,6 +26,10 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 
 POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is told 503
+# Seconds for all that one caller asks of the database: a host that is frozen, or a network that swallows packets, says
+# nothing for ever. The server's own limits are a little shorter, so that mostly it ends what takes too long.
+ANSWER_WAIT = 8.0
+ROLLBACK_WAIT = 1.0
 RECYCLE = 1800.0  # seconds after which an idle connection is made anew
 PREPARED_MAX = 250  # statements whose plans the server keeps for one connection; a few hundred exist in all
 BEGIN, COMMIT, ROLLBACK = Statement("BEGIN"), Statement("COMMIT"), Statement("ROLLBACK")
@@ -81,9 +85,10 @@ class StatementPool:
 
     @asynccontextmanager
     async def _one(self) -> AsyncIterator["StatementConnection"]:
+        until = asyncio.get_running_loop().time() + ANSWER_WAIT
         await self._turn()
         try:
-            connection = await self._open()
+            connection = await self._open(until)
             try:
                 yield connection
             finally:
@@ -105,15 +110,22 @@ class StatementPool:
         except TimeoutError:
             raise Unavailable("no database connection came free in time") from None
 
-    async def _open(self) -> "StatementConnection":
+    async def _open(self, until: float) -> "StatementConnection":
         while self._idle:
             # The one used last is the likeliest to be warm: its statements are prepared.
             connection = self._idle.pop()
             if not connection.is_stale:
+                connection.until = until
                 return connection
             await connection.close()
-        with translated():
-            return await self._new()
+        try:
+            async with asyncio.timeout_at(until):
+                with translated():
+                    connection = await self._new()
+        except TimeoutError:
+            raise Unavailable("the database did not answer in time") from None
+        connection.until = until
+        return connection
 
     async def _new(self) -> "StatementConnection":
         return StatementConnection(await self._connect())
@@ -141,6 +153,7 @@ class StatementConnection:
         self._has_begun = False
         self._made_at = time.monotonic()
         self._loop = asyncio.get_running_loop()
+        self.until = self._loop.time() + ANSWER_WAIT  # then the connection is hung up
         self._waiter: asyncio.Future[None] | None = None
         self._socket: int | None = self._wire.socket
         self._loop.add_reader(self._socket, self._wake)
@@ -231,8 +244,9 @@ class StatementConnection:
         self._in_block = self._has_begun = False
         is_open = self._wire.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
         if is_open and self._socket is not None:
+            self.until = max(self.until, self._loop.time() + ROLLBACK_WAIT)
             self.send(ROLLBACK)
-            with suppress(psycopg.Error):  # the pool closes what is not idle
+            with suppress(psycopg.Error, Unavailable):  # the pool closes what is not idle
                 await self._exchange()
 
     async def close(self) -> None:
@@ -258,9 +272,11 @@ class StatementConnection:
             raise error_from_result(result, self._types.encoding)
 
     async def _exchange(self) -> list[PGresult]:
-        """The result of each unsent statement, in order; after a failed one the rest have failed too."""
+        """The result of each unsent statement, in order; after a failed one the rest have failed too. Raises
+        Unavailable when there was no answer by `until`."""
         if self._socket is None:
             raise psycopg.OperationalError("the server has hung up")
+        patience = self._loop.call_at(self.until, self._give_up)
         try:
             made = self._dispatch()
             results = await self._answers()
@@ -268,6 +284,8 @@ class StatementConnection:
             # At once: libpq may have closed the socket, whose number another connection may get.
             self._leave_socket()
             raise
+        finally:
+            patience.cancel()
         own = []
         for result, prepared in zip(results, made, strict=False):
             if prepared is None:
@@ -333,6 +351,10 @@ class StatementConnection:
             self._waiter = None
             if writing:
                 self._loop.remove_writer(self._socket)
+
+    def _give_up(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(Unavailable("the database did not answer in time"))
 
     def _wake(self) -> None:
         if self._waiter is None:

@@ -1,5 +1,6 @@
 """The HTTP application: routes, envelopes for every error, health, description. No rule of the business."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
+from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import checkout_page, metrics
@@ -36,6 +38,7 @@ from payagg.entrypoints.http.wire import envelope
 from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()
+READY_SECONDS = 2.0  # who balances load asks often, and must hear "no" while a call may still wait for the database
 
 
 @get("/healthz")
@@ -47,7 +50,12 @@ async def healthz() -> Response[bytes]:
 @get("/readyz")
 async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
     """The database is reachable and its schema is ours, so requests may be sent here; 503 otherwise."""
-    if not await services_of(request).store.is_current():
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            is_current = await services_of(request).store.is_current()
+    except TimeoutError:
+        raise Unavailable("the database did not answer in time") from None
+    if not is_current:
         raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "The database schema is not current.", retry_after=RETRY_AFTER)
     return envelope({"status": "ready"})
 
