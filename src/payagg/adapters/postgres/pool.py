@@ -222,16 +222,15 @@ class StatementConnection:
             is_whole = bool(self._unsent) and self._unsent[0].statement is BEGIN
             if is_whole:
                 del self._unsent[0]
-            else:
+            statements = len(self._unsent)
+            if not is_whole:
                 self.send(COMMIT)
-            sent = len(self._unsent)
             results = await self._exchange()
             failed = next((number for number, result in enumerate(results) if result.status in _FAILED), None)
             if failed is not None:
-                # Where the server says so of a statement before the end, nothing was committed.
-                is_before = is_whole or failed < sent - 1
-                is_told = is_before and results[failed].error_field(DiagnosticField.SQLSTATE) is not None
-                with translated(lost=Conflict if is_told else Unavailable):
+                # Where the server itself ends the connection at a statement, and not at the end, nothing was committed.
+                is_told = results[failed].error_field(DiagnosticField.SQLSTATE) is not None
+                with translated(lost=Conflict if is_told and failed < statements else Unavailable):
                     self._check(results[failed])
             # Postgres answers COMMIT of a failed transaction with a silent ROLLBACK.
             if results[-1].command_status == b"ROLLBACK":
