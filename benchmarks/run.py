@@ -21,8 +21,9 @@ from typing import Any
 
 import psutil
 
-from benchmarks import bars, growth, journey, seed, steps, waiting
+from benchmarks import back, bars, growth, journey, runner, seed, steps, waiting
 from benchmarks.deliveries import fall_due, page_ms, seed_deliveries, settle
+from benchmarks.deployment import OWN, Deployment
 from benchmarks.harness import (
     Round,
     count,
@@ -224,6 +225,19 @@ class Bench:
         for name, figure in waiting.measure(self.url, SECRETS, self.rounds).items():
             self.figures[f"waiting, {name}"] = figure
 
+    def back(self) -> None:
+        """What 500 whole payments a second leave to the workers, and how soon nothing of it is left."""
+        with ExitStack() as stack:
+            port = free_port()
+            receiver = f"http://127.0.0.1:{port}"
+            stack.enter_context(process(["-m", "benchmarks.receiver", str(port)], {}, receiver + "/count"))
+            deployment = Deployment(stack, "back", OWN, self.url, SECRETS)
+            self.figures["back"] = back.measured(deployment, receiver, self.seconds, self.chosen.workers)
+
+    def runner(self) -> None:
+        """One transaction by four ways to run a statement."""
+        self.figures["runner"] = runner.figures(self.url, self.rounds)
+
     def log(self) -> None:
         """The deliveries log of an endpoint with a million rows beside one with a thousand, as the use case reads it."""
         seed.ended_deliveries(self.url, {"whe_bench_small": 1_000, "whe_bench_big": 1_000_000})
@@ -273,6 +287,7 @@ def main() -> None:
         default="",
         help=f"optimisations that the measured server leaves out, a comma list of {', '.join(sorted(OPTIMISATIONS))}",
     )
+    parser.add_argument("--workers", type=int, default=1, help="of `back`")
     parser.add_argument("--against", type=Path, help="another checkout of payagg, for `steps`")
     parser.add_argument("--requests", type=int, default=400, help="of each step and round of `steps`")
     parser.add_argument("--svg", type=Path, help="where to draw `steps`")

@@ -134,17 +134,20 @@ def open_payments(url: str) -> None:
 
 def expired(url: str, round: int, past: int, number: int = 2_000) -> int:
     """INITIATED payments whose window has passed."""
-    _run(
-        url,
+    _run(url, *expired_payments(f"'PAY-202402{round:02}-' || upper(lpad(to_hex(n), 6, '0'))", number))
+    return number
+
+
+def expired_payments(reference: str, number: int) -> list[str]:
+    return [
         f"""
         INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at,
                               updated_at, expires_at)
-        SELECT 'PAY-202402{round:02}-' || upper(lpad(to_hex(n), 6, '0')), 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000,
+        SELECT {reference}, 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000,
                'NGN', 'INITIATED', 0, now() - interval '2 hours', now(), now() - interval '1 hour'
         FROM generate_series(1, {number}) n
-        """,
-    )
-    return number
+        """
+    ]
 
 
 def to_ask(url: str, round: int, past: int, number: int = 200) -> int:
@@ -172,7 +175,7 @@ def expired_deliveries(url: str, round: int, past: int, number: int = 2_500) -> 
     """Deliveries and their events past retention."""
     days_ago = "(extract(epoch FROM now() - interval '40 days') * 1000)"
     reference = f"'PAY-202404{round:02}-' || upper(lpad(to_hex(n), 6, '0'))"
-    _run(url, _events(1, number, days_ago, reference), _deliveries(1, number, days_ago, reference))
+    _run(url, events(1, number, days_ago, reference), deliveries(1, number, days_ago, reference))
     return 2 * number
 
 
@@ -180,15 +183,19 @@ def due_deliveries(url: str, round: int, past: int, number: int = 5_000) -> int:
     """Deliveries that are due, over all endpoints."""
     start = "(extract(epoch FROM now()) * 1000)"
     reference = f"'PAY-202405{round:02}-' || upper(lpad(to_hex(n), 6, '0'))"
-    due = _deliveries(1, number, start, reference).replace("'DELIVERED', 1, NULL", "'PENDING', 0, now()")
-    _run(url, _events(1, number, start, reference), due)
+    due = deliveries(1, number, start, reference).replace("'DELIVERED', 1, NULL", "'PENDING', 0, now()")
+    _run(url, events(1, number, start, reference), due)
     return number
 
 
 def _open(url: str, prefix: str, number: int, next_ask_at: str) -> int:
-    reference = f"'{prefix}' || upper(lpad(to_hex(n), 6, '0'))"
-    _run(
-        url,
+    _run(url, *handed_over(f"'{prefix}' || upper(lpad(to_hex(n), 6, '0'))", number, next_ask_at))
+    return number
+
+
+def handed_over(reference: str, number: int, next_ask_at: str) -> list[str]:
+    """Payments at the simulator, which says nothing of them."""
+    return [
         f"""
         INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, sequence, created_at,
                               updated_at, expires_at)
@@ -205,8 +212,7 @@ def _open(url: str, prefix: str, number: int, next_ask_at: str) -> int:
         SELECT {reference}, 1, 'sandbox', {reference}, 'token', 'HANDED_OFF', now(), 'no_answer', 'SIMULATOR',
                'https://pay.example/', now(), now(), 0, {next_ask_at} FROM generate_series(1, {number}) n
         """,
-    )
-    return number
+    ]
 
 
 def _keys(url: str, first: int, last: int) -> None:
@@ -243,7 +249,7 @@ def _calls(url: str, first: int, last: int) -> None:
 
 
 def _outbox(url: str, first: int, last: int) -> None:
-    _run(url, _events(first, last, _START, _NAME), _deliveries(first, last, _START, _NAME))
+    _run(url, events(first, last, _START, _NAME), deliveries(first, last, _START, _NAME))
     _run(
         url,
         f"""
@@ -269,7 +275,7 @@ _START = "(extract(epoch FROM now()) * 1000 - 10000000)"
 LOADS = (payments, _outbox, _keys, _attempts, _calls, _inbox)
 
 
-def _events(first: int, last: int, start: str, reference: str) -> str:
+def events(first: int, last: int, start: str, reference: str) -> str:
     return f"""
         INSERT INTO events (reference, sequence, id, type, business_id, environment, body, created_at)
         SELECT {reference}, 1, 'evt_' || {_ID.format(start=start)}, 'payment.success', 'biz_bench_' || (n % 1000 + 1),
@@ -278,7 +284,7 @@ def _events(first: int, last: int, start: str, reference: str) -> str:
         """
 
 
-def _deliveries(first: int, last: int, start: str, reference: str) -> str:
+def deliveries(first: int, last: int, start: str, reference: str) -> str:
     return f"""
         INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id, lane,
                                 status, attempts, next_attempt_at, created_at)
