@@ -336,6 +336,26 @@ async def test_what_is_not_http_is_refused_in_the_envelope(api: Api) -> None:
     assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "VALIDATION_ERROR"
 
 
+@pytest.mark.parametrize("field", [b"Authorization: Bearer x", b"X-Forwarded-For: 203.0.113.1", b"a:"])
+async def test_fields_behind_a_chunked_body_are_refused(api: Api, field: bytes) -> None:
+    shop = await api.open_shop()
+    told = await raw(
+        api.origin,
+        b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + shop.sandbox.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'e\r\n{"amount":500}\r\n0\r\n' + b"\r\n".join([field] * 100) + b"\r\n\r\n",
+    )
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"behind a body" in told
+    assert (await api.client.get("/payments", headers=shop.as_sandbox)).json()["data"]["payments"] == []
+
+
+async def test_a_head_that_comes_in_one_read_has_the_same_cap(api: Api) -> None:
+    told = await raw(api.origin, b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"y" * HEAD_MAX + b"\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 400")
+    assert str(HEAD_MAX).encode() in told
+
+
 async def test_a_body_that_drips_is_given_up(store: PostgresStore) -> None:
     async with an_api(services_over(store), body_seconds=0.2) as api:
         shop = await api.open_shop()

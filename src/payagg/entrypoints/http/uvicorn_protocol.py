@@ -28,14 +28,14 @@ class Corked:
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._held: list[bytes] = []
+        self._parts: list[bytes] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        self._held.append(data)
-        if len(self._held) > 1:
+        self._parts.append(data)
+        if len(self._parts) > 1:
             self._flush()
         else:
             self._loop.call_soon(self._flush)
@@ -45,9 +45,9 @@ class Corked:
         self._transport.close()
 
     def _flush(self) -> None:
-        if self._held:
-            use_cases, self._held = self._held, []
-            self._transport.write(b"".join(use_cases))
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
 
 
 class ServerProtocol(HttpToolsProtocol):
@@ -59,6 +59,8 @@ class ServerProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
     _head: int | None = None  # bytes that came of a head that is not whole yet
+    _fields: int = 0  # bytes of its fields, however they came
+    _why = ""  # the head is refused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -81,8 +83,19 @@ class ServerProtocol(HttpToolsProtocol):
             self._close_in(self.header_seconds)
 
     def on_message_begin(self) -> None:
-        self._in_message, self._head = True, 0
+        self._in_message, self._head, self._fields = True, 0, 0
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head is None:
+            # Uvicorn would add it to the request's headers, where it could pass for a credential or an address.
+            self._refuse("Fields behind a body are not read.")
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
 
     def on_message_complete(self) -> None:
         self._in_message = False
@@ -98,10 +111,19 @@ class ServerProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answers what cannot be read as a request, in the envelope, and hangs up."""
-        body = error_envelope(400, ErrorCode.VALIDATION_ERROR.name, msg).content
+        body = error_envelope(400, ErrorCode.VALIDATION_ERROR.name, self._why or msg).content
         head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
         self.transport.close()
+
+    def _count(self, size: int) -> None:
+        self._fields += size
+        if self._fields > HEAD_MAX:
+            self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
+
+    def _refuse(self, why: str) -> None:
+        self._why = why
+        raise ValueError(why)  # ends the parsing, which answers 400
 
     def shutdown(self) -> None:
         if self._is_idle():
