@@ -41,8 +41,8 @@ async def fake_providers(
                     "sandboxSigningSecret": secrets["test"],
                     "livePublicKey": f"PZ78-PKLIVE-{hex(12)}",
                     "liveSigningSecret": secrets["live"],
-                    "sandboxBaseUrl": fakes.payaza.base_url,
-                    "liveBaseUrl": fakes.payaza.base_url,
+                    "sandboxBaseUrl": f"{fakes.payaza.base_url}/live",  # part of its address for test keys, too
+                    "liveBaseUrl": f"{fakes.payaza.base_url}/live",
                 },
             },
         )
