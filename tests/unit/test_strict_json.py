@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http import strict_json
-from payagg.entrypoints.http.strict_json import DEPTH_MAX, decode
+from payagg.entrypoints.http.strict_json import DEPTH_MAX, EXPONENTS_MAX, decode
 
 
 class Item(Struct, rename="camel", forbid_unknown_fields=True):
@@ -92,6 +92,15 @@ NOT_JSON = {
 @pytest.mark.parametrize("form", NOT_JSON)
 def test_what_is_not_json_is_refused(form: str) -> None:
     assert refusal(NOT_JSON[form]).message == "The body is not valid JSON."
+
+
+@pytest.mark.parametrize("number", [b"1e308", b"-1.5E+300", b"5e-324"])
+def test_numbers_that_are_costly_to_read_are_counted_before_any_is_read(number: bytes) -> None:
+    def body(times: int) -> bytes:
+        return b'{"amount":100,"metadata":{"a":[' + b", ".join([number] * times) + b"]}}"
+
+    assert decode(body(EXPONENTS_MAX), InitiatePayment).amount == 100
+    assert "exponent" in refusal(body(EXPONENTS_MAX + 1)).message
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"true"])
