@@ -72,7 +72,7 @@ CODE: Final[dict[str, str]] = {
     "issuer and audience": "adapters/security.py::Tokens",
     "dev uses the keys it is given": "entrypoints/dev/secrets.py::with_dev_secrets",
     "named origins alone read answers": "entrypoints/http/cors.py::Origins",
-    "metrics ask for their token where one is set": "entrypoints/http/metrics.py::metrics",
+    "metrics ask for their token, and are closed without one": "entrypoints/http/metrics.py::metrics",
     "of an event nothing is kept of payer, card or authorisation": "adapters/providers/reduction.py::reduced",
     "inbox bodies end after 30 days": "application/retention.py::Retention.empty_inbox",
     "payer fields end after a stated time": "application/retention.py::Retention.clear_payers",

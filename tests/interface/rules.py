@@ -60,8 +60,9 @@ RULES = (
     row("dev uses the keys it is given", "u/test_settings.py::test_dev_uses_the_keys_it_is_given_and_makes_the_rest"),
     row("named origins alone read answers", EDGES + "named_origins_alone_may_read_answers"),
     row(
-        "metrics ask for their token where one is set",
+        "metrics ask for their token, and are closed without one",
         "i/http/test_metrics.py::test_a_token_guards_the_metrics_where_one_is_set",
+        "i/http/test_metrics.py::test_without_a_token_dev_alone_shows_metrics",
     ),
     row("forged tokens are unauthorized", "u/test_security_tokens.py::test_a_forged_token_is_unauthorized"),
     row("business routes want a verified manager", MERCHANT + "only_a_verified_manager_of_the_business_comes_in"),

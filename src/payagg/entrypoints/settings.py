@@ -61,7 +61,7 @@ class Settings:
     reference_rate_limit: int = 1_200  # process and verify, per reference
     address_rate_limit: int = 60_000  # process and verify, per client address, behind which a carrier's payers may be
     payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
-    metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = open
+    metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = closed, but for `dev`
     without: frozenset[str] = frozenset()  # OPTIMISATIONS that are off; for benchmarks
     otel: bool = False  # traces through OpenTelemetry
     state_dir: Path = Path(".payagg")

@@ -105,6 +105,13 @@ async def test_calls_to_providers_are_counted_and_an_overdue_question_is_told(
         assert hour.total_seconds() / 2 < overdue < hour.total_seconds()
 
 
+async def test_without_a_token_dev_alone_shows_metrics(store: PostgresStore) -> None:
+    for is_dev, status in ((False, 401), (True, 200)):
+        services = services_over(store, replace(SETTINGS, metrics_token=None, dev=is_dev))
+        async with an_api(services) as api, httpx.AsyncClient() as client:
+            assert (await client.get(f"{api.origin}/metrics")).status_code == status
+
+
 async def test_a_token_guards_the_metrics_where_one_is_set(store: PostgresStore) -> None:
     services = services_over(store, replace(SETTINGS, metrics_token="a long word of the operator's"))
     async with an_api(services) as api, httpx.AsyncClient() as client:

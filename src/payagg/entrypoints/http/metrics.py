@@ -99,9 +99,11 @@ def _age(now: datetime, since: datetime | None) -> float:
 
 @get("/metrics")
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """Open, unless PAYAGG_METRICS_TOKEN names the bearer to present."""
+    """For whoever presents the bearer that PAYAGG_METRICS_TOKEN names; where none is set, `dev` alone answers."""
     use_cases = services(request)
     token = use_cases.settings.metrics_token
+    if token is None and not use_cases.settings.dev:
+        raise Refusal(ErrorCode.UNAUTHORIZED, "Metrics are closed: PAYAGG_METRICS_TOKEN is not set.")
     if token is not None and not hmac.compare_digest(bearer(request).encode(), token.encode()):
         raise Refusal(ErrorCode.UNAUTHORIZED)
     registry = CollectorRegistry(auto_describe=False)
