@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application import counters
 from payagg.entrypoints.http import app
-from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
+from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX, OpenConnections
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, served
 
@@ -354,6 +355,47 @@ async def test_a_head_that_comes_in_one_read_has_the_same_cap(api: Api) -> None:
     told = await raw(api.origin, b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"y" * HEAD_MAX + b"\r\n\r\n")
     assert told.startswith(b"HTTP/1.1 400")
     assert str(HEAD_MAX).encode() in told
+
+
+async def idle(origin: str, source: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection that says nothing; its end is seen at once when it was not admitted."""
+    port = int(origin.rpartition(":")[2])
+    return await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+
+
+async def is_open(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:
+    try:
+        async with asyncio.timeout(0.3):
+            return await connection[0].read(1) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+
+
+async def test_connections_are_capped_in_all_and_for_each_address(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenConnections, "most", 4)
+    monkeypatch.setattr(OpenConnections, "per_address", 2)
+    counters.counts.clear()
+    async with served(services_over(store)) as origin:
+        first, second, third = [await idle(origin) for _ in range(3)]
+        assert [await is_open(one) for one in (first, second, third)] == [True, True, False]
+        others = [await idle(origin, "127.0.0.2"), await idle(origin, "127.0.0.3"), await idle(origin, "127.0.0.4")]
+        assert [await is_open(one) for one in others] == [True, True, False]
+        assert counters.counts["connections_refused",] == 2
+        second[1].close()
+        await asyncio.sleep(0.1)
+        again = await idle(origin)
+        assert await is_open(again)
+        monkeypatch.setattr(OpenConnections, "proxies", (ip_network("127.0.0.0/8"),))
+        others[0][1].close()
+        await asyncio.sleep(0.1)
+        proxy = await idle(origin)
+        assert await is_open(proxy)
+        for _, writer in (first, third, again, proxy, *others):
+            writer.close()
 
 
 async def test_a_body_that_drips_is_given_up(store: PostgresStore) -> None:

@@ -28,6 +28,7 @@ COUNTERS = {
         "Events from providers that were refused for their signature, by why.",
         ("provider", "environment", "fault"),
     ),
+    "connections_refused": ("Connections closed unread, as there were too many in all or of one address.", ()),
     "anomalies": ("Facts kept that must not move a payment, by kind.", ("kind",)),
     "idempotency_mismatches": ("Idempotency keys used again with another body.", ()),
     "delivery_tries": ("Tries to deliver an event, by class of answer.", ("result",)),

@@ -1,13 +1,17 @@
 """One client's connection: a deadline and a cap for its headers, and a stop that drops no request on its way."""
 
 import asyncio
+import ipaddress
+from collections import Counter
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.wire import error_envelope
+from payagg.entrypoints.settings import Networks
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
@@ -15,10 +19,44 @@ WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so
 LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
 
 
+CROWDED = 0.8  # of the connections that there may be: from there on an idle one is kept for a moment only
+CROWDED_KEEP_ALIVE = 5
+
+
 class OpenConnections(ServerState):
-    """All connections of a server, which is closing or not."""
+    """All connections of a server, which is closing or not. One over `most` in all, or over `per_address` of a client
+    that is no `proxies`' member, is closed before it is read: descriptors stay for the database and for deliveries."""
 
     is_closing = False
+    most = per_address = 1_000_000
+    proxies: Networks = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_address: Counter[str] = Counter()
+
+    def admit(self, address: str) -> bool:
+        if len(self.connections) >= self.most:
+            return False
+        if self._by_address[address] >= self.per_address and not self._is_proxy(address):
+            return False
+        self._by_address[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+    @property
+    def is_crowded(self) -> bool:
+        return len(self.connections) >= self.most * CROWDED
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            return any(ipaddress.ip_address(address) in network for network in self.proxies)
+        except ValueError:
+            return False
 
 
 class Corked:
@@ -61,13 +99,26 @@ class ServerProtocol(HttpToolsProtocol):
     _head: int | None = None  # bytes that came of a head that is not whole yet
     _fields: int = 0  # bytes of its fields, however they came
     _why = ""  # the head is refused
+    _address: str | None = None  # that this connection counts for; None: it was not admitted
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        if not self.server_state.admit(address):
+            count("connections_refused")
+            transport.abort()
+            return
+        self._address = address
         super().connection_made(transport)
+        if self.server_state.is_crowded:
+            self.timeout_keep_alive = CROWDED_KEEP_ALIVE
         self.transport = Corked(transport, self.loop)  # type: ignore[assignment]
         self._close_in(LINGER_SECONDS if self.server_state.is_closing else self.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._address is None:
+            return
+        self.server_state.leave(self._address)
         self._stay()
         super().connection_lost(exc)
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -24,6 +25,7 @@ DRAIN_SECONDS = 20  # for requests that were accepted; a charge may take 15
 UNREAD_SECONDS = 15  # Linux alone keeps it
 RESTART_SECONDS = 1.0
 BACKLOG = 2048
+FILES_MAX, FILES_KEPT = 65_536, 1_000
 WORKER_NICENESS = 10
 _log = structlog.get_logger("payagg.server")
 
@@ -82,11 +84,26 @@ def http_server(app: ASGIApp) -> QuietServer:
     )
 
 
+def connections_max() -> int:
+    """How many clients may be connected, once this process may open as many files as the system lets it: some are kept
+    for the database, for deliveries and for logs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    files = FILES_MAX if soft == resource.RLIM_INFINITY else soft
+    return max(files - FILES_KEPT, files // 2)
+
+
 async def serve_http(
     services: Services, listener: socket.socket, stop: asyncio.Event, extra: Sequence[ControllerRouterHandler] = ()
 ) -> None:
     """Answers on `listener` until `stop`, then finishes what it accepted."""
     server = http_server(create_app(services, extra_routes=extra))
+    state = server.server_state
+    state.most = connections_max()
+    state.per_address, state.proxies = max(state.most // 4, 100), services.settings.trusted_proxies
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
