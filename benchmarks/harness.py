@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -73,15 +73,18 @@ def process(
     *,
     python: str = sys.executable,
     folder: Path = HERE.parent,
+    log: Path | None = None,
 ) -> Iterator[psutil.Process]:
-    """A child process, ready when `ready` answers 200; stopped afterwards."""
-    child = subprocess.Popen(
-        [python, *arguments],
-        env=os.environ | environment,
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # the access log is written, as in production, but not read by a terminal
-    )
+    """A child process, ready when `ready` answers 200; stopped afterwards. It writes its `log`, if there is one, anew."""
+    with ExitStack() as brief:
+        child = subprocess.Popen(
+            [python, *arguments],
+            env=os.environ | environment,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            # The access log is written, as in production, but not read by a terminal.
+            stderr=subprocess.DEVNULL if log is None else brief.enter_context(log.open("wb")),
+        )
     try:
         if ready is not None:
             wait_until_ready(ready)

@@ -1,5 +1,5 @@
 """`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--without NAME] [--json FILE]`, and
-`--only steps [--against FOLDER] [--requests 400] [--svg FILE]`, `--only journey` and `--only waiting`.
+`--only steps [--against FOLDER] [--requests 400] [--svg FILE]`, `--only journey`, `--only waiting` and `--only ablation`.
 
 Every operation alternates rounds with its limit in the same run, so a machine whose speed drifts still gives a fair
 ratio. The limit of initiate and read is pgbench doing the same rows and statements; of deliveries, the receiver's own
@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks import back, bars, growth, journey, runner, seed, steps, waiting
+from benchmarks import ablation, back, bars, growth, journey, runner, seed, steps, waiting, without
 from benchmarks.deliveries import fall_due, page_ms, seed_deliveries, settle
 from benchmarks.deployment import OWN, Deployment
 from benchmarks.harness import (
@@ -37,7 +37,6 @@ from benchmarks.harness import (
     wrk,
 )
 from payagg.adapters.postgres.migrations import migrate
-from payagg.entrypoints.settings import OPTIMISATIONS, SettingsError, read_settings
 
 CONNECTIONS = 64
 PAST = 10_000
@@ -70,37 +69,23 @@ class Bench:
         )
         self.environment = SECRETS | {
             "PAYAGG_DATABASE_URL": self.url,
-            "PAYAGG_WITHOUT": chosen.without,
             "BENCH_DATABASE_URL": sqlalchemy_url(self.url),
         }
         port = free_port()
         self.service_url = f"http://127.0.0.1:{port}"
-        self.service = stack.enter_context(
-            process(
-                ["-m", "payagg", "serve", "--no-worker", "--port", str(port)],
-                self.environment,
-                self.service_url + "/readyz",
-            )
-        )
+        ready = self.service_url + "/readyz"
+        self.service = stack.enter_context(process(self.serve(port), self.environment, ready))
         port = free_port()
         self.reference_url = f"http://127.0.0.1:{port}"
-        self.reference = stack.enter_context(
-            process(
-                [
-                    "-m",
-                    "uvicorn",
-                    "benchmarks.reference:app",
-                    "--port",
-                    str(port),
-                    "--no-access-log",
-                    "--log-level",
-                    "warning",
-                ],
-                self.environment,
-                None,
-            )
-        )
+        plain = ["-m", "uvicorn", "benchmarks.reference:app", "--port", str(port)]
+        quiet = ["--no-access-log", "--log-level", "warning"]
+        self.reference = stack.enter_context(process([*plain, *quiet], self.environment, None))
         time.sleep(3)
+
+    def serve(self, port: int) -> list[str]:
+        """How the measured server is started: as it is shipped, or without what `--without` names."""
+        own = ["-m", "payagg", "serve", "--no-worker", "--port", str(port)]
+        return without.arguments(self.chosen.without, port) if self.chosen.without else own
 
     def alternate(self, name: str, sides: dict[str, Callable[[], Round]]) -> dict[str, Round]:
         """Runs every side in turn, `rounds` times after one warm-up each; keeps and returns the medians."""
@@ -153,7 +138,7 @@ class Bench:
             port = free_port()
             begun = time.monotonic()
             with process(
-                ["-m", "payagg", "serve", "--no-worker", "--port", str(port)],
+                self.serve(port),
                 self.environment,
                 f"http://127.0.0.1:{port}/readyz",
             ):
@@ -171,7 +156,7 @@ class Bench:
             backlog, paced = 4_000 * self.seconds, DUE * (self.seconds + 1)
             seed_deliveries(self.url, self.environment, f"{address}/hook", backlog + paced * self.rounds)
             fall_due(self.url, 1, backlog)
-            worker = stack.enter_context(process(["-m", "benchmarks.worker"], self.environment, None))
+            worker = stack.enter_context(process(without.arguments(self.chosen.without), self.environment, None))
             wait_for(address, 1)
             start, first = count(address), time.monotonic()
             wait_for(address, backlog - 1_000)  # without the last ones, of which there are too few at once
@@ -202,6 +187,12 @@ class Bench:
                 "initiate_meanwhile": asdict(middle(meanwhile)),
                 "initiate_rounds": [[one.rate, other.rate] for one, other in zip(alone, meanwhile, strict=True)],
             }
+
+    def ablation(self) -> None:
+        """Every optimisation's operations with it and without it."""
+        calls = {"initiate": self.keys, "get": self.reads}
+        sides = ablation.Ablation(self.url, self.folder, calls, self.environment, self.rounds, self.seconds)
+        self.figures["ablation"] = sides.measure()
 
     def growth(self) -> None:
         """Every operation and sweep at `past` payments beside the same at ten thousand."""
@@ -249,6 +240,8 @@ class Bench:
         }
 
     def table(self) -> str:
+        if "ablation" in self.figures:
+            return ablation.table(self.figures["ablation"])
         if "steps" in self.figures and len(self.figures) == 1:
             return steps.table(self.figures["steps"]["ms"])
         lines = [
@@ -284,8 +277,9 @@ def main() -> None:
     parser.add_argument("--past", type=int, default=10_000_000, help="payments in the large database of `growth`")
     parser.add_argument(
         "--without",
-        default="",
-        help=f"optimisations that the measured server leaves out, a comma list of {', '.join(sorted(OPTIMISATIONS))}",
+        type=without.named,
+        default=[],
+        help=f"optimisations that are taken away from what is measured, a comma list of {', '.join(without.OPTIMISATIONS)}",
     )
     parser.add_argument("--workers", type=int, default=1, help="of `back`")
     parser.add_argument("--against", type=Path, help="another checkout of payagg, for `steps`")
@@ -293,10 +287,6 @@ def main() -> None:
     parser.add_argument("--svg", type=Path, help="where to draw `steps`")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/figures.json"))
     chosen = parser.parse_args()
-    try:
-        read_settings({"PAYAGG_WITHOUT": chosen.without})
-    except SettingsError as error:
-        parser.error(str(error))
     with ExitStack() as stack:
         bench = Bench(stack, chosen)
         for name in chosen.only.split(","):
@@ -306,6 +296,8 @@ def main() -> None:
         chosen.json.write_text(
             json.dumps({"machine": machine, "without": chosen.without, "figures": bench.figures}, indent=1) + "\n"
         )
+        if ablation.errors(bench.figures.get("ablation", {})):
+            raise SystemExit("some requests or deliveries failed")
 
 
 if __name__ == "__main__":

@@ -28,11 +28,9 @@ class Claims:
 class AccessWorld:
     """A business, its owner `ada` and one key, whose use was noted just now."""
 
-    def __init__(
-        self, environment: Environment = Environment.SANDBOX, *, remembers: bool = True, **business: Any
-    ) -> None:
+    def __init__(self, environment: Environment = Environment.SANDBOX, **business: Any) -> None:
         self.store, self.clock = MemoryStore(), ManualClock()
-        self.access = Access(self.store, self.clock, Claims(), remembers)
+        self.access = Access(self.store, self.clock, Claims())
         self.business = a_business(**business)
         self.environment = environment
         self.worked: list[bool] = []  # for each time: whether the key was a remembered one
@@ -72,13 +70,6 @@ async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted() -> None:
     world.clock.move(timedelta(minutes=1))
     await world.access.with_key(world.secret, world.work)
     assert world.worked == [False, True, True, False]
-
-
-async def test_without_remembering_every_key_is_read() -> None:
-    world = await AccessWorld(remembers=False).opened()
-    for _ in range(3):
-        await world.access.with_key(world.secret, world.work)
-    assert world.worked == [False] * 3
 
 
 @pytest.mark.parametrize("stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), StaleKey()], ids=["refusal", "stale key"])
@@ -165,12 +156,3 @@ async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
     assert await refusal(world.access.manager(token, "biz_2", changes=False)) is ErrorCode.FORBIDDEN
     unverified: Any = {"type": "merchant", "emailVerified": "true"}
     assert await refusal(world.access.manager(unverified, "biz_1", changes=False)) is ErrorCode.EMAIL_NOT_VERIFIED
-
-
-def test_an_optimisation_that_does_not_exist_cannot_be_left_out() -> None:
-    from payagg.entrypoints.settings import REMEMBERED_KEYS, SettingsError, read_settings
-
-    assert read_settings({}).without == frozenset()
-    assert read_settings({"PAYAGG_WITHOUT": f" {REMEMBERED_KEYS} ,"}).without == {REMEMBERED_KEYS}
-    with pytest.raises(SettingsError, match="PAYAGG_WITHOUT"):
-        read_settings({"PAYAGG_WITHOUT": "nothing-we-know"})

@@ -36,12 +36,11 @@ class Manager:
 
 @dataclass(frozen=True)
 class Access:
-    """Lets callers in or refuses them with 401 or 403. `remembers_keys` False reads every key for every request."""
+    """Lets callers in or refuses them with 401 or 403."""
 
     store: Store
     clock: Clock
     tokens: TokenReader
-    remembers_keys: bool = True
     remembered: dict[bytes, KeyHolder] = field(default_factory=dict)  # by hash of the secret, as last accepted
 
     def administrator(self, token: str, *, changes: bool) -> Administrator:
@@ -78,8 +77,7 @@ class Access:
         """An accepted key, read now; raises INVALID_API_KEY, BUSINESS_RESTRICTED or KYC_REQUIRED."""
         holder = await self._read(secret)
         holder.business.ensure_may_use(holder.key.environment)
-        if self.remembers_keys:
-            self._remember(holder)
+        self._remember(holder)
         return holder
 
     async def sandbox_key(self, secret: str) -> KeyHolder:

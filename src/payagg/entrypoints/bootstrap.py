@@ -39,7 +39,7 @@ from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
-from payagg.entrypoints.settings import REMEMBERED_KEYS, Settings, SettingsError
+from payagg.entrypoints.settings import Settings, SettingsError
 
 _log = structlog.get_logger("payagg.bootstrap")
 
@@ -101,7 +101,7 @@ def assemble(
         store=store,
         clock=clock,
         tokens=tokens,
-        access=Access(store, clock, tokens, REMEMBERED_KEYS not in settings.without),
+        access=Access(store, clock, tokens),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),

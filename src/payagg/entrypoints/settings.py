@@ -16,9 +16,6 @@ from payagg.domain.values import SLUG_PATTERN, ascii_url, parse_url
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
-# What a benchmark may leave out, to show what it is worth: each changes speed alone.
-REMEMBERED_KEYS = "remembered-keys"
-OPTIMISATIONS = frozenset({REMEMBERED_KEYS})
 
 
 class SettingsError(Exception):
@@ -62,7 +59,6 @@ class Settings:
     address_rate_limit: int = 60_000  # process and verify, per client address, behind which a carrier's payers may be
     payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
     metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = closed, but for `dev`
-    without: frozenset[str] = frozenset()  # OPTIMISATIONS that are off; for benchmarks
     otel: bool = False  # traces through OpenTelemetry
     state_dir: Path = Path(".payagg")
     dev: bool = False
@@ -136,9 +132,6 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     jwks = value("JWT_JWKS", "") or None
     if jwks is not None and "://" in jwks and not _is_fetched_safely(jwks):
         raise wrong("JWT_JWKS", "must be a path, an https URL, or an http one of this machine.")
-    without = frozenset(filter(None, (name.strip() for name in value("WITHOUT", "").split(","))))
-    if not without <= OPTIMISATIONS:
-        raise wrong("WITHOUT", f"must be a comma list of {', '.join(sorted(OPTIMISATIONS))}.")
     return Settings(
         database_url=environ.get("PAYAGG_DATABASE_URL") or None,
         base_url=ascii_url(base_url),
@@ -163,7 +156,6 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         pgbouncer=value("PGBOUNCER", "false").lower() == "true",
         unknown_reference_limit=count("UNKNOWN_REFERENCE_LIMIT", 60),
         webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
-        without=without,
         key_rate_limit=count("KEY_RATE_LIMIT", 600_000),
         reference_rate_limit=count("REFERENCE_RATE_LIMIT", 1_200),
         address_rate_limit=count("ADDRESS_RATE_LIMIT", 60_000),

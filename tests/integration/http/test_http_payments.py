@@ -12,16 +12,13 @@ import pytest
 from payagg.adapters.postgres.fast_path.statements import ADD, ORIGINALS
 from payagg.adapters.postgres.pool import StatementConnection
 from payagg.adapters.postgres.statement import Statement
-from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import access
 from payagg.application.payments import Payments
 from payagg.application.ports import KeyHolder
 from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
-from payagg.entrypoints.settings import REMEMBERED_KEYS
-from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, Shop, an_api, assert_refused, bearer
+from tests.support.http_world import Api, Shop, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
@@ -223,14 +220,6 @@ async def test_a_replay_with_a_remembered_key_takes_two_statements(api: Api, mon
         assert (replay.status_code, replay.headers["idempotency-replayed"]) == (200, "true")
         assert statements == taken
         statements.clear()
-
-
-async def test_keys_can_be_read_for_every_request(store: PostgresStore) -> None:
-    async with an_api(services_over(store, replace(SETTINGS, without=frozenset({REMEMBERED_KEYS})))) as api:
-        shop = await api.open_shop()
-        for _ in range(3):
-            await api.initiate(shop)
-        assert api.services.access.remembered == {}
 
 
 async def test_the_keys_read_longest_ago_are_forgotten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
