@@ -24,6 +24,7 @@ from benchmarks.without import arguments
 EVERY = ("initiate", "read", "lone")
 LOADED = ("initiate", "read")
 OPERATIONS: dict[str, tuple[str, ...]] = {
+    "nothing": LOADED,
     "remembered-keys": EVERY,
     "batching": EVERY,
     "by-index": LOADED,
