@@ -7,7 +7,7 @@ difference is how much lies around it.
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -66,17 +66,24 @@ class Grown:
                 f"{seed.secret(seed.owner(n))} {API}/payments/{seed.reference(n)}"
                 for n in range(1, self.past + 1, max(1, self.past // 20_000))
             ),
+            "list": self._lists("limit=5"),
+            "list, its middle": self._lists(f"limit=5&after={seed.cursor(self.past // 2)}"),
+            "list of a status that nobody has": self._lists("limit=5&status=REVERSED"),
             "verify": (f"none {API}/public/payments/{seed.open_reference(n)}/verify" for n in range(1, seed.OPEN + 1)),
             "log": (
                 f"{token} {API}/merchant/businesses/biz_bench_{n}/webhooks/whe_bench_{n}/deliveries"
                 for n in range(1, seed.BUSINESSES + 1)
             ),
         }
-        paths = {}
+        paths: dict[str, Path] = {}
         for mode, calls in lines.items():
-            paths[mode] = folder / f"{self.past}-{mode}"
+            paths[mode] = folder / f"{self.past}-{len(paths)}"
             paths[mode].write_text("".join(f"{line}\n" for line in calls))
         return paths
+
+    def _lists(self, query: str) -> Iterator[str]:
+        """A page of each business's payments, of which there are ten in the small database."""
+        return (f"{seed.secret(n)} {API}/payments?{query}" for n in range(1, seed.BUSINESSES + 1))
 
     def sweep(self, due: Callable[[str, int, int], int], work: Work) -> Round:
         """Adds what is `due`, then times `work` until all of it is done; items a second."""

@@ -1,6 +1,10 @@
 """Rows for a benchmark, loaded the fast way: 1,000 businesses with one sandbox key each, and past payments by COPY."""
 
+from datetime import UTC, datetime, timedelta
+
 import psycopg
+
+from payagg.domain.payment_search import PaymentCursor
 
 BUSINESSES = 1000
 
@@ -18,6 +22,11 @@ def reference(number: int) -> str:
 def owner(number: int) -> int:
     """The business of past payment `number`."""
     return number % BUSINESSES + 1
+
+
+def cursor(number: int) -> str:
+    """The place of past payment `number` in every list."""
+    return PaymentCursor(datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=number), reference(number)).text
 
 
 def businesses(url: str) -> None:
