@@ -38,12 +38,14 @@ _FAILED = {ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED}
 
 
 class StatementPool:
-    """At most `most` connections."""
+    """At most `most` connections, a third of them for single statements alone: those take a moment each, and must not
+    wait behind transactions of several round trips."""
 
     def __init__(self, connect: Connect, most: int) -> None:
         self._connect = connect
         self._idle: list[StatementConnection] = []
         self._free = asyncio.Semaphore(most)
+        self._transactions = asyncio.Semaphore(max(1, most - most // 3))
 
     async def run(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of one statement that is a transaction of its own; raises what `meaning` says of an error."""
@@ -68,7 +70,7 @@ class StatementPool:
 
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
         """
-        async with self._one() as connection:
+        async with _turn(self._transactions), self._one() as connection:
             connection.open_transaction()
             try:
                 with translated(lost=Conflict):
@@ -86,8 +88,7 @@ class StatementPool:
     @asynccontextmanager
     async def _one(self) -> AsyncIterator["StatementConnection"]:
         until = asyncio.get_running_loop().time() + ANSWER_WAIT
-        await self._turn()
-        try:
+        async with _turn(self._free):
             connection = await self._open(until)
             try:
                 yield connection
@@ -97,18 +98,6 @@ class StatementPool:
                     self._idle.append(connection)
                 else:
                     await connection.close()
-        finally:
-            self._free.release()
-
-    async def _turn(self) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
-        try:
-            async with asyncio.timeout(POOL_WAIT):
-                await self._free.acquire()
-        except TimeoutError:
-            raise Unavailable("no database connection came free in time") from None
 
     async def _open(self, until: float) -> "StatementConnection":
         while self._idle:
@@ -129,6 +118,23 @@ class StatementPool:
 
     async def _new(self) -> "StatementConnection":
         return StatementConnection(await self._connect())
+
+
+@asynccontextmanager
+async def _turn(places: asyncio.Semaphore) -> AsyncIterator[None]:
+    """One of the places; raises Unavailable when none comes free in time."""
+    if places.locked():
+        try:
+            async with asyncio.timeout(POOL_WAIT):
+                await places.acquire()
+        except TimeoutError:
+            raise Unavailable("no database connection came free in time") from None
+    else:
+        await places.acquire()
+    try:
+        yield
+    finally:
+        places.release()
 
 
 class Unsent(NamedTuple):
