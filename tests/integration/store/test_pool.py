@@ -307,19 +307,20 @@ async def test_a_constraint_that_is_looked_at_last_breaks_what_was_sent_at_once(
 
 async def test_single_statements_do_not_wait_behind_transactions(database_url: str) -> None:
     pool = StatementPool(connector(database_url, pgbouncer=False), 3)
-    done = asyncio.Event()
+    done, both = asyncio.Event(), asyncio.Event()
     begun = 0
 
     async def transaction() -> None:
         nonlocal begun
         async with pool.transaction():
             begun += 1
+            if begun == 2:
+                both.set()
             await done.wait()
 
     waiting = [asyncio.create_task(transaction()) for _ in range(5)]
     async with asyncio.timeout(30):
-        while begun < 2:
-            await asyncio.sleep(0.01)
+        await both.wait()
         assert await count(pool) == 0
         assert begun == 2
         done.set()
