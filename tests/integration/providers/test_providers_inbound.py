@@ -403,6 +403,9 @@ async def test_signed_events_and_known_networks_use_up_no_limit(database_url: st
             for _ in range(3):
                 payment = await payment_for(site, "provider_a/sandbox")
                 assert await site.deliver("provider_a/sandbox", event_for("provider_a/sandbox", payment)) == 200
+            assert [await site.deliver("provider_a/sandbox", b"null") for _ in range(3)] == [
+                400
+            ] * 3  # signed, no event
             answers = [(await site.post("provider_a/live", b"{}")).status_code for _ in range(3)]
             assert answers == [400, 429, 429]
             answers = [(await open_site.post("provider_a/live", b"{}")).status_code for _ in range(3)]

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 import payagg.adapters.postgres.pool as module
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
-from payagg.adapters.postgres.pool import StatementPool
+from payagg.adapters.postgres.pool import StatementConnection, StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
@@ -326,3 +326,21 @@ async def test_single_statements_do_not_wait_behind_transactions(database_url: s
         done.set()
         await asyncio.gather(*waiting)
     await pool.close()
+
+
+async def test_a_caller_whose_time_ends_between_two_parts_of_an_answer_is_told(
+    pool: StatementPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wake = StatementConnection._wake
+
+    def late(connection: StatementConnection) -> None:
+        wake(connection)
+        connection._give_up()
+
+    first = await pid(pool)
+    await pool.close()
+    monkeypatch.setattr(StatementConnection, "_wake", late)
+    with pytest.raises(Unavailable):
+        await pool.run(ECHO, text="naira" * 2_000_000)
+    monkeypatch.undo()
+    assert await pid(pool) != first

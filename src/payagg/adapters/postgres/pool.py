@@ -30,6 +30,7 @@ POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is tol
 # nothing for ever. The server's own limits are a little shorter, so that mostly it ends what takes too long.
 ANSWER_WAIT = 8.0
 ROLLBACK_WAIT = 1.0
+LATE = "the database did not answer in time"
 RECYCLE = 1800.0  # seconds after which an idle connection is made anew
 PREPARED_MAX = 250  # statements whose plans the server keeps for one connection; a few hundred exist in all
 BEGIN, COMMIT, ROLLBACK = Statement("BEGIN"), Statement("COMMIT"), Statement("ROLLBACK")
@@ -112,7 +113,7 @@ class StatementPool:
                 with translated():
                     connection = await self._new()
         except TimeoutError:
-            raise Unavailable("the database did not answer in time") from None
+            raise Unavailable(LATE) from None
         connection.until = until
         return connection
 
@@ -160,6 +161,7 @@ class StatementConnection:
         self._made_at = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self.until = self._loop.time() + ANSWER_WAIT  # then the connection is hung up
+        self._is_late = False
         self._waiter: asyncio.Future[None] | None = None
         self._socket: int | None = self._wire.socket
         self._loop.add_reader(self._socket, self._wake)
@@ -281,6 +283,7 @@ class StatementConnection:
         Unavailable when there was no answer by `until`."""
         if self._socket is None:
             raise psycopg.OperationalError("the server has hung up")
+        self._is_late = False
         patience = self._loop.call_at(self.until, self._give_up)
         try:
             made = self._dispatch()
@@ -347,6 +350,8 @@ class StatementConnection:
 
     async def _ready(self, *, writing: bool = False) -> None:
         assert self._socket is not None
+        if self._is_late:
+            raise Unavailable(LATE)
         self._waiter = self._loop.create_future()
         if writing:
             self._loop.add_writer(self._socket, self._wake)
@@ -358,8 +363,10 @@ class StatementConnection:
                 self._loop.remove_writer(self._socket)
 
     def _give_up(self) -> None:
+        # Between two parts of an answer nobody waits; whoever waits next is told.
+        self._is_late = True
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(Unavailable("the database did not answer in time"))
+            self._waiter.set_exception(Unavailable(LATE))
 
     def _wake(self) -> None:
         if self._waiter is None:

@@ -115,8 +115,10 @@ async def _provider_signature(request: AnyRequest, use_cases: Services, proceed:
     own.ensure_open(client_address(request))
     try:
         return await proceed(None)
-    except Refusal:
-        await own.hit(client_address(request))
+    except Refusal as refusal:
+        # Nobody looks into a body before its signature is proven.
+        if refusal.code is not ErrorCode.VALIDATION_ERROR:
+            await own.hit(client_address(request))
         raise
 
 
