@@ -17,7 +17,8 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from payagg.adapters.postgres.connections import DriverConnection, connector
 from payagg.adapters.postgres.fast_path.statements import FastPath
-from payagg.adapters.postgres.pool import BEGIN, COMMIT, ROLLBACK, StatementConnection, StatementPool
+from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, StatementConnection
+from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.builders import NOW

@@ -31,7 +31,7 @@ INSIDES = {
     # entrypoints/http/wire.py, entrypoints/http/app.py
     "litestar.Response": "to_asgi_response content status_code",
     "litestar.Litestar": "asgi_handler",
-    # adapters/postgres/pool.py, connections.py
+    # adapters/postgres/pipeline.py, connections.py
     "psycopg.adapt.Transformer": "dump_sequence set_pgresult load_rows types formats encoding",
     "psycopg.pq.PGconn": (
         "enter_pipeline_mode exit_pipeline_mode pipeline_sync send_query_params send_prepare send_query_prepared flush "

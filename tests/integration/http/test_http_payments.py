@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.fast_path.statements import ADD, ORIGINALS
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application import access
 from payagg.application.payments import Payments

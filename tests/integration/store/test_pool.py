@@ -16,7 +16,8 @@ from psycopg.pq import TransactionStatus
 import payagg.adapters.postgres.pool as module
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
-from payagg.adapters.postgres.pool import StatementConnection, StatementPool
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal

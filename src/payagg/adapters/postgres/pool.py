@@ -1,27 +1,15 @@
-"""The one way to run a statement: on libpq in pipeline mode, as the driver exposes it.
-
-What needs no answer travels with the next statement that does, or with COMMIT; what only reads needs no BEGIN. A cursor
-of the driver prepares itself anew for each statement and asks the loop for the socket anew for each answer, which costs
-twice as much (docs/decisions/0608-one-runner.md). Connecting, types and errors stay the driver's.
-"""
+"""Connections for statements: a few, each for one statement or one transaction, and none waited for without end."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
-import msgspec
 import psycopg
-from psycopg.abc import Buffer
-from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import error_from_result
-from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGresult
-from psycopg.types.json import set_json_loads
 
-from payagg.adapters.postgres.connections import Connect, DriverConnection, was_closed
+from payagg.adapters.postgres.connections import Connect
 from payagg.adapters.postgres.errors import ConnectionLost, meaning, translated
+from payagg.adapters.postgres.pipeline import LATE, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 
@@ -29,13 +17,6 @@ POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is tol
 # Seconds for all that one caller asks of the database: a host that is frozen, or a network that swallows packets, says
 # nothing for ever. The server's own limits are a little shorter, so that mostly it ends what takes too long.
 ANSWER_WAIT = 8.0
-ROLLBACK_WAIT = 1.0
-LATE = "the database did not answer in time"
-RECYCLE = 1800.0  # seconds after which an idle connection is made anew
-PREPARED_MAX = 250  # statements whose plans the server keeps for one connection; a few hundred exist in all
-BEGIN, COMMIT, ROLLBACK = Statement("BEGIN"), Statement("COMMIT"), Statement("ROLLBACK")
-Query = tuple[Statement, dict[str, Any]]
-_FAILED = {ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED}
 
 
 class StatementPool:
@@ -66,7 +47,7 @@ class StatementPool:
         raise Unavailable("the statement was interrupted twice")
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator["StatementConnection"]:
+    async def transaction(self) -> AsyncIterator[StatementConnection]:
         """One READ COMMITTED transaction: leaving the block commits, raising rolls back.
 
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
@@ -87,7 +68,7 @@ class StatementPool:
             await self._idle.pop().close()
 
     @asynccontextmanager
-    async def _one(self) -> AsyncIterator["StatementConnection"]:
+    async def _one(self) -> AsyncIterator[StatementConnection]:
         until = asyncio.get_running_loop().time() + ANSWER_WAIT
         async with _turn(self._free):
             connection = await self._open(until)
@@ -100,7 +81,7 @@ class StatementPool:
                 else:
                     await connection.close()
 
-    async def _open(self, until: float) -> "StatementConnection":
+    async def _open(self, until: float) -> StatementConnection:
         while self._idle:
             # The one used last is the likeliest to be warm: its statements are prepared.
             connection = self._idle.pop()
@@ -117,7 +98,7 @@ class StatementPool:
         connection.until = until
         return connection
 
-    async def _new(self) -> "StatementConnection":
+    async def _new(self) -> StatementConnection:
         return StatementConnection(await self._connect())
 
 
@@ -136,247 +117,3 @@ async def _turn(places: asyncio.Semaphore) -> AsyncIterator[None]:
         yield
     finally:
         places.release()
-
-
-class Unsent(NamedTuple):
-    statement: Statement
-    values: Sequence[Buffer | None]
-    or_else: Exception | None = None  # raised where it finds no row
-
-
-class StatementConnection:
-    """One connection, for one task at a time. From here on only this class may wait for its socket."""
-
-    def __init__(self, connection: DriverConnection) -> None:
-        self._connection = connection
-        self._wire = connection.pgconn
-        self._wire.enter_pipeline_mode()
-        set_json_loads(msgspec.json.decode, connection)
-        self._types = Transformer(connection)
-        self._prepared: dict[Statement, bytes] = {}
-        self._names = 0
-        self._unsent: list[Unsent] = []
-        self._in_block = False
-        self._has_begun = False
-        self._made_at = time.monotonic()
-        self._loop = asyncio.get_running_loop()
-        self.until = self._loop.time() + ANSWER_WAIT  # then the connection is hung up
-        self._is_late = False
-        self._waiter: asyncio.Future[None] | None = None
-        self._socket: int | None = self._wire.socket
-        self._loop.add_reader(self._socket, self._wake)
-
-    @property
-    def is_idle(self) -> bool:
-        return self._wire.transaction_status == TransactionStatus.IDLE
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the server has hung up since the last statement, or keeps more for this connection than is due."""
-        is_old = time.monotonic() - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
-        return is_old or self._socket is None or was_closed(self._connection)
-
-    async def rows(self, statement: Statement, **values: Any) -> list[Any]:
-        """The rows as tuples; raises psycopg.Error, also of what was sent before."""
-        self.send(statement, **values)
-        return self._loaded((await self._results())[-1])
-
-    async def all(self, *queries: Query) -> list[list[Any]]:
-        """The rows of each, in one round trip."""
-        for statement, values in queries:
-            self.send(statement, **values)
-        return [self._loaded(result) for result in (await self._results())[-len(queries) :]]
-
-    async def row(self, statement: Statement, **values: Any) -> Any | None:
-        """The first row, if there is one."""
-        rows = await self.rows(statement, **values)
-        return rows[0] if rows else None
-
-    async def value(self, statement: Statement, **values: Any) -> Any | None:
-        """The first column of the first row, if there is one."""
-        rows = await self.rows(statement, **values)
-        return rows[0][0] if rows else None
-
-    def send(self, statement: Statement, *, or_else: Exception | None = None, **values: Any) -> None:
-        """For what needs no answer: it goes with the next statement that does, or with COMMIT, and fails there.
-
-        `or_else` is raised there when the statement gives no row; COMMIT waits to see."""
-        ordered = statement.ordered(values)
-        dumped = self._types.dump_sequence(ordered, [PyFormat.TEXT] * len(ordered))
-        if self._in_block and not self._has_begun and not statement.reads:
-            self._has_begun = True
-            self._unsent.append(Unsent(BEGIN, ()))
-        self._unsent.append(Unsent(statement, dumped, or_else))
-
-    async def flush(self) -> None:
-        """Waits for what was sent without an answer; raises psycopg.Error."""
-        if self._unsent:
-            await self._results()
-
-    def open_transaction(self) -> None:
-        """BEGIN itself waits for the first statement that writes or locks."""
-        self._in_block = True
-        self._has_begun = False
-
-    async def commit(self) -> None:
-        """Raises Conflict when the server rolled back; psycopg.Error when the end of the transaction has no answer."""
-        if self._has_begun:
-            if self._socket is None:
-                raise Conflict("the server has hung up")
-            if any(unsent.or_else is not None for unsent in self._unsent):
-                with translated(lost=Conflict):
-                    await self.flush()
-            # What goes up to one Sync is a transaction by itself: where nothing went before, it needs no words for it.
-            is_whole = bool(self._unsent) and self._unsent[0].statement is BEGIN
-            if is_whole:
-                del self._unsent[0]
-            statements = len(self._unsent)
-            if not is_whole:
-                self.send(COMMIT)
-            results = await self._exchange()
-            failed = next((number for number, result in enumerate(results) if result.status in _FAILED), None)
-            if failed is not None:
-                # Where the server itself ends the connection at a statement, and not at the end, nothing was committed.
-                is_told = results[failed].error_field(DiagnosticField.SQLSTATE) is not None
-                with translated(lost=Conflict if is_told and failed < statements else Unavailable):
-                    self._check(results[failed])
-            # Postgres answers COMMIT of a failed transaction with a silent ROLLBACK.
-            if results[-1].command_status == b"ROLLBACK":
-                raise Conflict("a statement of this transaction had failed")
-        self._in_block = self._has_begun = False
-
-    async def rollback(self) -> None:
-        """Leaves the transaction, if the connection still can; never raises."""
-        self._unsent.clear()
-        self._in_block = self._has_begun = False
-        is_open = self._wire.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
-        if is_open and self._socket is not None:
-            self.until = max(self.until, self._loop.time() + ROLLBACK_WAIT)
-            self.send(ROLLBACK)
-            with suppress(psycopg.Error, Unavailable):  # the pool closes what is not idle
-                await self._exchange()
-
-    async def close(self) -> None:
-        self._leave_socket()
-        await self._connection.close()
-
-    async def _results(self) -> list[PGresult]:
-        """The result of each unsent statement; raises for the first that failed, or found no row where it had to."""
-        unsent = self._unsent
-        results = await self._exchange()
-        for one, result in zip(unsent, results, strict=False):
-            self._check(result)
-            if one.or_else is not None and not result.ntuples:
-                raise one.or_else
-        return results
-
-    def _loaded(self, result: PGresult) -> list[Any]:
-        self._types.set_pgresult(result)
-        return self._types.load_rows(0, result.ntuples, tuple)
-
-    def _check(self, result: PGresult) -> None:
-        if result.status in _FAILED:
-            raise error_from_result(result, self._types.encoding)
-
-    async def _exchange(self) -> list[PGresult]:
-        """The result of each unsent statement, in order; after a failed one the rest have failed too. Raises
-        Unavailable when there was no answer by `until`."""
-        if self._socket is None:
-            raise psycopg.OperationalError("the server has hung up")
-        self._is_late = False
-        patience = self._loop.call_at(self.until, self._give_up)
-        try:
-            made = self._dispatch()
-            results = await self._answers()
-        except BaseException:
-            # At once: libpq may have closed the socket, whose number another connection may get.
-            self._leave_socket()
-            raise
-        finally:
-            patience.cancel()
-        own = []
-        for result, prepared in zip(results, made, strict=False):
-            if prepared is None:
-                own.append(result)
-            elif result.status != ExecStatus.COMMAND_OK:
-                self._prepared.pop(prepared, None)
-                if result.status == ExecStatus.FATAL_ERROR:
-                    own.append(result)
-        return own + results[len(made) :]  # the end of a transaction may fail by itself
-
-    def _dispatch(self) -> list[Statement | None]:
-        """Sends what is unsent; says for each answer to come which statement it prepares, or None."""
-        made: list[Statement | None] = []
-        unsent, self._unsent = self._unsent, []
-        for statement, values, _ in unsent:
-            if self._connection.prepare_threshold is None:  # PgBouncer stands between
-                self._wire.send_query_params(statement.sql, values)
-            else:
-                name = self._prepared.get(statement)
-                if name is None:
-                    self._names += 1
-                    name = self._prepared[statement] = b"s%d" % self._names
-                    self._wire.send_prepare(name, statement.sql)
-                    made.append(statement)
-                self._wire.send_query_prepared(name, values)
-            made.append(None)
-        self._wire.pipeline_sync()
-        return made
-
-    async def _answers(self) -> list[PGresult]:
-        results: list[PGresult] = []
-        try:
-            while self._wire.flush():  # the socket takes no more for now; the server may want to be heard first
-                await self._ready(writing=True)
-                self._wire.consume_input()
-            while True:
-                while self._wire.is_busy():
-                    await self._ready()
-                    self._wire.consume_input()
-                result = self._wire.get_result()
-                if result is None:  # it ends the results of each statement
-                    if self._wire.status == ConnStatus.BAD:
-                        raise psycopg.OperationalError("the connection ended without an answer")
-                elif result.status == ExecStatus.PIPELINE_SYNC:
-                    return results
-                else:
-                    results.append(result)
-        except psycopg.OperationalError:
-            # What the server said before it hung up tells more.
-            if not results or results[-1].status not in _FAILED:
-                raise
-            self._leave_socket()
-            return results
-
-    async def _ready(self, *, writing: bool = False) -> None:
-        assert self._socket is not None
-        if self._is_late:
-            raise Unavailable(LATE)
-        self._waiter = self._loop.create_future()
-        if writing:
-            self._loop.add_writer(self._socket, self._wake)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-            if writing:
-                self._loop.remove_writer(self._socket)
-
-    def _give_up(self) -> None:
-        # Between two parts of an answer nobody waits; whoever waits next is told.
-        self._is_late = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(Unavailable(LATE))
-
-    def _wake(self) -> None:
-        if self._waiter is None:
-            # Between statements the server says nothing but its farewell; asyncio may also call once too often.
-            if was_closed(self._connection):
-                self._leave_socket()
-        elif not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def _leave_socket(self) -> None:
-        if self._socket is not None:
-            self._loop.remove_reader(self._socket)
-            self._socket = None

@@ -9,7 +9,8 @@ from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
-from payagg.adapters.postgres.pool import StatementConnection, StatementPool
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses

@@ -20,7 +20,8 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     RELEASE,
     SIGNERS,
 )
-from payagg.adapters.postgres.pool import StatementConnection, StatementPool
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
 from payagg.application.audit import switched_off

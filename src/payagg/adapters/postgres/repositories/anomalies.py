@@ -5,7 +5,7 @@ from functools import cache
 from sqlalchemy import bindparam, func, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import anomalies
 from payagg.adapters.postgres.statement import Statement

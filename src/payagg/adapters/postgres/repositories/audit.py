@@ -5,7 +5,7 @@ from functools import cache
 
 from sqlalchemy import Text, bindparam, insert, select, tuple_
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters
 from payagg.adapters.postgres.repositories.webhooks import id_at
 from payagg.adapters.postgres.schema.tables import audit

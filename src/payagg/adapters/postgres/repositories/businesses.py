@@ -6,7 +6,7 @@ from functools import cache
 from sqlalchemy import ARRAY, Select, Text, any_, bindparam, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import api_keys, businesses, members
 from payagg.adapters.postgres.statement import Statement

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, false, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.businesses import BUSINESS, SEARCHED, escaped
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters

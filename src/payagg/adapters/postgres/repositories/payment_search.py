@@ -29,7 +29,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.tables import idempotency_keys, payments

@@ -6,7 +6,7 @@ from functools import cache
 from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement

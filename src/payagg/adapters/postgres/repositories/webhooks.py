@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, insert, not_, null, or_, select, true, update
 
-from payagg.adapters.postgres.pool import StatementConnection
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import deliveries, events, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
