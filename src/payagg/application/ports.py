@@ -454,10 +454,8 @@ class ProviderEventRepository(Protocol):
     async def add(self, event: ProviderEvent) -> bool:
         """False when (provider, environment, digest) is already there."""
 
-    async def lock(self, event_id: str) -> ProviderEvent | None:
-        """Locked; None when another worker holds it or it is handled."""
-
-    async def due(self, now: datetime, limit: int) -> list[str]: ...
+    async def lock_due(self, now: datetime, limit: int) -> list[ProviderEvent]:
+        """Those whose `next_attempt_at` has come, oldest first, locked, skipping what others hold."""
 
     async def save(self, event: ProviderEvent) -> None: ...
 

@@ -7,7 +7,7 @@ cannot be handled now stays in the inbox until it can.
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 
 import structlog
@@ -110,36 +110,35 @@ class ProviderEvents:
 
     async def retry_due(self) -> int:
         """Handles events whose first handling failed or died, oldest first; the number taken up. For the worker."""
-        async with self.store.begin() as tx:
-            due = await tx.inbox.due(self.clock.now(), RETRY_BATCH)
-        for event_id in due:
-            event = await self._take(event_id)
-            if event is not None:
-                await self._handle_now(event)
-        return len(due)
+        taken = await self._take_due()
+        for event in taken:
+            await self._handle_now(event)
+        return len(taken)
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
         """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:
         a draining, disabled or deleted one still hears about its own payments."""
+        provider, sealed = self.payment_options.providers[route.slug], self.payment_options.sealed
         now = self.clock.now()
         async with self.store.begin() as tx:
             gateways = await tx.gateways.settling(route.slug)
 
         def secrets(environment: Environment) -> list[Mapping[str, str]]:
-            return [s for gateway in gateways for s in self.payment_options.sealed.signing(gateway, environment, now)]
+            return [secret for gateway in gateways for secret in sealed.signing(gateway, environment, now)]
 
-        def is_right(environment: Environment) -> bool:
-            provider = self.payment_options.providers[route.slug]
-            return any(provider.is_authentic(body, headers, secret, environment) for secret in secrets(environment))
-
-        if not secrets(route.environment):
+        own = secrets(route.environment)
+        if not own:
             return SignatureFault.NO_CREDENTIALS
-        if is_right(route.environment):
+        if any(provider.is_authentic(body, headers, secret, route.environment) for secret in own):
             return None
         if not headers.get(f"x-{route.slug}-signature"):
             return SignatureFault.NO_SIGNATURE
-        is_elsewhere = any(is_right(other) for other in Environment if other is not route.environment)
-        return SignatureFault.OTHER_ENVIRONMENT if is_elsewhere else SignatureFault.WRONG_SECRET
+        for other in Environment:
+            if other is not route.environment and any(
+                provider.is_authentic(body, headers, secret, other) for secret in secrets(other)
+            ):
+                return SignatureFault.OTHER_ENVIRONMENT
+        return SignatureFault.WRONG_SECRET
 
     @retried
     async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:
@@ -159,16 +158,14 @@ class ProviderEvents:
             return event if await tx.inbox.add(event) else None
 
     @retried
-    async def _take(self, event_id: str) -> ProviderEvent | None:
-        """A due event for this process to handle; None when another holds it or has handled it."""
+    async def _take_due(self) -> list[ProviderEvent]:
+        """Due events for this process to handle, none that another holds or has handled. One that dies with the process
+        is due again after its pause, and one that waited here for longer is handled twice, which changes nothing."""
         async with self.store.begin() as tx:
-            event = await tx.inbox.lock(event_id)
             now = self.clock.now()
-            if event is None or event.next_attempt_at is None or event.next_attempt_at > now:
-                return None
-            pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)
-            taken = replace(event, attempts=min(event.attempts + 1, 30_000), next_attempt_at=now + pause)
-            await tx.inbox.save(taken)
+            taken = [_postponed(event, now) for event in await tx.inbox.lock_due(now, RETRY_BATCH)]
+            for event in taken:
+                await tx.inbox.save(event)
             return taken
 
     async def _handle_now(self, event: ProviderEvent) -> None:
@@ -198,3 +195,9 @@ class ProviderEvents:
         now = self.clock.now()
         async with self.store.begin() as tx:
             await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=result))
+
+
+def _postponed(event: ProviderEvent, now: datetime) -> ProviderEvent:
+    """The event, taken up once more: due again after a pause that doubles."""
+    pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)
+    return replace(event, attempts=min(event.attempts + 1, 30_000), next_attempt_at=now + pause)

@@ -76,7 +76,6 @@ async def redeliver(tx: PostgresTransaction) -> None:
 async def receive(tx: PostgresTransaction) -> None:
     event = ProviderEvent("inb_1", "provider_a", SANDBOX, b"digest", b"{}", NOW, next_attempt_at=NOW)
     assert await tx.inbox.add(event)
-    assert await tx.inbox.lock(event.id) is not None
     await tx.inbox.save(replace(event, attempts=1))
 
 
@@ -235,7 +234,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey"}),
     "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
     "inbound event": (receive, {"inbox_pkey"}),
-    "inbox due": (lambda tx: tx.inbox.due(NOW, 100), {"inbox_due"}),
+    "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
     "audit": (
         audit,
         {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"},

@@ -139,7 +139,7 @@ class Grid:
             attempts = await tx.payments.attempts(payment.reference)
             anomalies = await tx.anomalies.of_payment(payment.reference)
             events, deliveries = await tx.webhooks.of_payment(payment.reference)
-            unheard = await tx.inbox.due(self.clock.now() + timedelta(days=1), 1)
+            unheard = await tx.inbox.lock_due(self.clock.now() + timedelta(days=1), 1)
         assert stored is not None
         status = PAYMENT.initial
         for number, transition in enumerate(transitions, start=1):

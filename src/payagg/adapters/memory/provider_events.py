@@ -20,17 +20,13 @@ class MemoryProviderEvents:
         self.state.inbox[event.id] = event
         return True
 
-    async def lock(self, event_id: str) -> ProviderEvent | None:
-        event = self.state.inbox.get(event_id)
-        return event if event is not None and event.next_attempt_at is not None else None
-
-    async def due(self, now: datetime, limit: int) -> list[str]:
+    async def lock_due(self, now: datetime, limit: int) -> list[ProviderEvent]:
         due = [
             (e.next_attempt_at, e.id)
             for e in self.state.inbox.values()
             if e.next_attempt_at and e.next_attempt_at <= now
         ]
-        return [event_id for _, event_id in sorted(due)[:limit]]
+        return [self.state.inbox[event_id] for _, event_id in sorted(due)[:limit]]
 
     async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event

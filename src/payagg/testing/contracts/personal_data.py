@@ -112,6 +112,6 @@ class PersonalDataContract:
             assert await tx.inbox.empty(NOW + 2 * DAY, 1) == 1
             assert await tx.inbox.empty(NOW + 2 * DAY, 9) == 1
             assert await tx.inbox.empty(NOW + 2 * DAY, 9) == 0
-            assert await tx.inbox.lock("inb_4") == waiting
+            assert await tx.inbox.lock_due(NOW, 9) == [waiting]
             # The digest stays, so the same event is known for ever.
             assert not await tx.inbox.add(arrived(2, 0))

@@ -324,24 +324,24 @@ class InboxContract:
             assert await tx.inbox.add(an_inbound_event("inb_4", provider="provider_b"))
             assert await tx.inbox.add(an_inbound_event("inb_5", b"e" * 32))
         async with store.begin() as tx:
-            assert await tx.inbox.lock("inb_1") == event
-            assert await tx.inbox.lock("inb_2") is None
+            kept = {event.id: event for event in await tx.inbox.lock_due(NOW, 10)}
+        assert kept.keys() == {"inb_1", "inb_3", "inb_4", "inb_5"}
+        assert kept["inb_1"] == event
 
     async def test_an_inbound_event_is_due_until_it_is_handled(self, store: Store) -> None:
         event = an_inbound_event()
         later = replace(event, attempts=1, next_attempt_at=NOW + MINUTE)
         async with store.begin() as tx:
             await tx.inbox.add(event)
-            assert await tx.inbox.due(NOW - SECOND, 10) == []
-            assert await tx.inbox.due(NOW, 10) == ["inb_1"]
+            assert await tx.inbox.lock_due(NOW - SECOND, 10) == []
+            assert await tx.inbox.lock_due(NOW, 10) == [event]
             await tx.inbox.save(later)
-            assert await tx.inbox.due(NOW, 10) == []
+            assert await tx.inbox.lock_due(NOW, 10) == []
         async with store.begin() as tx:
-            assert await tx.inbox.lock("inb_1") == later
+            assert await tx.inbox.lock_due(NOW + MINUTE, 10) == [later]
             await tx.inbox.save(replace(later, next_attempt_at=None, handled_at=NOW, result="MOVED"))
         async with store.begin() as tx:
-            assert await tx.inbox.due(NOW + MINUTE, 10) == []
-            assert await tx.inbox.lock("inb_1") is None
+            assert await tx.inbox.lock_due(NOW + MINUTE, 10) == []
 
     async def test_a_refused_event_takes_the_place_of_the_one_before_in_its_slot(self, store: Store) -> None:
         first = RefusedEvent(

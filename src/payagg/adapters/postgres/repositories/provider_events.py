@@ -21,14 +21,12 @@ REFUSED_MAX = 1_000
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
 ADD = Statement(insert(inbox).values(parameters(*EVENT.names)).on_conflict_do_nothing().returning(inbox.c.id))
-# By the key alone: asked for what waits, the server could walk through all that waits instead.
-LOCK = Statement(select(*EVENT.columns).where(inbox.c.id == bindparam("id")).with_for_update(skip_locked=True))
-DUE = Statement(
-    select(inbox.c.id)
+LOCK_DUE = Statement(
+    select(*EVENT.columns)
     .where(inbox.c.next_attempt_at <= bindparam("now"))
     .order_by(inbox.c.next_attempt_at)
-    .limit(bindparam("limit")),
-    reads=True,
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
 )
 SAVE = Statement(
     update(inbox)
@@ -89,12 +87,8 @@ class PostgresProviderEvents:
     async def add(self, event: ProviderEvent) -> bool:
         return await self._connection.row(ADD, **EVENT.values(event)) is not None
 
-    async def lock(self, event_id: str) -> ProviderEvent | None:
-        event = EVENT.loaded(await self._connection.row(LOCK, id=event_id))
-        return event if event is not None and event.next_attempt_at is not None else None
-
-    async def due(self, now: datetime, limit: int) -> list[str]:
-        return [event_id for (event_id,) in await self._connection.rows(DUE, now=now, limit=limit)]
+    async def lock_due(self, now: datetime, limit: int) -> list[ProviderEvent]:
+        return EVENT.all(await self._connection.rows(LOCK_DUE, now=now, limit=limit))
 
     async def save(self, event: ProviderEvent) -> None:
         self._connection.send(SAVE, event_id=event.id, **EVENT.values(event))
