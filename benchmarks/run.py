@@ -1,5 +1,6 @@
 """`python -m benchmarks.run [--rounds 5] [--seconds 8] [--only initiate,read,...] [--without NAME] [--json FILE]`, and
-`--only steps [--against FOLDER] [--requests 400] [--svg FILE]`, `--only journey`, `--only waiting` and `--only ablation`.
+`--only steps [--against FOLDER] [--requests 400] [--svg FILE]`, `--only journey`, `--only waiting`, `--only ablation` and
+`--only footprint`.
 
 Every operation alternates rounds with its limit in the same run, so a machine whose speed drifts still gives a fair
 ratio. The limit of initiate and read is pgbench doing the same rows and statements; of deliveries, the receiver's own
@@ -21,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks import ablation, back, bars, growth, journey, runner, seed, steps, waiting, without
+from benchmarks import ablation, back, bars, footprint, growth, journey, runner, seed, steps, waiting, without
 from benchmarks.deliveries import fall_due, page_ms, seed_deliveries, settle
 from benchmarks.deployment import OWN, Deployment
 from benchmarks.harness import (
@@ -210,6 +211,10 @@ class Bench:
         """Whole journeys a second beside pgbench and the plain build; latencies are of `process`, of pgbench's a whole
         journey's."""
         self.figures["journey, beside its targets"] = journey.measure(self.url, SECRETS, self.seconds, self.alternate)
+
+    def footprint(self) -> None:
+        """What a payment leaves in the database, by table and by index."""
+        self.figures["footprint"] = footprint.measure(self.url, SECRETS, 5 * self.chosen.requests)
 
     def waiting(self) -> None:
         """Reads beside 500 payments that wait for their provider."""

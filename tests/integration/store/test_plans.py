@@ -401,3 +401,19 @@ def test_every_use_goes_by_the_indexes_that_are_written_here(plans: list[Plan]) 
     for plan in plans:
         met[plan.name] |= {visit.index for visit in plan.visits if visit.index is not None}
     assert met == expected
+
+
+WRITTEN_FOR_EACH_PAYMENT = ["payments", "transitions", "attempts", "events", "deliveries", "inbox", "provider_calls"]
+OF_THE_RELEASE_BEFORE = {"attempts_to_ask"}
+
+
+def test_every_index_that_a_payment_pays_for_serves_a_statement_or_a_rule(database_url: str) -> None:
+    """The unique ones are rules of their own."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(
+            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique",
+            [WRITTEN_FOR_EACH_PAYMENT],
+        ).fetchall()
+    used = set[str]().union(*(indexes for _, indexes in (IN_A_TRANSACTION | ALONE).values()))
+    assert {name for (name,) in rows} - used == OF_THE_RELEASE_BEFORE
