@@ -3,10 +3,11 @@
 import io
 import json
 import logging
+from datetime import datetime
 
 import structlog
 
-from payagg.entrypoints.process.logs import HIDDEN, configure_logs, scrubbed
+from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrubbed
 
 
 def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth() -> None:
@@ -52,3 +53,22 @@ def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound() -> None:
     assert (ours["event"], ours["level"], ours["request_id"], ours["key"]) == ("moved", "info", "r1", HIDDEN)
     assert ours["reference"] == other["reference"] == "PAY-20250101-ABCDEF"
     assert other["event"] == f"card {HIDDEN}"
+
+
+def test_the_line_of_a_request_hides_what_a_caller_chose_and_reads_as_the_others_do() -> None:
+    stream = io.StringIO()
+    configure_logs(stream)
+    try:
+        structlog.contextvars.bind_contextvars(request_id="4242424242424242")
+        log = structlog.get_logger("test_logs.requests")
+        log.info(REQUEST, method="GET", status=200, ms=1.5, subject="eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln")
+        log.info("another")
+    finally:
+        structlog.contextvars.clear_contextvars()
+        structlog.reset_defaults()
+        logging.getLogger().handlers = []
+    request, another = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert (request["request_id"], request["subject"]) == (HIDDEN, HIDDEN)
+    assert (request["event"], request["level"], request["method"], request["status"]) == ("request", "info", "GET", 200)
+    assert datetime.fromisoformat(request["timestamp"]) <= datetime.fromisoformat(another["timestamp"])
+    assert another["request_id"] == HIDDEN

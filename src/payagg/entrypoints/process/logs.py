@@ -7,12 +7,16 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TextIO
 
 import msgspec
 import structlog
 
+REQUEST = "request"  # the event of the line that each request writes
+# What such a line holds of closed sets and of forms of ours, in which nothing needs to be hidden.
+_PLAIN = frozenset({"event", "method", "route", "reference", "realm", "object"})
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
 _HIDE = re.compile(
     r"\b(?:(?:ssk|sk)_[A-Za-z0-9_]{4,}|whsec_[A-Za-z0-9+/=]+|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*)"
@@ -61,7 +65,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
         structlog.processors.TimeStamper("iso"),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.JSONRenderer(_json)],
+        processors=[_requests_to(lines), *shared, structlog.processors.JSONRenderer(_json)],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
@@ -79,6 +83,22 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+
+
+def _requests_to(lines: LogWriter) -> structlog.typing.Processor:
+    """A short way for the line of a request, which the other processors made a tenth of a read's cost."""
+
+    def write(_: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if event["event"] != REQUEST:
+            return event
+        line = {**structlog.contextvars.get_contextvars(), **event, "level": level, "timestamp": datetime.now(UTC)}
+        for name, value in line.items():
+            if type(value) is str and name not in _PLAIN:
+                line[name] = _HIDE.sub(HIDDEN, value)
+        lines.msg(_json(line))
+        raise structlog.DropEvent
+
+    return write
 
 
 def _json(event: Any, **_: Any) -> str:
