@@ -18,6 +18,7 @@ from payagg.domain.payment import Payment, Transition
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.report import ProviderReport
+from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
@@ -535,6 +536,11 @@ class AuditRepository(Protocol):
         """By id, newest first, strictly older than the id `after`."""
 
 
+class RevocationRepository(Protocol):
+    async def add(self, revocation: Revocation) -> None:
+        """One for the same claim and value keeps the later of both instants."""
+
+
 class Transaction(Protocol):
     """One database transaction, seen as the tables' repositories."""
 
@@ -567,6 +573,9 @@ class Transaction(Protocol):
 
     @property
     def audit(self) -> AuditRepository: ...
+
+    @property
+    def revocations(self) -> RevocationRepository: ...
 
 
 @dataclass(frozen=True)
@@ -662,6 +671,9 @@ class Store(Protocol):
 
     async def touch_key(self, key_id: str, now: datetime) -> None:
         """Writes `last_used_at`, unless another process did within the minute."""
+
+    async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
+        """Whether a bearer token is revoked, read at the moment of the call."""
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         """With `remembered`, a holder read some time ago: raises StaleKey unless its standing is still the same."""
