@@ -4,6 +4,7 @@ import io
 import json
 import logging
 
+import pytest
 import structlog
 
 from payagg.entrypoints.process.logs import HIDDEN, configure_logs, scrubbed
@@ -52,3 +53,27 @@ def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound() -> None:
     assert (ours["event"], ours["level"], ours["request_id"], ours["key"]) == ("moved", "info", "r1", HIDDEN)
     assert ours["reference"] == other["reference"] == "PAY-20250101-ABCDEF"
     assert other["event"] == f"card {HIDDEN}"
+
+
+def test_a_person_at_a_terminal_reads_words_and_still_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    configure_logs(stream)
+    try:
+        structlog.get_logger("test_logs.terminal").info(
+            "moved", reference="PAY-20250101-ABCDEF", key="ssk_sand_" + "0" * 48
+        )
+        logging.getLogger("test_logs.another").warning("card %s", "4242424242424242")
+    finally:
+        structlog.reset_defaults()
+        logging.getLogger().handlers = []
+    ours, other = stream.getvalue().splitlines()
+    assert "moved" in ours
+    assert "reference=PAY-20250101-ABCDEF" in ours
+    assert f"key={HIDDEN}" in ours
+    assert f"card {HIDDEN}" in other
+    assert "{" not in ours

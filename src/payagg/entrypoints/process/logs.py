@@ -1,9 +1,11 @@
-"""Logs: one JSON object a line, with what is bound to the request, and a last sieve for what must never be written."""
+"""Logs: one JSON object a line, or words at a terminal, with what is bound to the request, and a last sieve for what must
+never be written."""
 
 import asyncio
 import atexit
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import MutableMapping
@@ -51,8 +53,11 @@ class LogWriter:
 
 
 def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Structlog and the standard library's loggers both write JSON lines to `stream`."""
+    """Structlog and the standard library's loggers both write lines to `stream`: JSON, or words on a terminal."""
     lines = LogWriter(stream)
+    # As no-color.org has it: any value but an empty one.
+    at_terminal = structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"), pad_event_to=0)
+    renderer: structlog.typing.Processor = at_terminal if stream.isatty() else structlog.processors.JSONRenderer(_json)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -61,7 +66,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
         structlog.processors.TimeStamper("iso"),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.JSONRenderer(_json)],
+        processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
@@ -72,7 +77,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(_json),
+                renderer,
             ],
         )
     )
