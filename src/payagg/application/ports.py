@@ -623,6 +623,9 @@ class DeliveryQueue(Protocol):
 
     async def oldest_due(self, now: datetime) -> datetime | None: ...
 
+    async def due(self, now: datetime, limit: int) -> int:
+        """How many deliveries are due and in nobody's hands; counted up to `limit`."""
+
     async def deactivated(self) -> int:
         """How many endpoints are switched off."""
 

@@ -293,6 +293,10 @@ class QueueContract:
         await emitted(store, a_delivery())
         assert await store.queue.oldest_due(NOW + MINUTE) == NOW
         assert await store.queue.oldest_due(NOW - SECOND) is None
+        assert await store.queue.due(NOW + MINUTE, 10) == 1
+        assert await store.queue.due(NOW + MINUTE, 0) == await store.queue.due(NOW - SECOND, 10) == 0
+        await claim(store, MINUTE)
+        assert await store.queue.due(NOW + MINUTE, 10) == 0
 
     async def test_a_purge_removes_what_ended_and_keeps_the_total(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint())
