@@ -700,7 +700,7 @@ class Store(Protocol):
         """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
 
     async def is_current(self) -> bool:
-        """Whether the schema is the one this code was written for; raises Unavailable when it cannot be asked."""
+        """Whether this code may work on the schema; raises Unavailable when it cannot be asked."""
 
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         """Adds what this process counted (name, then labels) to the totals of all processes."""

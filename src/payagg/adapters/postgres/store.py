@@ -8,7 +8,7 @@ from functools import cached_property
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
-from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
+from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
@@ -118,7 +118,7 @@ class PostgresStore:
 
     async def is_current(self) -> bool:
         [(is_migrated,)] = await self.pool.read(_IS_MIGRATED)
-        return bool(is_migrated) and await self.pool.read(_VERSIONS) == [(HEAD,)]
+        return bool(is_migrated) and fits([version for (version,) in await self.pool.read(_VERSIONS)])
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)
