@@ -1,5 +1,5 @@
-"""Logs: one JSON object a line, or words at a terminal, with what is bound to the request, and a last sieve for what must
-never be written."""
+"""Logs: one JSON object a line, or words at a terminal, with what is bound to the request, and a last sieve for what
+must never be written."""
 
 import asyncio
 import atexit
