@@ -56,6 +56,20 @@ RULES = (
     row("401, 403, 400 for the path, 400 for the body, then the rest", ORDER),
     row("support administrators only read", ADMIN + "support_reads_and_changes_nothing"),
     row("token keys are chosen by kid", "u/test_jwks.py::test_each_key_reads_its_own_tokens"),
+    row(
+        "a revoked token is refused from the next request on",
+        "u/test_access.py::test_a_revoked_token_lets_nobody_in_from_the_next_request_on",
+        COMMANDS + "a_revoked_token_is_refused_by_every_process_at_once",
+    ),
+    row(
+        "a token lives no longer than the setting says",
+        "u/test_security_tokens.py::test_a_token_that_lives_too_long_is_unauthorized",
+    ),
+    row(
+        "weak keys and settings stop the start",
+        "u/test_settings.py::test_a_server_refuses_a_token_key_that_is_weak_or_not_of_its_algorithm",
+        "u/test_settings.py::test_every_fault_is_a_line_of_its_own_that_names_the_setting",
+    ),
     row("issuer and audience", "u/test_jwks.py::test_issuer_and_audience_are_checked_when_set"),
     row("dev uses the keys it is given", "u/test_settings.py::test_dev_uses_the_keys_it_is_given_and_makes_the_rest"),
     row("named origins alone read answers", EDGES + "named_origins_alone_may_read_answers"),

@@ -11,7 +11,7 @@ from payagg.entrypoints.settings import Settings
 from tests.support.crashes import crash_at
 
 JWT_KEY = "a key of the tests with 32 bytes or more"
-KEYS = (("k1", b"k" * 32),)
+KEYS = (("k1", bytes(range(32))),)
 SETTINGS = Settings(jwt_key=JWT_KEY, jwt_algorithm="HS256", encryption_keys=KEYS, dev=True)
 TOKENS = Tokens(JWT_KEY, "HS256")
 

@@ -105,7 +105,7 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
         configured = replace(
             Settings(
                 base_url=base_url,
-                encryption_keys=(("k1", b"k" * 32),),
+                encryption_keys=(("k1", bytes(range(32))),),
                 jwt_key="j" * 32,
                 jwt_algorithm="HS256",
                 dev=True,

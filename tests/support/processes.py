@@ -39,6 +39,15 @@ def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str
     )
 
 
+def one_line(done: "subprocess.CompletedProcess[str]") -> str:
+    """The one line of a command that failed."""
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("payagg: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
 @contextmanager
 def serving(database_url: str, *arguments: str, **settings: str) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
     """`payagg serve`, ready; leaving stops it and expects a clean end."""

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 from payagg.adapters.memory import MemoryStore
+from payagg.adapters.system import SystemEntropy
 from payagg.application.access import Access
 from payagg.application.ports import KeyHolder, StaleKey
+from payagg.application.token_revocations import TokenRevocations
 from payagg.domain.api_key import ApiKey
+from payagg.domain.audit import ActorRealm, AuditFilter
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.revocation import RevokedClaim
 from payagg.domain.values import Environment
-from payagg.testing.builders import a_business
+from payagg.testing.builders import a_business, an_actor
 from payagg.testing.clocks import START, ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -136,14 +140,14 @@ async def test_a_live_key_simulates_nothing_whatever_its_business() -> None:
 
 @pytest.mark.parametrize("role", ["SUPER_ADMIN", "ADMIN", "SUPPORT", "OWNER", None, ["ADMIN"]])
 @pytest.mark.parametrize("changes", [False, True])
-def test_administrators_change_by_role_and_support_reads(role: Any, changes: bool) -> None:
+async def test_administrators_change_by_role_and_support_reads(role: Any, changes: bool) -> None:
     access = AccessWorld().access
     token: Any = {"type": "admin", "role": role}
     if role in ("SUPER_ADMIN", "ADMIN") or (role == "SUPPORT" and not changes):
-        assert access.administrator(token, changes=changes).subject == "ada"
+        assert (await access.administrator(token, changes=changes)).subject == "ada"
     else:
         with pytest.raises(Refusal) as refused:
-            access.administrator(token, changes=changes)
+            await access.administrator(token, changes=changes)
         assert refused.value.code is ErrorCode.FORBIDDEN
 
 
@@ -156,3 +160,39 @@ async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
     assert await refusal(world.access.manager(token, "biz_2", changes=False)) is ErrorCode.FORBIDDEN
     unverified: Any = {"type": "merchant", "emailVerified": "true"}
     assert await refusal(world.access.manager(unverified, "biz_1", changes=False)) is ErrorCode.EMAIL_NOT_VERIFIED
+
+
+async def test_a_revoked_token_lets_nobody_in_from_the_next_request_on() -> None:
+    world = await AccessWorld().opened()
+    now = int(START.timestamp())
+    admin: Any = {"type": "admin", "role": "ADMIN", "jti": "t-1", "iat": now - 1}
+    other: Any = admin | {"jti": "t-2"}
+    merchant: Any = {"type": "merchant", "emailVerified": True, "iat": now - 1}
+    dateless: Any = {"type": "merchant", "emailVerified": True}
+    use = TokenRevocations(world.store, world.clock, SystemEntropy("PAY"))
+    await world.access.administrator(admin, changes=True)
+    await use.revoke(RevokedClaim.TOKEN, "t-1", by=an_actor(ActorRealm.CLI))
+    assert await refusal(world.access.administrator(admin, changes=False)) is ErrorCode.UNAUTHORIZED
+    await world.access.administrator(other, changes=True)
+    for token in (merchant, dateless):
+        await world.access.manager(token, "biz_1", changes=True)
+    await use.revoke(RevokedClaim.SUBJECT, "ada", by=an_actor(ActorRealm.CLI))
+    for token in (merchant, dateless):
+        assert await refusal(world.access.manager(token, "biz_1", changes=False)) is ErrorCode.UNAUTHORIZED
+    assert await refusal(world.access.administrator(other, changes=False)) is ErrorCode.UNAUTHORIZED
+    await world.access.manager(merchant | {"iat": now + 1}, "biz_1", changes=True)
+    await world.access.manager(merchant | {"sub": "ada", "iat": now + 1}, "biz_1", changes=True)
+
+
+async def test_a_revocation_is_audited_and_never_reaches_into_the_future() -> None:
+    world = await AccessWorld().opened()
+    use = TokenRevocations(world.store, world.clock, SystemEntropy("PAY"))
+    await use.revoke(RevokedClaim.SUBJECT, "bo", START - timedelta(days=1), by=an_actor(ActorRealm.CLI))
+    async with world.store.begin() as tx:
+        [entry] = await tx.audit.listed(AuditFilter(), None, 10)
+    assert (entry.action, entry.object_id, entry.object_kind) == ("token.revoke", "bo", "token")
+    later = use.revoke(RevokedClaim.SUBJECT, "bo", START + timedelta(seconds=1), by=an_actor(ActorRealm.CLI))
+    assert await refusal(later) is ErrorCode.VALIDATION_ERROR
+    for wrong in ("", "a\nb", "a" * 256):
+        broken = use.revoke(RevokedClaim.TOKEN, wrong, by=an_actor(ActorRealm.CLI))
+        assert await refusal(broken) is ErrorCode.VALIDATION_ERROR

@@ -7,22 +7,22 @@ import pytest
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.cli.docs import MACHINES, documents, errors, main, states
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_committed_documents_are_current() -> None:
-    assert main(["--check", "--into", str(DOCS)]) == 0
+    assert main(["--check", "--into", str(ROOT)]) == 0
 
 
 def test_a_stale_or_missing_document_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--into", str(tmp_path)]) == 0
     assert main(["--check", "--into", str(tmp_path)]) == 0
-    (tmp_path / "errors.md").write_text("old")
-    (tmp_path / "states.md").unlink()
+    (tmp_path / "docs/errors.md").write_text("old")
+    (tmp_path / "docs/states.md").unlink()
     assert main(["--check", "--into", str(tmp_path)]) == 1
     told = capsys.readouterr().err
-    assert f"{tmp_path / 'errors.md'} is stale" in told
-    assert f"{tmp_path / 'states.md'} is stale" in told
+    assert f"{tmp_path / 'docs/errors.md'} is stale" in told
+    assert f"{tmp_path / 'docs/states.md'} is stale" in told
 
 
 def test_checking_writes_nothing(tmp_path: Path) -> None:

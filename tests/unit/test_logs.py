@@ -5,6 +5,7 @@ import json
 import logging
 from datetime import datetime
 
+import pytest
 import structlog
 
 from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrubbed
@@ -72,3 +73,27 @@ def test_the_line_of_a_request_hides_what_a_caller_chose_and_reads_as_the_others
     assert (request["event"], request["level"], request["method"], request["status"]) == ("request", "info", "GET", 200)
     assert datetime.fromisoformat(request["timestamp"]) <= datetime.fromisoformat(another["timestamp"])
     assert another["request_id"] == HIDDEN
+
+
+def test_a_person_at_a_terminal_reads_words_and_still_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    configure_logs(stream)
+    try:
+        structlog.get_logger("test_logs.terminal").info(
+            "moved", reference="PAY-20250101-ABCDEF", key="ssk_sand_" + "0" * 48
+        )
+        logging.getLogger("test_logs.another").warning("card %s", "4242424242424242")
+    finally:
+        structlog.reset_defaults()
+        logging.getLogger().handlers = []
+    ours, other = stream.getvalue().splitlines()
+    assert "moved" in ours
+    assert "reference=PAY-20250101-ABCDEF" in ours
+    assert f"key={HIDDEN}" in ours
+    assert f"card {HIDDEN}" in other
+    assert "{" not in ours

@@ -15,7 +15,7 @@ from payagg.entrypoints.cli.main import _commands, _parser
 from payagg.entrypoints.http.middleware import BODY_SECONDS
 from payagg.entrypoints.http.uvicorn_protocol import HEADER_SECONDS
 from payagg.entrypoints.process.server import UNREAD_SECONDS
-from payagg.entrypoints.settings import read_settings
+from payagg.entrypoints.settings import read_settings, variables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,7 +65,8 @@ def spelt_out(path: str) -> list[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_path_that_is_named_exists(document: Path) -> None:
     text = re.sub(r"https?://\S+", "", document.read_text(encoding="utf-8"))
-    named = {one for found in PATH.findall(text) for one in spelt_out(found)} - ELSEWHERE
+    found = (re.sub(r"^(\.\./)+", "", path) for path in PATH.findall(text))  # that links lead there, the next test says
+    named = {one for path in found for one in spelt_out(path)} - ELSEWHERE
     assert [one for one in sorted(named) if not any(path.endswith("/" + one) for path in TREE)] == []
     folders = set(FOLDER.findall(text)) - MADE_BY_DEV
     assert [one for one in sorted(folders) if not any(path.endswith("/" + one) for path in FOLDERS)] == []
@@ -147,37 +148,22 @@ def test_the_defaults_of_commands_are_those_of_the_program() -> None:
     assert shown == defaults
 
 
-class Asked(dict[str, str]):
-    """An environment that notes what is read of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
-        self.names.add(name)
-        return default
-
-
-def test_the_settings_table_is_what_the_program_reads() -> None:
-    environ = Asked()
-    unset = read_settings(environ)
-    rows = {name.strip("`"): default for name, default, _ in section("Settings")}
-    assert set(rows) == environ.names
-    for name, default in rows.items():
-        if default.startswith("`"):
-            assert read_settings({name: default.strip("`")}) == unset, name
+def test_every_setting_has_the_default_that_is_documented() -> None:
+    unset = read_settings({})
+    for name, one in variables().items():
+        if name.endswith("_FILE"):
+            continue
+        if one.metadata["default"] is not None:
+            assert read_settings({name: one.metadata["default"]}) == unset, name
         else:
-            assert default.startswith("none"), name
-            assert getattr(unset, name.removeprefix("PAYAGG_").lower()) in (None, (), frozenset()), name
+            assert one.metadata["unset"].startswith("none"), name
+            assert getattr(unset, one.name) in (None, ()), name
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_variable_that_is_named_is_read(document: Path) -> None:
-    environ = Asked()
-    read_settings(environ)
     named = set(re.findall(r"\bPAYAGG_[A-Z_]*[A-Z]\b", document.read_text(encoding="utf-8")))
-    assert named - environ.names - OTHER_VARIABLES == set()
+    assert named - set(variables()) - OTHER_VARIABLES == set()
 
 
 def test_every_target_that_is_named_is_one_of_the_makefile() -> None:

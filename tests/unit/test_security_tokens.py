@@ -6,6 +6,7 @@ import hmac
 import json
 import socket
 import time
+from datetime import timedelta
 from typing import Any
 
 import jwt
@@ -180,3 +181,35 @@ def test_headers_that_name_a_key_are_not_followed() -> None:
 def test_a_kid_beside_a_good_signature_is_ignored() -> None:
     token = jwt.encode(claims(), ED, "EdDSA", headers={"kid": "whatever"})
     assert Tokens(public_pem(ED), "EdDSA").read(token)["sub"] == "user-1"
+
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("issued", "lives", "is_read"),
+    [
+        (0, 3600, True),
+        (0, 3601, False),
+        (-7200, 7260, False),
+        (-3000, 3600, True),
+        (None, 3590, True),
+        (None, 3700, False),
+    ],
+)
+def test_a_token_that_lives_too_long_is_unauthorized(issued: int | None, lives: int, is_read: bool) -> None:
+    """`issued` is in seconds from now, None = it does not say; the life of such a token counts from now."""
+    start = now() + (issued or 0)
+    payload = {"sub": "u", "exp": start + lives} | ({} if issued is None else {"iat": start})
+    tokens = Tokens(SECRET, "HS256", lifetime_max=HOUR)
+    token = jwt.encode(payload, SECRET, "HS256")
+    if is_read:
+        assert tokens.read(token)["sub"] == "u"
+    else:
+        assert_unauthorized(tokens, token)
+
+
+def test_a_token_names_itself_so_that_it_can_be_revoked() -> None:
+    tokens = Tokens(SECRET, "HS256")
+    ids = {tokens.read(tokens.issue({"sub": "u"}, 60, now()))["jti"] for _ in range(2)}
+    assert len(ids) == 2

@@ -10,10 +10,10 @@ import structlog
 from jwt import PyJWK, PyJWTError
 
 from payagg.adapters.providers.transport import Transport
+from payagg.adapters.security import RSA_BITS_MIN
 from payagg.domain.report import ProviderFault
 
 ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may read holds no shared secret
-RSA_BITS_MIN = 2048
 KEYS_MAX = 100
 FETCH_SECONDS = 5.0
 FRESH_SECONDS = 300.0

@@ -2,17 +2,30 @@
 
 import secrets
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Protocol
 
 import jwt
-from cryptography.exceptions import InvalidTag
+from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from payagg.adapters.system import SystemClock
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 
 TOKEN_MAX = 8192  # characters
+HMAC_BYTES_MIN = 32  # shorter keys can be guessed offline from one token
+RSA_BITS_MIN = 2048
+FITTING = {
+    "EdDSA": (Ed25519PublicKey, Ed448PublicKey),
+    "RS256": (RSAPublicKey,),
+    "ES256": (EllipticCurvePublicKey,),
+}
 _NONCE_BYTES = 12
 _VERSION = 1
 
@@ -22,12 +35,17 @@ class VerifyingKeys(Protocol):
         """The key of that name, and the one algorithm it is used with."""
 
 
+class UnfitKey(ValueError):
+    """A key that must not verify tokens; its words follow the name of the setting."""
+
+
 class Tokens:
     """Reads admin and merchant JWTs, each key with exactly one algorithm.
 
     The PEM may be public or private; only a private one (or an HMAC key) can also issue. With `keys`, a token's `kid`
     chooses among them, and `key` is for tokens without one; otherwise `kid` is not looked at. Headers that bring or
-    point to a key (`jku`, `x5u`, `jwk`) never are. `issuer` and `audience`, where given, must be the token's.
+    point to a key (`jku`, `x5u`, `jwk`) never are. `issuer` and `audience`, where given, must be the token's. A token
+    that lives longer than `lifetime_max`, from its `iat` or, where it has none, from now, is refused.
     """
 
     def __init__(
@@ -38,25 +56,24 @@ class Tokens:
         keys: VerifyingKeys | None = None,
         issuer: str | None = None,
         audience: str | None = None,
+        lifetime_max: timedelta | None = None,
     ) -> None:
+        """Raises UnfitKey for a key that is weak or not of the algorithm."""
         self._algorithm = algorithm
         self._keys = keys
         self._issuer = issuer
         self._audience = audience
+        self._seconds_max = lifetime_max.total_seconds() if lifetime_max is not None else None
+        self._now = SystemClock().now
         self._required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
         self._signing: Any = None
         self._verifying: Any = None
         if key is None:
             return
         if algorithm == "HS256":
-            self._signing = self._verifying = key.encode()
+            self._signing = self._verifying = _shared_secret(key)
             return
-        pem = key.encode()
-        if b"PRIVATE KEY" in pem:
-            self._signing = serialization.load_pem_private_key(pem, None)
-            self._verifying = self._signing.public_key()
-        else:
-            self._verifying = serialization.load_pem_public_key(pem)
+        self._signing, self._verifying = _pair(key.encode(), algorithm)
 
     def read(self, token: str) -> dict[str, Any]:
         """The verified claims, `exp` and a text `sub` among them; raises UNAUTHORIZED for every other token."""
@@ -77,10 +94,17 @@ class Tokens:
         subject = claims["sub"]
         if type(claims["exp"]) is not int or not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX:
             raise Refusal(ErrorCode.UNAUTHORIZED)
+        if self._seconds_max is not None and self._life(claims) > self._seconds_max:
+            raise Refusal(ErrorCode.UNAUTHORIZED)
         # The subject is stored and logged, so NUL, line breaks and lone surrogates must not get that far.
         if not subject.isprintable():
             raise Refusal(ErrorCode.UNAUTHORIZED)
         return claims
+
+    def _life(self, claims: Mapping[str, Any]) -> float:
+        """Seconds from the issue of a verified token to its end."""
+        issued = int(claims["iat"]) if "iat" in claims else self._now().timestamp()
+        return float(claims["exp"] - issued)
 
     def _key_of(self, token: str) -> tuple[Any, str]:
         """Raises UNAUTHORIZED where no key of ours is the token's, and PyJWTError for what is no token."""
@@ -101,9 +125,41 @@ class Tokens:
         """A token for `ttl` seconds from `now` (Unix seconds); raises ValueError without a key that can sign."""
         if self._signing is None:
             raise ValueError("this key verifies tokens and cannot sign them")
-        named = {"iss": self._issuer, "aud": self._audience}
+        named = {"iss": self._issuer, "aud": self._audience, "jti": secrets.token_hex(16)}
         own = {name: value for name, value in named.items() if value is not None}
         return jwt.encode({**claims, **own, "iat": now, "exp": now + ttl}, self._signing, algorithm=self._algorithm)
+
+
+def _shared_secret(key: str) -> bytes:
+    if "-----BEGIN" in key:
+        raise UnfitKey("is a PEM key, and HS256 takes a shared secret: set PAYAGG_JWT_ALGORITHM to what the key is for")
+    secret = key.encode()
+    if len(secret) < HMAC_BYTES_MIN:
+        raise UnfitKey(f"must be at least {HMAC_BYTES_MIN} bytes for HS256")
+    if len(set(secret)) < 8:
+        raise UnfitKey("is too regular to be a secret: `payagg keygen` makes good ones")
+    return secret
+
+
+def _pair(pem: bytes, algorithm: str) -> tuple[Any, Any]:
+    """The private key, None where there is only a public one, and the public key."""
+    private: Any = None
+    try:
+        if b"PRIVATE KEY" in pem:
+            private = serialization.load_pem_private_key(pem, None)
+        public: Any = private.public_key() if private is not None else serialization.load_pem_public_key(pem)
+    except TypeError:
+        raise UnfitKey("must not be locked by a password") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise UnfitKey(f"must be a PEM key for {algorithm}") from None
+    kind = type(public).__name__.strip("_").removesuffix("PublicKey")
+    if not isinstance(public, FITTING[algorithm]):
+        raise UnfitKey(f"must be a PEM key for {algorithm}, and this is one of {kind}")
+    if isinstance(public, RSAPublicKey) and public.key_size < RSA_BITS_MIN:
+        raise UnfitKey(f"must have at least {RSA_BITS_MIN} bits, and this RSA key has {public.key_size}")
+    if isinstance(public, EllipticCurvePublicKey) and not isinstance(public.curve, SECP256R1):
+        raise UnfitKey(f"must be on the curve secp256r1 (P-256) for {algorithm}, and this is on {public.curve.name}")
+    return private, public
 
 
 class AesVault:

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
 
 from payagg.application.ports import Clock, KeyHolder, StaleKey, Store, TokenReader
 from payagg.domain.api_key import parse_secret
@@ -43,9 +44,9 @@ class Access:
     tokens: TokenReader
     remembered: dict[bytes, KeyHolder] = field(default_factory=dict)  # by hash of the secret, as last accepted
 
-    def administrator(self, token: str, *, changes: bool) -> Administrator:
+    async def administrator(self, token: str, *, changes: bool) -> Administrator:
         """The administrator; SUPPORT only reads. Raises UNAUTHORIZED or FORBIDDEN."""
-        claims = self.tokens.read(token)
+        claims = await self._claims(token)
         role = claims.get("role")
         allowed = ADMIN_ROLES if changes else READING_ROLES
         if claims.get("type") != "admin" or not isinstance(role, str) or role not in allowed:
@@ -58,7 +59,7 @@ class Access:
         Raises UNAUTHORIZED, EMAIL_NOT_VERIFIED, FORBIDDEN (no such business and no such membership alike) or
         BUSINESS_RESTRICTED.
         """
-        claims = self.tokens.read(token)
+        claims = await self._claims(token)
         if claims.get("type") != "merchant":
             raise Refusal(ErrorCode.FORBIDDEN)
         if claims.get("emailVerified") is not True:
@@ -103,6 +104,14 @@ class Access:
             except (Refusal, StaleKey):
                 pass
         return await work(await self.secret_key(secret))
+
+    async def _claims(self, token: str) -> dict[str, Any]:
+        """The claims of a token that holds; raises UNAUTHORIZED for one that was revoked, too."""
+        claims = self.tokens.read(token)
+        issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
+        if await self.store.is_revoked(claims.get("jti"), str(claims["sub"]), issued_at):
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        return claims
 
     async def _read(self, secret: str) -> KeyHolder:
         """The key and its business, whatever the business's standing; raises INVALID_API_KEY."""

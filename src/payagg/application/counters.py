@@ -1,18 +1,27 @@
 """What happened, counted. Adding one costs a dictionary entry; now and then a process adds its counts to the total."""
 
 import asyncio
+from bisect import bisect_left
 from collections import Counter
 from typing import Final
 
 from payagg.application.ports import Conflict, Store, Unavailable
 
 FLUSH_SECONDS = 10.0
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+BOUNDS = (*map(str, BUCKETS), "+Inf")
 counts: Final[Counter[tuple[str, ...]]] = Counter()
 
 
 def count(name: str, *labels: str, by: int = 1) -> None:
     """Adds `by` under `name` and its labels, which must come from closed sets: each mix is kept for ever."""
     counts[name, *labels] += by
+
+
+def observe(name: str, seconds: float, *labels: str) -> None:
+    """Adds one duration to the histogram `name`: one in the smallest bucket that holds it, and its microseconds."""
+    count(name, *labels, BOUNDS[bisect_left(BUCKETS, seconds)])
+    count(f"{name}_sum", *labels, by=int(seconds * 1_000_000))
 
 
 async def flush(store: Store) -> None:

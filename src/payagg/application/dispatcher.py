@@ -21,6 +21,7 @@ from payagg.application.ports import (
     Unavailable,
     Vault,
 )
+from payagg.application.spans import span
 from payagg.domain.signing import signed_headers
 from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START, RETENTION, SCHEDULE, delay_after, secret_context
 
@@ -94,6 +95,7 @@ class Dispatcher:
                 room = CONCURRENT - len(self._trying)
                 try:
                     claimed = await self._claimed(room) if room else []
+                    count("worker_sweeps", "deliveries")
                     back_off = BACK_OFF_SECONDS
                 except (Unavailable, Conflict) as error:
                     _log.warning("cannot claim deliveries", reason=str(error))
@@ -157,7 +159,8 @@ class Dispatcher:
             self._note(replace(self._finished(one, UNOPENED, now), blameless=True))
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
-        sent = await self.sender.send(one.url, headers, one.body)
+        with span("delivery", {"payagg.environment": one.delivery.environment.value}):
+            sent = await self.sender.send(one.url, headers, one.body)
         self._note(self._finished(one, sent, self.clock.now()))
 
     def _note(self, result: DeliveryResult) -> None:

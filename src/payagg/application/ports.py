@@ -18,6 +18,7 @@ from payagg.domain.payment import Payment, Transition
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.report import ProviderReport
+from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
@@ -457,6 +458,9 @@ class ProviderEventRepository(Protocol):
     async def lock_due(self, now: datetime, limit: int) -> list[ProviderEvent]:
         """Those whose `next_attempt_at` has come, oldest first, locked, skipping what others hold."""
 
+    async def count_due(self, now: datetime, most: int) -> int:
+        """How many of those there are, counted up to `most`."""
+
     async def save(self, event: ProviderEvent) -> None: ...
 
     async def keep_refused(self, event: RefusedEvent) -> None:
@@ -533,6 +537,11 @@ class AuditRepository(Protocol):
         """By id, newest first, strictly older than the id `after`."""
 
 
+class RevocationRepository(Protocol):
+    async def add(self, revocation: Revocation) -> None:
+        """One for the same claim and value keeps the later of both instants."""
+
+
 class Transaction(Protocol):
     """One database transaction, seen as the tables' repositories."""
 
@@ -565,6 +574,9 @@ class Transaction(Protocol):
 
     @property
     def audit(self) -> AuditRepository: ...
+
+    @property
+    def revocations(self) -> RevocationRepository: ...
 
 
 @dataclass(frozen=True)
@@ -611,6 +623,9 @@ class DeliveryQueue(Protocol):
         """Hands back what a stopping worker had not started; the try is not counted."""
 
     async def oldest_due(self, now: datetime) -> datetime | None: ...
+
+    async def due(self, now: datetime, limit: int) -> int:
+        """How many deliveries are due and in nobody's hands; counted up to `limit`."""
 
     async def deactivated(self) -> int:
         """How many endpoints are switched off."""
@@ -661,6 +676,9 @@ class Store(Protocol):
     async def touch_key(self, key_id: str, now: datetime) -> None:
         """Writes `last_used_at`, unless another process did within the minute."""
 
+    async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
+        """Whether a bearer token is revoked, read at the moment of the call."""
+
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         """With `remembered`, a holder read some time ago: raises StaleKey unless its standing is still the same."""
 
@@ -683,7 +701,7 @@ class Store(Protocol):
         """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
 
     async def is_current(self) -> bool:
-        """Whether the schema is the one this code was written for; raises Unavailable when it cannot be asked."""
+        """Whether this code may work on the schema; raises Unavailable when it cannot be asked."""
 
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         """Adds what this process counted (name, then labels) to the totals of all processes."""

@@ -8,10 +8,11 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from payagg.application.counters import count
+from payagg.application.counters import count, observe
 from payagg.application.payment_options import ChosenProvider
 from payagg.application.ports import Clock, Entropy, ProviderCall, Store, Transaction
 from payagg.application.retry import retried
+from payagg.application.spans import span
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.health import Health
@@ -78,8 +79,9 @@ class ProviderCalls:
         fault: ProviderFault | None = None
         answer: R | None = None
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                answer = await call()
+            with span(f"provider {operation}", {"payagg.gateway": attempt.gateway}):
+                async with asyncio.timeout(CALL_SECONDS):
+                    answer = await call()
         except TimeoutError:
             fault = ProviderFault(FaultKind.TIMEOUT)
         except ProviderFault as raised:
@@ -114,6 +116,7 @@ class ProviderCalls:
             assert fault is not None
             result, word = fault.kind.value, None
         count("provider_calls", attempt.gateway, operation, result)
+        observe("provider_call_duration_seconds", seconds, attempt.gateway, operation)
         async with self.store.begin() as tx:
             await tx.payments.add_call(
                 ProviderCall(

@@ -71,6 +71,7 @@ class Action(Enum):
     RETENTION_CLEAR = "retention.clear"  # who paid long ago, a batch at a time
     PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record
     PAYMENT_SIMULATE = "payment.simulate"
+    TOKEN_REVOKE = "token.revoke"  # noqa: S105 - the object's id is the token's, or its subject
 
 
 @dataclass(frozen=True)

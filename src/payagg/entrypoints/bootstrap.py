@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import structlog
-from cryptography.exceptions import UnsupportedAlgorithm
 
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
-from payagg.adapters.security import AesVault, Tokens
+from payagg.adapters.security import AesVault, Tokens, UnfitKey
 from payagg.adapters.system import DatabaseClock, SystemEntropy
+from payagg.adapters.webhooks.addresses import is_public_name
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
@@ -39,7 +40,7 @@ from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
-from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
 _log = structlog.get_logger("payagg.bootstrap")
 
@@ -136,7 +137,7 @@ def assemble(
 
 
 def tokens_of(settings: Settings, keys: KeySet | None = None) -> Tokens:
-    """Raises SettingsError for a key that is none."""
+    """Raises SettingsError for a key that is none, is weak, or is not of the algorithm."""
     try:
         return Tokens(
             settings.jwt_key,
@@ -144,9 +145,19 @@ def tokens_of(settings: Settings, keys: KeySet | None = None) -> Tokens:
             keys=keys,
             issuer=settings.jwt_issuer,
             audience=settings.jwt_audience,
+            lifetime_max=settings.token_lifetime_max,
         )
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise SettingsError(f"PAYAGG_JWT_KEY must be a PEM key for {settings.jwt_algorithm}.") from None
+    except UnfitKey as error:
+        raise SettingsError(f"PAYAGG_JWT_KEY {error}.") from None
+
+
+def check_for_serving(settings: Settings) -> None:
+    """Raises SettingsError unless a server has its secrets, they are fit for use, and its links are safe to follow."""
+    require_secrets(settings)
+    tokens_of(settings)
+    base = urlsplit(settings.base_url)
+    if base.scheme == "http" and is_public_name(base.hostname or ""):
+        raise SettingsError(f"PAYAGG_BASE_URL must be https: {base.hostname} is public, and payers follow its links.")
 
 
 async def _load(keys: KeySet) -> None:

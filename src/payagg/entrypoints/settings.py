@@ -1,66 +1,129 @@
-"""Settings from the environment (`PAYAGG_*`), checked at start: a wrong one is one clear line, never a surprise."""
+"""Settings from the environment (`PAYAGG_*`), checked at start: each wrong one is a clear line, never a surprise."""
 
-import base64
-import binascii
-import ipaddress
-import re
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
 
-from payagg.domain.errors import Refusal
-from payagg.domain.values import SLUG_PATTERN, ascii_url, parse_url
+from payagg.entrypoints import setting_kinds as kinds
+from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, SettingKind
 
+PREFIX = "PAYAGG_"
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-HMAC_KEY_MIN = 32  # bytes; shorter keys can be guessed offline from one token
 
 
 class SettingsError(Exception):
-    """One line for the operator, naming the setting."""
+    """What the operator can mend, each fault one line that names its setting."""
 
 
-Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str = "none", secret: bool = False) -> Any:
+    """One that the environment may set: `default` is its text there; where it is None, `unset` says what then holds.
+
+    A secret may also come from the file that the name with `_FILE` behind it gives, and is shown nowhere.
+    """
+    value: Any = None
+    if default is not None:
+        value = kind.read(default)
+    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS):
+        value = ()
+    about = {"default": default, "kind": kind, "meaning": meaning, "unset": unset, "secret": secret}
+    return field(default=value, repr=not secret, metadata=about)
 
 
 @dataclass(frozen=True)
 class Settings:
     """Everything a deployment decides. `dev` alone may call providers and merchants on loopback."""
 
-    database_url: str | None = None  # None = the embedded Postgres under state_dir
-    base_url: str = "http://127.0.0.1:8000"
-    reference_prefix: str = "PAY"
-    builtin_slug: str = "builtin"
-    provider_a_slug: str = "provider_a"
-    provider_b_slug: str = "provider_b"
-    provider_b_sdk_url: str = "https://checkout-v2.payaza.africa/js/v1/bundle.js"  # the script of the launch page
-    checkout_ttl: timedelta = timedelta(hours=1)
-    drain_window: timedelta = timedelta(minutes=30)
-    jwt_key: str | None = field(default=None, repr=False)
-    jwt_algorithm: str = "EdDSA"
-    jwt_jwks: str | None = None  # path or URL of a JSON Web Key Set, whose keys are chosen by a token's kid
-    jwt_issuer: str | None = None
-    jwt_audience: str | None = None
-    encryption_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
-    trusted_proxies: Networks = ()
-    provider_networks: Networks = ()  # whose events no limit holds back
-    cors_origins: tuple[str, ...] = ()  # whose scripts may read answers
-    logo_store: str | None = None  # None = a folder under state_dir
-    pool_size: int = 10  # connections per process
-    pgbouncer: bool = False  # transaction pooling: no prepared statements kept
+    jwt_key: str | None = setting(
+        None, kinds.JWT_KEY, "key that verifies admin and merchant tokens: PEM, or for HS256 a secret", secret=True
+    )
+    jwt_algorithm: str = setting("EdDSA", kinds.one_of(*JWT_ALGORITHMS), "the one algorithm of tokens")
+    jwt_jwks: str | None = setting(
+        None,
+        kinds.KEY_SET,
+        "a JSON Web Key Set: a token's `kid` chooses the key; `PAYAGG_JWT_KEY` may be left out then",
+    )
+    jwt_issuer: str | None = setting(None, kinds.TEXT, "what a token's `iss` must be", unset="none: not looked at")
+    jwt_audience: str | None = setting(None, kinds.TEXT, "what a token's `aud` must hold", unset="none: it has none")
+    token_lifetime_max: timedelta = setting(
+        "2592000", kinds.lasting("seconds", 7_776_000), "longest life of a token; one with a longer is refused"
+    )
+    encryption_keys: EncryptionKeys = setting(
+        None, kinds.ENCRYPTION_KEYS, "what seals stored secrets: the first key encrypts, all decrypt", secret=True
+    )
+    database_url: str | None = setting(
+        None,
+        kinds.DATABASE_URL,
+        "any Postgres 15 or newer; `payagg migrate` first",
+        unset="none: the embedded Postgres 18",
+        secret=True,
+    )
+    state_dir: Path = setting(".payagg", kinds.PATH, "where the embedded Postgres, logos and dev's keys live")
+    base_url: str = setting(
+        "http://127.0.0.1:8000",
+        kinds.WEB_ADDRESS,
+        "origin of checkout links, https wherever others can reach it; never taken from a request",
+    )
+    reference_prefix: str = setting("PAY", kinds.PREFIX, "first letters of new references; old ones keep working")
+    builtin_slug: str = setting("builtin", kinds.SLUG, "slug of the built-in gateway")
+    provider_a_slug: str = setting(
+        "provider_a", kinds.SLUG, "gateway slug, inbound path and signature header of the Paystack adapter"
+    )
+    provider_b_slug: str = setting("provider_b", kinds.SLUG, "the same of the Payaza adapter")
+    provider_b_sdk_url: str = setting(
+        "https://checkout-v2.payaza.africa/js/v1/bundle.js",
+        kinds.WEB_ADDRESS,
+        "the script of provider_b's launch page, by https",
+    )
+    checkout_ttl: timedelta = setting("3600", kinds.lasting("seconds", 2_592_000), "how long a checkout link lives")
+    drain_window: timedelta = setting("1800", kinds.lasting("seconds", 2_592_000), "how long a disabled gateway drains")
+    trusted_proxies: Networks = setting(None, kinds.NETWORKS, "whose X-Forwarded-For is believed")
+    provider_networks: Networks = setting(
+        None, kinds.NETWORKS, "where providers send events from: `PAYAGG_WEBHOOK_RATE_LIMIT` does not hold them back"
+    )
+    logo_store: str | None = setting(
+        None, kinds.TEXT, "object store URL (`file://` or `s3://`)", unset="none: a folder under the state"
+    )
+    pool_size: int = setting("10", kinds.whole(1, 1_000), "most database connections of one process")
+    pgbouncer: bool = setting(
+        "false", kinds.YES_OR_NO, "`true` behind PgBouncer in transaction mode, for every command"
+    )
+    cors_origins: tuple[str, ...] = setting(None, kinds.ORIGINS, "whose scripts may read answers")
+    payer_retention: timedelta = setting(
+        "365", kinds.lasting("days", 36_500), "after a payment's end, for `payagg retention`"
+    )
     # Requests in any minute. These two are counted over all processes,
-    unknown_reference_limit: int = 60  # per client address, on the public endpoints
-    webhook_rate_limit: int = 100  # per client address, on the inbound routes; interface, Limits
+    unknown_reference_limit: int = setting(
+        "60", kinds.COUNT, "unknown references per client address in any minute, all processes together"
+    )
+    webhook_rate_limit: int = setting(
+        "100",
+        kinds.COUNT,
+        "inbound events that are refused, per client address in any minute, all processes together;"
+        " signed ones do not count",
+    )
     # and these by each process for itself: they guard against load alone, and may not cost a statement.
-    key_rate_limit: int = 600_000  # per secret key
-    reference_rate_limit: int = 1_200  # process and verify, per reference
-    address_rate_limit: int = 60_000  # process and verify, per client address, behind which a carrier's payers may be
-    payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
-    metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = closed, but for `dev`
-    otel: bool = False  # traces through OpenTelemetry
-    state_dir: Path = Path(".payagg")
+    key_rate_limit: int = setting(
+        "600000", kinds.COUNT, "requests per secret key in any minute, each process for itself"
+    )
+    reference_rate_limit: int = setting(
+        "1200", kinds.COUNT, "process and verify per reference in any minute, each process for itself"
+    )
+    # A carrier's payers may all be behind one address.
+    address_rate_limit: int = setting(
+        "60000", kinds.COUNT, "process and verify per client address in any minute, each process for itself"
+    )
+    metrics_token: str | None = setting(
+        None,
+        kinds.METRICS_TOKEN,
+        "bearer that `/metrics` asks for",
+        unset="none: `/metrics` is closed, but for `dev`",
+        secret=True,
+    )
+    otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
     dev: bool = False
 
     @property
@@ -70,101 +133,59 @@ class Settings:
         return frozenset({self.builtin_slug, "sandbox"})
 
 
+FIELDS = tuple(one for one in dataclasses.fields(Settings) if one.metadata)
+
+
+def variable(one: "dataclasses.Field[Any]") -> str:
+    """The environment's name of a field of Settings."""
+    return PREFIX + {"payer_retention": "PAYER_RETENTION_DAYS"}.get(one.name, one.name.upper())
+
+
+def variables() -> dict[str, "dataclasses.Field[Any]"]:
+    """Every name that the environment may hold; that of a secret's file leads to the secret's field."""
+    named = {variable(one): one for one in FIELDS}
+    return named | {f"{name}_FILE": one for name, one in named.items() if one.metadata["secret"]}
+
+
 def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
-    """Settings from `environ`; raises SettingsError. Secrets may be absent here: see `require_secrets`."""
-
-    def value(name: str, default: str) -> str:
-        return environ.get(f"PAYAGG_{name}", "").strip() or default
-
-    def wrong(name: str, why: str) -> SettingsError:
-        return SettingsError(f"PAYAGG_{name} {why}")
-
-    def seconds(name: str, default: int) -> timedelta:
-        text = value(name, str(default))
-        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
-            raise wrong(name, "must be a whole number of seconds, at least 1.")
-        return timedelta(seconds=int(text))
-
-    def count(name: str, default: int) -> int:
-        text = value(name, str(default))
-        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
-            raise wrong(name, "must be a whole number, at least 1.")
-        return int(text)
-
-    def networks(name: str) -> Networks:
+    """Settings from `environ`; raises SettingsError with every fault. Secrets may be absent: see `require_secrets`."""
+    faults = list(_unknown(environ))
+    values: dict[str, Any] = {}
+    for one in FIELDS:
         try:
-            texts = [text.strip() for text in value(name, "").split(",")]
-            return tuple(ipaddress.ip_network(text) for text in texts if text)
-        except ValueError:
-            raise wrong(name, "must be a comma list of networks, for example 10.0.0.0/8.") from None
+            text, _ = found(environ, one)
+            if text is not None:
+                values[one.name] = one.metadata["kind"].read(text)
+        except SettingsError as fault:
+            faults.append(str(fault))
+        except kinds.Unfit as error:
+            faults.append(f"{variable(one)} {error}.")
+        except ValueError:  # whose words may repeat a secret
+            faults.append(f"{variable(one)} must be {one.metadata['kind'].must}.")
+    settings = dataclasses.replace(Settings(), dev=dev, **values)
+    faults += _contradictions(settings)
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return dataclasses.replace(settings, state_dir=settings.state_dir.absolute())
 
-    prefix = value("REFERENCE_PREFIX", "PAY")
-    if not re.fullmatch(r"[A-Z]{3}", prefix):
-        raise wrong("REFERENCE_PREFIX", "must be three letters A-Z.")
-    slugs = {}
-    # The two provider slugs are also a path segment and a header's middle, so an underscore is allowed there.
-    for name, default in (
-        ("BUILTIN_SLUG", "builtin"),
-        ("PROVIDER_A_SLUG", "provider_a"),
-        ("PROVIDER_B_SLUG", "provider_b"),
-    ):
-        slugs[name] = value(name, default)
-        if not re.fullmatch(SLUG_PATTERN, slugs[name].replace("_", "-")) or not 2 <= len(slugs[name]) <= 50:
-            raise wrong(name, "must be 2 to 50 of a-z, 0-9 and single hyphens or underscores.")
-    if len({*slugs.values(), "sandbox"}) != len(slugs) + 1:
-        raise wrong("PROVIDER_A_SLUG", "and the other slugs must differ from each other and from 'sandbox'.")
-    base_url = value("BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+
+def found(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[str | None, str]:
+    """The text of a setting, None where it is not set, and where it comes from. Raises SettingsError."""
+    name = variable(one)
+    text = environ.get(name, "").strip()
+    path = environ.get(f"{name}_FILE", "").strip() if one.metadata["secret"] else ""
+    if text and path:
+        raise SettingsError(f"{name} and {name}_FILE are both set: leave one of them out.")
+    if not path:
+        return text or None, name if text else "default"
     try:
-        parse_url(base_url, "base url")
-    except Refusal as refusal:
-        raise wrong("BASE_URL", refusal.message) from None
-    sdk_url = value("PROVIDER_B_SDK_URL", Settings.provider_b_sdk_url)
-    try:
-        parse_url(sdk_url, "SDK url", ("http", "https") if dev else ("https",))
-    except Refusal as refusal:
-        raise wrong("PROVIDER_B_SDK_URL", refusal.message) from None
-    algorithm = value("JWT_ALGORITHM", "EdDSA")
-    if algorithm not in JWT_ALGORITHMS:
-        raise wrong("JWT_ALGORITHM", f"must be one of {', '.join(JWT_ALGORITHMS)}.")
-    jwt_key = environ.get("PAYAGG_JWT_KEY") or None
-    if jwt_key is not None and algorithm == "HS256" and len(jwt_key.encode()) < HMAC_KEY_MIN:
-        raise wrong("JWT_KEY", f"must be at least {HMAC_KEY_MIN} bytes for HS256.")
-    jwks = value("JWT_JWKS", "") or None
-    if jwks is not None and "://" in jwks and not _is_fetched_safely(jwks):
-        raise wrong("JWT_JWKS", "must be a path, an https URL, or an http one of this machine.")
-    return Settings(
-        database_url=environ.get("PAYAGG_DATABASE_URL") or None,
-        base_url=ascii_url(base_url),
-        reference_prefix=prefix,
-        builtin_slug=slugs["BUILTIN_SLUG"],
-        provider_a_slug=slugs["PROVIDER_A_SLUG"],
-        provider_b_slug=slugs["PROVIDER_B_SLUG"],
-        provider_b_sdk_url=ascii_url(sdk_url),
-        checkout_ttl=seconds("CHECKOUT_TTL", 3600),
-        drain_window=seconds("DRAIN_WINDOW", 1800),
-        jwt_key=jwt_key,
-        jwt_algorithm=algorithm,
-        jwt_jwks=jwks,
-        jwt_issuer=value("JWT_ISSUER", "") or None,
-        jwt_audience=value("JWT_AUDIENCE", "") or None,
-        encryption_keys=_encryption_keys(environ.get("PAYAGG_ENCRYPTION_KEYS", "")),
-        trusted_proxies=networks("TRUSTED_PROXIES"),
-        provider_networks=networks("PROVIDER_NETWORKS"),
-        cors_origins=_origins(value("CORS_ORIGINS", "")),
-        logo_store=environ.get("PAYAGG_LOGO_STORE") or None,
-        pool_size=count("POOL_SIZE", 10),
-        pgbouncer=value("PGBOUNCER", "false").lower() == "true",
-        unknown_reference_limit=count("UNKNOWN_REFERENCE_LIMIT", 60),
-        webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
-        key_rate_limit=count("KEY_RATE_LIMIT", 600_000),
-        reference_rate_limit=count("REFERENCE_RATE_LIMIT", 1_200),
-        address_rate_limit=count("ADDRESS_RATE_LIMIT", 60_000),
-        otel=value("OTEL", "0") == "1",
-        payer_retention=timedelta(days=count("PAYER_RETENTION_DAYS", 365)),
-        metrics_token=environ.get("PAYAGG_METRICS_TOKEN") or None,
-        state_dir=Path(value("STATE_DIR", ".payagg")).absolute(),
-        dev=dev,
-    )
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"{name}_FILE names {path}, which cannot be read ({why}).") from None
+    if not text:
+        raise SettingsError(f"{name}_FILE names {path}, which is empty.")
+    return text, path
 
 
 def require_secrets(settings: Settings) -> None:
@@ -175,44 +196,21 @@ def require_secrets(settings: Settings) -> None:
         raise SettingsError("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
 
 
-def _is_fetched_safely(url: str) -> bool:
-    try:
-        parse_url(url, "url")
-    except Refusal:
-        return False
-    parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.hostname or "") in LOOPBACK
+def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
+    known = variables()
+    for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known):
+        if environ[name].startswith("tcp://") or name.startswith(f"{PREFIX}SERVICE_"):
+            yield f"{name} is Kubernetes' own for a Service of this name: set enableServiceLinks to false for the pod."
+            continue
+        near = get_close_matches(name.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in known], 1, 0.7)
+        yield f"{name} is not a setting" + (
+            f": did you mean {PREFIX}{near[0]}?" if near else "; `payagg config` lists them."
+        )
 
 
-def _origins(text: str) -> tuple[str, ...]:
-    """Origins as browsers send them, so that comparing them whole is right: no path, no wildcard, no default port."""
-    origins = tuple(filter(None, (part.strip() for part in text.split(","))))
-    for origin in origins:
-        scheme, _, host = origin.partition("://")
-        port = {"http": ":80", "https": ":443"}.get(scheme)
-        if (
-            port is None
-            or host.endswith(port)
-            or not re.fullmatch(r"(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", host)
-        ):
-            raise SettingsError(
-                "PAYAGG_CORS_ORIGINS must be a comma list of origins as browsers send them,"
-                " for example https://shop.example,http://localhost:3000."
-            )
-    return origins
-
-
-def _encryption_keys(text: str) -> tuple[tuple[str, bytes], ...]:
-    keys = []
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        kid, _, encoded = item.partition(":")
-        try:
-            key = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError):
-            key = b""
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", kid) or len(key) != 32:
-            raise SettingsError("PAYAGG_ENCRYPTION_KEYS must be a comma list of kid:base64 with 32 bytes each.")
-        keys.append((kid, key))
-    if len({kid for kid, _ in keys}) != len(keys):
-        raise SettingsError("PAYAGG_ENCRYPTION_KEYS must not name one kid twice.")
-    return tuple(keys)
+def _contradictions(settings: Settings) -> Iterator[str]:
+    slugs = {settings.builtin_slug, settings.provider_a_slug, settings.provider_b_slug, "sandbox"}
+    if len(slugs) != 4:
+        yield "PAYAGG_PROVIDER_A_SLUG and the other slugs must differ from each other and from 'sandbox'."
+    if not settings.dev and not settings.provider_b_sdk_url.startswith("https://"):
+        yield "PAYAGG_PROVIDER_B_SDK_URL must be https: payers' browsers run that script."

@@ -2,8 +2,11 @@
 
 import asyncio
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx
@@ -15,13 +18,15 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
-from payagg.entrypoints.http.metrics import COUNTERS
+from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.process.worker import run as run_worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, an_api
 from tests.support.provider_world import world_on
 from tests.support.receivers import a_receiver
 
 pytestmark = pytest.mark.anyio
+PROMTOOL = shutil.which("promtool")
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -105,6 +110,87 @@ async def test_calls_to_providers_are_counted_and_an_overdue_question_is_told(
         assert hour.total_seconds() / 2 < overdue < hour.total_seconds()
 
 
+async def test_how_long_requests_take_is_told_by_route(api: Api) -> None:
+    counters.counts.clear()
+    shop = await api.open_shop()
+    before = await scraped(api)
+    for _ in range(3):
+        await api.initiate(shop)
+    route = (("method", "POST"), ("route", "/api/v1/payments/initiate"))
+    name = "payagg_request_duration_seconds"
+    told = await scraped(api)
+    assert told[f"{name}_count", route] - before.get((f"{name}_count", route), 0) == 3
+    assert told[f"{name}_sum", route] > before.get((f"{name}_sum", route), 0)
+    buckets = [
+        (float(dict(labels)["le"]), value)
+        for (sample, labels), value in told.items()
+        if sample == f"{name}_bucket" and set(route) <= set(labels)
+    ]
+    assert [bound for bound, _ in sorted(buckets)][-1] == float("inf")
+    assert [value for _, value in sorted(buckets)] == sorted(value for _, value in buckets)
+    assert max(value for _, value in buckets) == told[f"{name}_count", route]
+
+
+def test_a_duration_falls_into_the_smallest_bucket_that_holds_it() -> None:
+    counters.counts.clear()
+    for seconds in (0.005, 0.0051, 10.0, 10.1):
+        counters.observe("x", seconds, "a")
+    assert counters.counts == {
+        ("x", "a", "0.005"): 1, ("x", "a", "0.01"): 1, ("x", "a", "10.0"): 1, ("x", "a", "+Inf"): 1,
+        ("x_sum", "a"): 20_110_100,
+    }  # fmt: skip
+    counters.counts.clear()
+
+
+async def test_what_can_be_known_beforehand_begins_at_zero(database_url: str) -> None:
+    counters.counts.clear()
+    store = PostgresStore(database_url, pool_size=2, pgbouncer=False)
+    async with an_api(services_over(store)) as api:
+        told = await scraped(api)
+    await store.close()
+    for name, labels in (
+        ("anomalies", (("kind", "LATE_SUCCESS"),)),
+        ("delivery_tries", (("result", "no answer"),)),
+        ("payment_transitions", (("environment", "LIVE"), ("from", "PENDING"), ("to", "SUCCESS"))),
+        ("provider_calls", (("gateway", "provider_a"), ("operation", "fetch_charge"), ("result", "TIMEOUT"))),
+        ("refused_events", (("environment", "LIVE"), ("fault", "WRONG_SECRET"), ("provider", "provider_b"))),
+        ("worker_sweeps", (("sweep", "deliveries"),)),
+        ("worker_sweeps", (("sweep", "expiry"),)),
+        ("connections_refused", ()),
+    ):
+        assert told.get((f"payagg_{name}_total", labels)) == 0, (name, labels)
+    assert told["payagg_deliveries_due", ()] == told["payagg_inbox_due", ()] == 0
+    [build] = [dict(labels) for name, labels in told if name == "payagg_build_info"]
+    assert build["version"] == version("payagg")
+
+
+async def test_the_depth_of_the_queue_and_the_work_of_workers_are_told(api: Api) -> None:
+    counters.counts.clear()
+    await succeed(api, "https://shop.example/hooks")
+    assert (await scraped(api))["payagg_deliveries_due", ()] == 1
+    stop = asyncio.Event()
+    working = asyncio.create_task(run_worker(api.services, stop))
+    beats = (("sweep", "deliveries"),)
+    while not (await scraped(api))["payagg_worker_sweeps_total", beats]:
+        assert not working.done()
+    stop.set()
+    await working
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool comes with Debian's package prometheus")
+async def test_names_and_labels_are_as_prometheus_wants_them(api: Api) -> None:
+    assert PROMTOOL is not None
+    await succeed(api, "https://shop.example/hooks")
+    async with httpx.AsyncClient() as client:
+        told = (await client.get(f"{api.origin}/metrics")).content
+    linted = await asyncio.create_subprocess_exec(
+        PROMTOOL, "check", "metrics", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    said, _ = await linted.communicate(told)
+    assert linted.returncode == 0, said.decode()
+    assert said == b""
+
+
 async def test_without_a_token_dev_alone_shows_metrics(store: PostgresStore) -> None:
     for is_dev, status in ((False, 401), (True, 200)):
         services = services_over(store, replace(SETTINGS, metrics_token=None, dev=is_dev))
@@ -156,3 +242,9 @@ def test_whatever_is_counted_is_told() -> None:
         for name in re.findall(r"(?<![\w.])count\(\s*\"(\w+)\"", text)
     }
     assert counted == set(COUNTERS)
+    observed = {
+        name
+        for file in Path(payagg.__file__).parent.rglob("*.py")
+        for name in re.findall(r"(?<![\w.])observe\(\s*\"(\w+)\"", file.read_text())
+    }
+    assert observed == set(HISTOGRAMS)

@@ -16,16 +16,7 @@ import psycopg
 import pytest
 
 from tests.support.assembly import TOKENS
-from tests.support.processes import PATIENCE, SECRETS, children, environment, payagg, serving, wait_until
-
-
-def refusal(done: "subprocess.CompletedProcess[str]") -> str:
-    """The one line of a command that failed."""
-    assert done.returncode == 1, done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("payagg: ")
-    assert done.stderr.count("\n") == 1
-    return done.stderr
+from tests.support.processes import PATIENCE, SECRETS, children, environment, one_line, payagg, serving, wait_until
 
 
 def a_business(database_url: str, *arguments: str) -> str:
@@ -62,7 +53,7 @@ def test_kyc_moves_as_its_machine_says_and_otherwise_nothing_changes(database_ur
     told = payagg(
         "business", "set", made, "--kyc", "APPROVED", "--status", "SUSPENDED", PAYAGG_DATABASE_URL=database_url
     )
-    assert "KYC cannot move from PENDING to APPROVED" in refusal(told)
+    assert "KYC cannot move from PENDING to APPROVED" in one_line(told)
     assert stored(database_url, "SELECT status, kyc_status FROM businesses") == [("ACTIVE", "PENDING")]
 
 
@@ -73,13 +64,13 @@ def test_members_are_added_and_their_roles_changed(database_url: str) -> None:
         assert done.returncode == 0
     assert stored(database_url, "SELECT role FROM members WHERE subject = 'bo'") == [("ADMIN",)]
     unknown = payagg("business", "member", "biz_no", "--sub", "bo", "--role", "ADMIN", PAYAGG_DATABASE_URL=database_url)
-    assert "No such business" in refusal(unknown)
+    assert "No such business" in one_line(unknown)
 
 
 def test_a_member_is_removed_and_the_last_owner_is_not(database_url: str) -> None:
     made = a_business(database_url)
     kept = payagg("business", "member", made, "--sub", "ada", "--remove", PAYAGG_DATABASE_URL=database_url)
-    assert "keeps at least one OWNER" in refusal(kept)
+    assert "keeps at least one OWNER" in one_line(kept)
     payagg("business", "member", made, "--sub", "bo", "--role", "OWNER", PAYAGG_DATABASE_URL=database_url)
     gone = payagg("business", "member", made, "--sub", "ada", "--remove", PAYAGG_DATABASE_URL=database_url)
     assert json.loads(gone.stdout) == {"id": made, "sub": "ada"}
@@ -123,7 +114,7 @@ def test_the_audit_trail_is_asked_by_who_what_and_when(database_url: str) -> Non
         ("--from", "from: Must be"),
         ("--after", "after: Must be"),
     ):
-        assert words in refusal(payagg("audit", wrong, "x", PAYAGG_DATABASE_URL=database_url))
+        assert words in one_line(payagg("audit", wrong, "x", PAYAGG_DATABASE_URL=database_url))
 
 
 def test_the_small_commands_answer_in_under_a_second_and_a_half(database_url: str) -> None:
@@ -146,7 +137,7 @@ def processor_seconds(*arguments: str, **settings: str) -> float:
 
 def test_a_business_needs_a_printable_name(database_url: str) -> None:
     told = payagg("business", "create", "--name", "a\nb", "--owner", "ada", PAYAGG_DATABASE_URL=database_url)
-    assert "name" in refusal(told)
+    assert "name" in one_line(told)
     assert stored(database_url, "SELECT id FROM businesses") == []
 
 
@@ -161,9 +152,40 @@ def test_tokens_carry_what_was_asked_for() -> None:
     assert tokens.read(unverified.stdout.strip())["emailVerified"] is False
 
 
+def test_a_token_that_servers_would_refuse_is_not_issued() -> None:
+    bounded = SECRETS | {"PAYAGG_TOKEN_LIFETIME_MAX": "600"}
+    assert payagg("token", "merchant", "--sub", "ada", "--ttl", "600", **bounded).returncode == 0
+    assert "--ttl must be at most 600" in one_line(payagg("token", "merchant", "--sub", "ada", **bounded))
+
+
+def test_a_revoked_token_is_refused_by_every_process_at_once(database_url: str) -> None:
+    def issued(subject: str) -> str:
+        return payagg("token", "admin", "--sub", subject, "--role", "SUPPORT", **SECRETS).stdout.strip()
+
+    lost, other = issued("ada"), issued("ada")
+    with serving(database_url, "--workers", "2") as (_, origin):
+
+        def asked(token: str) -> set[int]:
+            # A connection each, so that both processes are asked.
+            url, headers = f"{origin}/api/v1/admin/gateways", {"Authorization": f"Bearer {token}"}
+            return {httpx.get(url, headers=headers, trust_env=False).status_code for _ in range(10)}
+
+        assert asked(lost) == asked(other) == {200}
+        known = {"PAYAGG_DATABASE_URL": database_url}
+        assert payagg("token", "revoke", "--id", str(TOKENS.read(lost)["jti"]), **known).returncode == 0
+        assert (asked(lost), asked(other)) == ({401}, {200})
+        assert payagg("token", "revoke", "--sub", "ada", **known).returncode == 0
+        assert asked(other) == {401}
+        told = payagg("audit", "--action", "token.revoke", **known).stdout
+        assert len(told.splitlines()) == 2
+        assert payagg("token", "revoke", **known).returncode == 2
+        future = payagg("token", "revoke", "--sub", "ada", "--issued-before", "2999-01-01T00:00:00Z", **known)
+        assert "issued-before: Must not be in the future" in one_line(future)
+
+
 def test_a_token_needs_a_key_that_signs(tmp_path: Path) -> None:
     told = payagg("token", "merchant", "--sub", "ada", PAYAGG_STATE_DIR=str(tmp_path / "none"))
-    assert "PAYAGG_JWT_KEY" in refusal(told)
+    assert "PAYAGG_JWT_KEY" in one_line(told)
 
 
 def test_wrong_usage_is_status_2() -> None:
@@ -177,14 +199,14 @@ def test_wrong_usage_is_status_2() -> None:
 
 
 def test_a_wrong_setting_is_one_line_that_names_it() -> None:
-    assert "PAYAGG_REFERENCE_PREFIX" in refusal(payagg("doctor", PAYAGG_REFERENCE_PREFIX="pay"))
+    assert "PAYAGG_REFERENCE_PREFIX" in one_line(payagg("doctor", PAYAGG_REFERENCE_PREFIX="pay"))
 
 
 def test_a_database_that_is_down_is_one_line_without_its_password() -> None:
     url = "postgresql://payagg:hidden-word@127.0.0.1:1/payagg"
     for arguments in (("migrate",), ("doctor",), ("explain", "PAY-20250101-ABCDEF")):
-        told = refusal(payagg(*arguments, PAYAGG_DATABASE_URL=url))
-        assert "does not answer" in told
+        told = one_line(payagg(*arguments, PAYAGG_DATABASE_URL=url))
+        assert "nobody answers at 127.0.0.1:1" in told
         assert "hidden-word" not in told
 
 
@@ -192,8 +214,8 @@ def test_a_schema_that_is_behind_is_refused_until_migrated(postgres: str) -> Non
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE DATABASE empty_one")
     url = postgres.replace("/payagg?", "/empty_one?")
-    assert "payagg migrate" in refusal(payagg("doctor", PAYAGG_DATABASE_URL=url))
-    assert "payagg migrate" in refusal(payagg("serve", PAYAGG_DATABASE_URL=url, **SECRETS))
+    assert "payagg migrate" in one_line(payagg("doctor", PAYAGG_DATABASE_URL=url))
+    assert "payagg migrate" in one_line(payagg("serve", PAYAGG_DATABASE_URL=url, **SECRETS))
     assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
     assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
     assert payagg("doctor", PAYAGG_DATABASE_URL=url).returncode == 0
@@ -206,8 +228,8 @@ def test_openapi_prints_the_description_without_a_database() -> None:
 
 
 def test_explain_refuses_what_is_no_reference_and_what_is_unknown(database_url: str) -> None:
-    assert "required form" in refusal(payagg("explain", "PAY-1", PAYAGG_DATABASE_URL=database_url))
-    assert "No such payment" in refusal(payagg("explain", "PAY-20250101-ABCDEF", PAYAGG_DATABASE_URL=database_url))
+    assert "required form" in one_line(payagg("explain", "PAY-1", PAYAGG_DATABASE_URL=database_url))
+    assert "No such payment" in one_line(payagg("explain", "PAY-20250101-ABCDEF", PAYAGG_DATABASE_URL=database_url))
 
 
 A_PAYMENT = """INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence,
@@ -256,7 +278,7 @@ def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
     assert ids("close", "anm_1", "--by", "ada", "--reason", "Refunded by hand.") == ["anm_1"]
     assert ids("list", "--status", "CLOSED") == ["anm_1"]
     again = payagg("anomalies", "close", "anm_1", "--by", "ada", "--reason", "x", PAYAGG_DATABASE_URL=database_url)
-    assert "closed already" in refusal(again)
+    assert "closed already" in one_line(again)
     told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
     assert "anm_2" in told.stdout
     assert "anm_1" not in told.stdout
@@ -266,7 +288,7 @@ def test_a_server_does_not_start_without_its_secrets(database_url: str) -> None:
     for missing in ("PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS"):
         settings = {name: value for name, value in SECRETS.items() if name != missing}
         for arguments in (("serve",), ("worker",)):
-            assert missing in refusal(payagg(*arguments, PAYAGG_DATABASE_URL=database_url, **settings))
+            assert missing in one_line(payagg(*arguments, PAYAGG_DATABASE_URL=database_url, **settings))
 
 
 def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: str) -> None:

@@ -20,7 +20,7 @@ ADDRESS = "https://127.0.0.1:9/"  # which the sender refuses: a try that fails a
 async def test_a_serving_process_goes_on_past_every_step_of_a_charge_and_a_delivery(
     database_url: str, store: PostgresStore, label: str
 ) -> None:
-    with serving(database_url, PAYAGG_CRASH_AT=label) as (process, origin):
+    with serving(database_url, CRASH_AT=label) as (process, origin):
         async with httpx.AsyncClient(base_url=f"{origin}/api/v1", trust_env=False, timeout=30) as client:
             api = Api(services_over(store), origin, client)
             shop = await api.open_shop()

@@ -4,9 +4,11 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from payagg.adapters.postgres.errors import RuleBroken
+from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
@@ -226,6 +228,18 @@ async def test_a_migrated_database_is_current(store: PostgresStore, postgres: st
     empty = PostgresStore(postgres, pool_size=1, pgbouncer=False)
     assert not await empty.is_current()
     await empty.close()
+
+
+async def test_the_next_release_s_schema_will_do_and_an_older_one_will_not(
+    store: PostgresStore, database_url: str
+) -> None:
+    for versions, will_do in ((["9999"], True), (["0001"], False), (["0001", "9999"], False), ([], False)):
+        with psycopg.connect(database_url) as connection:
+            connection.execute("DELETE FROM alembic_version")
+            for version in versions:
+                connection.execute("INSERT INTO alembic_version VALUES (%s)", (version,))
+        assert await store.is_current() is will_do
+        assert is_current(database_url) is will_do
 
 
 async def test_the_store_works_without_prepared_statements(database_url: str) -> None:

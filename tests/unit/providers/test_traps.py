@@ -269,6 +269,12 @@ def test_trap_12_the_phone_is_international_or_nobodys(phone: str | None, used: 
     assert phone_of(phone) == used
 
 
+PRIVATE_HOSTS = (
+    "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "[::1]", "[fc00::1]", "[fe80::1]", "[::ffff:10.0.0.1]",
+    "0x7f.0.0.1", "127.1", "2130706433", "metadata", "metadata.google.internal", "printer.local",
+)  # fmt: skip
+
+
 # Trap 13: environments.
 @pytest.mark.parametrize(
     ("provider", "name", "value"),
@@ -287,6 +293,7 @@ def test_trap_12_the_phone_is_international_or_nobodys(phone: str | None, used: 
         (B, "liveBaseUrl", "https://api.payaza.africa/live?x=1"),
         (B, "sandboxBaseUrl", "http://127.0.0.1:8000"),
         (B, "sandboxBaseUrl", "https://localhost"),
+        *((A, "liveBaseUrl", f"https://{host}/pay") for host in PRIVATE_HOSTS),
         (B, "liveEnabled", "no"),
     ],
 )
@@ -294,6 +301,24 @@ def test_trap_13_a_credential_of_the_wrong_kind_is_refused_by_name(provider: Any
     with pytest.raises(Refusal) as refused:
         provider.check_credentials({name: value})
     assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+
+
+@pytest.mark.parametrize(
+    ("provider", "credentials", "name"),
+    [
+        (A, {"sandboxWebhookSecret": "one", "liveWebhookSecret": " one "}, "liveWebhookSecret"),
+        (A, {"sandboxSecretKey": "same", "liveSecretKey": "same"}, "liveWebhookSecret"),
+        (A, {"sandboxSecretKey": "same", "liveSecretKey": "x", "liveWebhookSecret": "same"}, "liveWebhookSecret"),
+        (B, {"sandboxSigningSecret": "one", "liveSigningSecret": "one"}, "liveSigningSecret"),
+    ],
+)
+def test_trap_13_two_environments_never_share_a_signing_secret(
+    provider: Any, credentials: dict[str, str], name: str
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        provider.check_credentials(credentials)
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+    provider.check_credentials({key: f"{value.strip()}-{key}" for key, value in credentials.items()})
 
 
 def test_trap_13_other_names_are_accepted_and_kept() -> None:

@@ -102,9 +102,15 @@ class MemoryDeliveryQueue:
                     self._store.state.deliveries[delivery.id] = freed
 
     async def oldest_due(self, now: datetime) -> datetime | None:
+        return min(self._due(now), default=None)
+
+    async def due(self, now: datetime, limit: int) -> int:
+        return min(len(self._due(now)), limit)
+
+    def _due(self, now: datetime) -> list[datetime]:
         pending = [d for d in self._store.state.deliveries.values() if d.status is DeliveryStatus.PENDING]
-        due = [d.next_attempt_at for d in pending if d.next_attempt_at and not _is_leased(d, now)]
-        return min((at for at in due if at <= now), default=None)
+        free = [d.next_attempt_at for d in pending if d.next_attempt_at and not _is_leased(d, now)]
+        return [at for at in free if at <= now]
 
     async def deactivated(self) -> int:
         return sum(not endpoint.is_active for endpoint in self._store.state.endpoints.values())

@@ -28,6 +28,9 @@ class MemoryProviderEvents:
         ]
         return [self.state.inbox[event_id] for _, event_id in sorted(due)[:limit]]
 
+    async def count_due(self, now: datetime, most: int) -> int:
+        return len(await self.lock_due(now, most))
+
     async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event
 

@@ -13,6 +13,7 @@ from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
 from payagg.domain.rate_limit import HitWindow
+from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
@@ -43,6 +44,7 @@ class State:
     inbox: dict[str, ProviderEvent] = field(default_factory=dict)
     refused: dict[tuple[str, Environment, SignatureFault, int], RefusedEvent] = field(default_factory=dict)  # ..., slot
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
+    revocations: dict[tuple[RevokedClaim, str], Revocation] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels

@@ -14,6 +14,7 @@ from payagg.adapters.memory.gateways import MemoryGateways
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
+from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
 from payagg.application.ports import KeyHolder, StaleKey
@@ -35,6 +36,7 @@ class MemoryTransaction:
     inbox: MemoryProviderEvents
     health: MemoryHealth
     audit: MemoryAudit
+    revocations: MemoryRevocations
 
 
 class MemoryStore:
@@ -56,6 +58,7 @@ class MemoryStore:
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
             audit=MemoryAudit(self.state),
+            revocations=MemoryRevocations(self.state),
         )
 
     @asynccontextmanager
@@ -84,6 +87,9 @@ class MemoryStore:
             key = self.state.api_keys.get(key_id)
             if key is not None and key.is_use_stale(now):
                 self.state.api_keys[key_id] = replace(key, last_used_at=now)
+
+    async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
+        return any(one.refuses(token_id, subject, issued_at) for one in self.state.revocations.values())
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:

@@ -24,6 +24,7 @@ from payagg.adapters.postgres.connections import DriverConnection, was_closed
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
+from payagg.application.spans import span
 
 ROLLBACK_WAIT = 1.0
 LATE = "the database did not answer in time"
@@ -74,8 +75,9 @@ class StatementConnection:
 
     async def rows(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows as tuples; raises psycopg.Error, also of what was sent before."""
-        self.send(statement, **values)
-        return self._loaded((await self._results())[-1])
+        with span("postgres statement", statement.attributes):
+            self.send(statement, **values)
+            return self._loaded((await self._results())[-1])
 
     async def all(self, *queries: Query) -> list[list[Any]]:
         """The rows of each, in one round trip."""

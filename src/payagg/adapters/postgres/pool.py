@@ -12,6 +12,7 @@ from payagg.adapters.postgres.errors import ConnectionLost, meaning, translated
 from payagg.adapters.postgres.pipeline import LATE, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
+from payagg.application.spans import span
 
 POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is told 503
 # Seconds for all that one caller asks of the database: a host that is frozen, or a network that swallows packets, says
@@ -52,16 +53,17 @@ class StatementPool:
 
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
         """
-        async with _turn(self._transactions), self._one() as connection:
-            connection.open_transaction()
-            try:
-                with translated(lost=Conflict):
-                    yield connection
-                with translated():
-                    await connection.commit()
-            except BaseException:
-                await connection.rollback()
-                raise
+        with span("postgres transaction"):
+            async with _turn(self._transactions), self._one() as connection:
+                connection.open_transaction()
+                try:
+                    with translated(lost=Conflict):
+                        yield connection
+                    with translated():
+                        await connection.commit()
+                except BaseException:
+                    await connection.rollback()
+                    raise
 
     async def close(self) -> None:
         while self._idle:

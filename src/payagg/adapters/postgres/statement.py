@@ -24,6 +24,8 @@ class Statement:
         clause = text(query) if isinstance(query, str) else query
         compiled = clause.compile(dialect=DIALECT)
         self.sql = str(compiled).encode()
+        # Values are not in it, as all of them are parameters.
+        self.attributes = {"db.system.name": "postgresql", "db.query.text": str(compiled)}
         is_plain = isinstance(clause, Select) and not self.sql.startswith(b"WITH ")
         self.reads = reads or (is_plain and _LOCK not in self.sql)
         assert isinstance(compiled, SQLCompiler)

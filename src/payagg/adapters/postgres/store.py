@@ -8,7 +8,7 @@ from functools import cached_property
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
-from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
+from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
@@ -19,6 +19,7 @@ from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import BEGIN_ASK, PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
+from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import KeyHolder
@@ -74,6 +75,10 @@ class PostgresTransaction:
     def audit(self) -> PostgresAudit:
         return PostgresAudit(self._connection)
 
+    @cached_property
+    def revocations(self) -> PostgresRevocations:
+        return PostgresRevocations(self._connection)
+
 
 NOW = Statement("SELECT clock_timestamp()", reads=True)
 _IS_MIGRATED, _VERSIONS = Statement(IS_MIGRATED, reads=True), Statement(VERSIONS, reads=True)
@@ -113,10 +118,14 @@ class PostgresStore:
 
     async def is_current(self) -> bool:
         [(is_migrated,)] = await self.pool.read(_IS_MIGRATED)
-        return bool(is_migrated) and await self.pool.read(_VERSIONS) == [(HEAD,)]
+        return bool(is_migrated) and fits([version for (version,) in await self.pool.read(_VERSIONS)])
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)
+
+    async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
+        [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
+        return bool(is_revoked)
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         return await self._hot.find_payment(reference, remembered)

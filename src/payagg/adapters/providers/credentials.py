@@ -25,6 +25,14 @@ def is_switched_on(credentials: Mapping[str, str], environment: Environment) -> 
     return value(credentials, environment, "Enabled").lower() != "false"
 
 
+def ensure_apart(sandbox: Mapping[str, str], live: Mapping[str, str]) -> None:
+    """Raises VALIDATION_ERROR where both environments sign with one secret: whoever knows that of the sandbox could
+    then write events of real money."""
+    for name, secret in live.items():
+        if secret in sandbox.values():
+            raise invalid(f"credentials.{name}", "Must not be the signing secret of the SANDBOX environment.")
+
+
 def check(
     credentials: Mapping[str, str],
     transport: Transport,
@@ -44,7 +52,7 @@ def check(
                 raise invalid(f"credentials.{prefix}{name}", f"This key is not of the {environment.value} environment.")
         base_url = credentials.get(f"{prefix}BaseUrl")
         if base_url is not None and not transport.is_allowed(base_url.strip()):
-            raise invalid(f"credentials.{prefix}BaseUrl", "Must be an https URL without a query.")
+            raise invalid(f"credentials.{prefix}BaseUrl", "Must be an https URL of a public host, without a query.")
         switch = credentials.get(f"{prefix}Enabled")
         if switch is not None and switch.strip().lower() not in ("true", "false"):
             raise invalid(f"credentials.{prefix}Enabled", 'Must be "true" or "false".')

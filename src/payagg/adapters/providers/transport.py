@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from payagg.adapters.webhooks.addresses import is_public_name
 from payagg.domain.errors import Refusal
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import parse_url
@@ -41,7 +42,7 @@ class Transport:
     deadline: float = CALL_SECONDS
 
     def is_allowed(self, base_url: str) -> bool:
-        """Whether a provider may be called there: https anywhere, or loopback where allowed."""
+        """Whether a provider may be called there: https on a public host, or loopback where allowed."""
         return self.is_page(base_url) and "?" not in base_url and "#" not in base_url
 
     def is_page(self, url: str) -> bool:
@@ -51,9 +52,10 @@ class Transport:
         except Refusal:
             return False
         parts = urlsplit(url)
-        if (parts.hostname or "") in LOOPBACK:
+        host = parts.hostname or ""
+        if host in LOOPBACK:
             return self.allow_loopback
-        return parts.scheme == "https"
+        return parts.scheme == "https" and is_public_name(host)
 
     async def exchange(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None

@@ -1,6 +1,7 @@
 """Which addresses a merchant's URL may lead to: public ones, by a list stricter than the standard library's."""
 
 import ipaddress
+import re
 from ipaddress import IPv4Address, IPv6Address
 
 # Where every public IPv6 address lies; `is_global` says True for most of what is not assigned and lies elsewhere.
@@ -32,6 +33,20 @@ REFUSED = tuple(
         "ff00::/8",
     )
 )
+
+
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# The public DNS never has names below these: RFC 6761, RFC 6762, RFC 8375, and ICANN's resolution on .internal.
+PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".test", ".home.arpa")
+
+
+def is_public_name(host: str) -> bool:
+    """Whether a URL's host is a public address, or a name that the public DNS may have. Nothing is looked up."""
+    name = host.lower().rstrip(".")
+    # What ends in a number is an address, however it is spelt (URL Standard, "ends in a number").
+    if ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return is_allowed(name, allow_loopback=False)
+    return "." in name and not name.endswith(PRIVATE_SUFFIXES)
 
 
 def is_allowed(text: str, *, allow_loopback: bool) -> bool:

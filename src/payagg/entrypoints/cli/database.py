@@ -13,24 +13,28 @@ def _silent(_: str) -> None:
 
 @contextmanager
 def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str], None] = _silent) -> Iterator[str]:
-    """The URL of a database with this version's schema; `tell` is called with a line before each step that takes long.
+    """The URL of a database with this version's schema; `tell` is called with a line that says which database it is,
+    and before each step that takes long.
 
     The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
-    what to run. Raises EmbeddedPostgresError and Unavailable.
+    what to run. Raises EmbeddedPostgresError and Unavailable, whose words say what stands in the way.
     """
+    from payagg.adapters.postgres.diagnosis import ensure_reachable, where
     from payagg.adapters.postgres.migrations import is_current, migrate
 
     if settings.database_url is not None:
+        ensure_reachable(settings.database_url)
         if migrating:
             migrate(settings.database_url)
         elif not is_current(settings.database_url):
             raise SettingsError("The database's schema is not this version's: run `payagg migrate`.")
+        tell(f"The database is {where(settings.database_url)}.")
         yield settings.database_url
         return
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
-    is_new = not (settings.state_dir / "postgres").exists()
-    tell("Making a Postgres database ..." if is_new else "Starting Postgres ...")
+    folder = settings.state_dir / "postgres"
+    tell(f"Starting Postgres in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:
         if not is_current(server.url):
             tell("Bringing the schema up to date ...")

@@ -3,23 +3,27 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
+from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
 DAYS_MAX = 36_500
 Command = Callable[[argparse.Namespace, Settings], int]
+Listener = TypeVar("Listener")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and exits with its status."""
+    options = _parser().parse_args(arguments)
     # Heavy modules are imported by the command that needs them: the small ones must answer at once.
-    from payagg.adapters.postgres.embedded.os_account import EmbeddedPostgresError
+    from payagg.adapters.postgres.embedded import EmbeddedPostgresError
     from payagg.application.ports import Unavailable
     from payagg.domain.errors import Refusal
 
-    options = _parser().parse_args(arguments)
     try:
         settings = read_settings(os.environ, dev=options.command == "dev")
         status = _commands()[options.command](options, settings)
@@ -28,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Refusal as refusal:
         status = _complain(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message)
     except Unavailable as error:
-        status = _complain(f"The database does not answer: {error}.")
+        status = _complain(f"The database cannot be used: {error}.")
     except BrokenPipeError:
         # The reader went away (`payagg explain ... | head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -38,15 +42,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status)
 
 
-def _complain(line: str) -> int:
-    print(f"payagg: {line}", file=sys.stderr)  # noqa: T201
+def _complain(lines: str) -> int:
+    for line in lines.splitlines():
+        print(f"payagg: {line}", file=sys.stderr)  # noqa: T201
     return 1
+
+
+class _Version(argparse.Action):
+    """Read only when asked for, as reading a package's metadata takes longer than all else at the start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"payagg {version('payagg')}")  # noqa: T201
+        parser.exit()
 
 
 def _parser() -> argparse.ArgumentParser:
     from payagg.domain.anomaly import AnomalyKind
 
     parser = argparse.ArgumentParser(prog="payagg", description="A payment aggregator service for merchants.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     dev = commands.add_parser("dev", help="everything in one terminal, with demo data and a tour")
@@ -68,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     admin.add_argument("--role", choices=("SUPER_ADMIN", "ADMIN", "SUPPORT"), required=True)
     merchant = token.add_parser("merchant", help="for /merchant")
     merchant.add_argument("--no-email-verified", action="store_true")
+    revoke = token.add_parser("revoke", help="refuse a token, or all that a subject was given")
+    which = revoke.add_mutually_exclusive_group(required=True)
+    which.add_argument("--id", metavar="JTI", help="the token with this `jti`")
+    which.add_argument("--sub", help="every token of this subject")
+    revoke.add_argument("--issued-before", metavar="INSTANT", help="with --sub; default: now")
     for realm in (admin, merchant):
         realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
         realm.add_argument("--ttl", type=_count, default=3600, help="seconds")
@@ -121,19 +142,21 @@ def _parser() -> argparse.ArgumentParser:
     for step in (acknowledge, close):
         step.add_argument("id")
         step.add_argument("--by", required=True, metavar="SUB")
+    commands.add_parser("keygen", help="print new secrets as lines of an environment file")
+    commands.add_parser("config", help="each setting in force, and where it comes from")
     commands.add_parser("openapi", help="print the API's description")
     return parser
 
 
 def _commands() -> dict[str, Command]:
-    from payagg.entrypoints.cli import operators
+    from payagg.entrypoints.cli import configuration, operators, tokens
 
     return {
         "dev": _dev,
         "serve": _serve,
         "worker": _worker,
         "migrate": operators.migrate,
-        "token": operators.token,
+        "token": tokens.token,
         "business": operators.business,
         "audit": operators.audit,
         "explain": operators.explain,
@@ -141,6 +164,8 @@ def _commands() -> dict[str, Command]:
         "erase": operators.erase,
         "doctor": operators.doctor,
         "anomalies": operators.anomalies,
+        "keygen": configuration.keygen,
+        "config": configuration.config,
         "openapi": operators.openapi,
     }
 
@@ -157,19 +182,18 @@ def _dev(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _serve(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.cli.database import database
     from payagg.entrypoints.process import server, supervisor
-    from payagg.entrypoints.process.logs import configure_logs
-    from payagg.entrypoints.settings import require_secrets
 
-    require_secrets(settings)
-    configure_logs()
-    listener = server.listen(options.host, options.port)
-    with database(settings) as url:
+    if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
+        raise SettingsError(
+            f"PAYAGG_BASE_URL is required to serve on {options.host}: payers' browsers must reach the links it begins."
+        )
+    with _serving(settings, partial(server.listen, options.host, options.port)) as (url, listener):
         if options.workers == 1:
             server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
-            environ = {**os.environ, "PAYAGG_DATABASE_URL": url}
+            environ = {name: value for name, value in os.environ.items() if name != "PAYAGG_DATABASE_URL_FILE"}
+            environ["PAYAGG_DATABASE_URL"] = url
             server.run(
                 supervisor.supervise(listener, options.workers, with_worker=not options.no_worker, environ=environ)
             )
@@ -177,16 +201,28 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _worker(_: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.cli.database import database
     from payagg.entrypoints.process import server
-    from payagg.entrypoints.process.logs import configure_logs
-    from payagg.entrypoints.settings import require_secrets
 
-    require_secrets(settings)
-    configure_logs()
-    with database(settings) as url:
+    with _serving(settings, lambda: None) as (url, _listener):
         server.run(server.run_process(settings, url, None, with_worker=True))
     return 0
+
+
+@contextmanager
+def _serving(settings: Settings, listen: Callable[[], Listener]) -> Iterator[tuple[str, Listener]]:
+    """What every server needs before it starts: settings fit for it, logs, its socket, and a database, which it names
+    aloud, since serving on the wrong one looks like having lost everything."""
+    import structlog
+
+    from payagg.entrypoints.bootstrap import check_for_serving
+    from payagg.entrypoints.cli.database import database
+    from payagg.entrypoints.process.logs import configure_logs
+
+    check_for_serving(settings)
+    configure_logs()
+    listener = listen()
+    with database(settings, tell=structlog.get_logger("payagg.database").warning) as url:
+        yield url, listener
 
 
 def _port(text: str) -> int:

@@ -13,7 +13,7 @@ from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 from payagg.entrypoints.cli.database import database
-from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.entrypoints.settings import Settings
 
 T = TypeVar("T")
 
@@ -31,33 +31,8 @@ def operator(name: str | None = None) -> Actor:
 
 
 def migrate(_: argparse.Namespace, settings: Settings) -> int:
-    with database(settings, migrating=True):
-        _say("The schema is up to date.")
-    return 0
-
-
-def token(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.security import Tokens
-    from payagg.adapters.system import SystemClock
-    from payagg.entrypoints.dev.secrets import dev_jwt_key
-
-    key, algorithm = settings.jwt_key, settings.jwt_algorithm
-    if key is None:
-        key, algorithm = dev_jwt_key(settings.state_dir), "EdDSA"
-    if key is None:
-        raise SettingsError(
-            "PAYAGG_JWT_KEY is required: the key that signs tokens (`payagg dev` makes one of its own)."
-        )
-    claims: dict[str, Any] = {"sub": options.sub, "type": options.realm}
-    if options.realm == "admin":
-        claims["role"] = options.role
-    else:
-        claims["emailVerified"] = not options.no_email_verified
-    try:
-        tokens = Tokens(key, algorithm, issuer=settings.jwt_issuer, audience=settings.jwt_audience)
-        _say(tokens.issue(claims, options.ttl, int(SystemClock().now().timestamp())))
-    except ValueError as error:
-        raise SettingsError(f"PAYAGG_JWT_KEY cannot be used: {error}.") from None
+    with database(settings, migrating=True, tell=say):
+        say("The schema is up to date.")
     return 0
 
 
@@ -91,7 +66,7 @@ def business(options: argparse.Namespace, settings: Settings) -> int:
         changed = await businesses.change(options.id, kyc, status, by=by)
         return {"id": changed.id, "kyc": changed.kyc_status.value, "status": changed.status.value}
 
-    _say(json.dumps(_with_store(settings, act)))
+    say(json.dumps(with_store(settings, act)))
     return 0
 
 
@@ -110,14 +85,14 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
         since=parse_instant(options.since, "from") if options.since else None,
         until=parse_instant(options.until, "to") if options.until else None,
     )
-    page = _with_store(settings, lambda store: AuditTrail(store).page(wanted, options.after, options.limit))
+    page = with_store(settings, lambda store: AuditTrail(store).page(wanted, options.after, options.limit))
     if options.json:
-        _say(msgspec.json.encode(page).decode())
+        say(msgspec.json.encode(page).decode())
         return 0
     for entry in page.entries:
-        _say(line_of(entry))
+        say(line_of(entry))
     if page.has_more:
-        _say(f"There is more: --after {page.next_cursor}")
+        say(f"There is more: --after {page.next_cursor}")
     return 0
 
 
@@ -126,8 +101,8 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.domain.values import parse_reference
 
     reference = parse_reference(options.reference)
-    for line in _with_store(settings, lambda store: timeline(store, reference)):
-        _say(line)
+    for line in with_store(settings, lambda store: timeline(store, reference)):
+        say(line)
     return 0
 
 
@@ -149,9 +124,9 @@ def retention(options: argparse.Namespace, settings: Settings) -> int:
             emptied += done
         return cleared, emptied
 
-    cleared, emptied = _with_store(settings, act)
-    _say(f"{cleared} payments that ended more than {age.days} days ago: who paid is cleared.")
-    _say(f"{emptied} provider events older than {RETENTION.days} days: their bodies are emptied.")
+    cleared, emptied = with_store(settings, act)
+    say(f"{cleared} payments that ended more than {age.days} days ago: who paid is cleared.")
+    say(f"{emptied} provider events older than {RETENTION.days} days: their bodies are emptied.")
     return 0
 
 
@@ -165,31 +140,31 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
         ends = Retention(store, clock, SystemEntropy(settings.reference_prefix))
         return await ends.erase(options.email, by=operator())
 
-    done = _with_store(settings, act)
-    _say(f"{done.cleared} payments: who paid is cleared.")
+    done = with_store(settings, act)
+    say(f"{done.cleared} payments: who paid is cleared.")
     if done.waiting:
-        _say(f"{done.waiting} payments can still be paid: erase again when their hour is over.")
+        say(f"{done.waiting} payments can still be paid: erase again when their hour is over.")
     return 0
 
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
 
-    with database(settings) as url:
+    with database(settings, tell=say) as url:
         findings = examine(url)
     for finding in findings.rules:
-        _say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
+        say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
         for reference in finding.breaches:
-            _say(f"        {reference}")
-    _say(
+            say(f"        {reference}")
+    say(
         f"{len(findings.anomalies)} anomalies"
         + (" (moved nothing, not closed; `payagg anomalies` works them off):" if findings.anomalies else ".")
     )
     for anomaly in findings.anomalies:
-        _say(f"        {anomaly}")
-    _say(f"{len(findings.refused_events)} events refused for their signature in the last hour, newest first.")
+        say(f"        {anomaly}")
+    say(f"{len(findings.refused_events)} events refused for their signature in the last hour, newest first.")
     for event in findings.refused_events:
-        _say(f"        {event}")
+        say(f"        {event}")
     return 0 if all(finding.is_kept for finding in findings.rules) else 1
 
 
@@ -215,10 +190,10 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
         )
         return await use.listed(wanted, options.limit)
 
-    for one in _with_store(settings, act):
+    for one in with_store(settings, act):
         facts = ", ".join(f"{name} {value}" for name, value in one.details.items())
         what = f"{one.kind.value} {one.reference or '-'} {facts}"
-        _say(f"{one.id}  {one.at:%Y-%m-%d %H:%M:%S}Z  {one.status.value:12}  {what}")
+        say(f"{one.id}  {one.at:%Y-%m-%d %H:%M:%S}Z  {one.status.value:12}  {what}")
     return 0
 
 
@@ -226,11 +201,11 @@ def openapi(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.http.app import api_routes
     from payagg.entrypoints.http.openapi.document import document
 
-    _say(json.dumps(document(api_routes(settings), settings), indent=2))
+    say(json.dumps(document(api_routes(settings), settings), indent=2))
     return 0
 
 
-def _with_store(settings: Settings, work: Callable[[Any], Awaitable[T]]) -> T:
+def with_store(settings: Settings, work: Callable[[Any], Awaitable[T]]) -> T:
     from payagg.adapters.postgres.store import PostgresStore
 
     async def run(url: str) -> T:
@@ -244,5 +219,5 @@ def _with_store(settings: Settings, work: Callable[[Any], Awaitable[T]]) -> T:
         return asyncio.run(run(url))
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     print(line)  # noqa: T201

@@ -24,6 +24,7 @@ from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.dev.tour import tour
 from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.process.server import background, listen, run, serve_http, stop_on_signals
+from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.settings import Settings, SettingsError
 
 HOST = "127.0.0.1"
@@ -56,7 +57,8 @@ def dev(settings: Settings, outside: Outside, *, port: int, fresh: bool, as_json
             settings = replace(settings, base_url=f"http://{HOST}:{port}")
         with _log(settings.state_dir) as log, outside.database(settings, tell=_tell) as url:
             configure_logs(log)
-            run(_serve(settings, url, listener, outside.entropy, as_json=as_json))
+            with tracing(settings):
+                run(_serve(settings, url, listener, outside.entropy, as_json=as_json))
             _tell("Stopping ...")
     _tell("Stopped; the data is kept.")
 

@@ -37,10 +37,19 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
     return replace(settings, encryption_keys=keys)
 
 
-def dev_jwt_key(state_dir: Path) -> str | None:
-    """The signing key of `dev` on this state folder, None when it never ran."""
-    path = state_dir / FOLDER / "jwt.pem"
-    return path.read_text() if path.exists() else None
+def with_dev_key(settings: Settings) -> Settings:
+    """The settings with a key that signs tokens: where none is given, that of `dev` on this state folder.
+
+    Raises SettingsError when there is neither.
+    """
+    if settings.jwt_key is not None:
+        return settings
+    path = settings.state_dir / FOLDER / "jwt.pem"
+    if not path.exists():
+        raise SettingsError(
+            "PAYAGG_JWT_KEY is required: the key that signs tokens (`payagg dev` makes one of its own)."
+        )
+    return replace(settings, jwt_key=path.read_text(), jwt_algorithm="EdDSA")
 
 
 def write_private(path: Path, text: str) -> None:

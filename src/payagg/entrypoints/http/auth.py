@@ -49,13 +49,13 @@ async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitab
 
 
 async def _admin_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
-    return await proceed(use_cases.access.administrator(bearer(request), changes=False))
+    return await proceed(await use_cases.access.administrator(bearer(request), changes=False))
 
 
 async def _admin_changes(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
 ) -> T:
-    return await proceed(use_cases.access.administrator(bearer(request), changes=True))
+    return await proceed(await use_cases.access.administrator(bearer(request), changes=True))
 
 
 async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:

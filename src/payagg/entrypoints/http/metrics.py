@@ -1,13 +1,15 @@
 """Prometheus metrics at /metrics: totals over all processes, and how late the queues are."""
 
 import hmac
+import platform
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from importlib.metadata import version
 from typing import Any
 
 from litestar import Request, Response, get
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from payagg.application.counters import counts, flush
@@ -16,25 +18,11 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.auth import bearer
+from payagg.entrypoints.http.metric_families import counter_families, histogram_families
 from payagg.entrypoints.http.routing import services
 
-# Per counter: what it says and the names of its labels.
-COUNTERS = {
-    "requests": ("HTTP requests by route and status.", ("method", "route", "status")),
-    "payment_transitions": ("Changes of payment status.", ("from", "to", "environment")),
-    "provider_calls": ("Calls to providers by result.", ("gateway", "operation", "result")),
-    "inbound_events": ("Events from providers by what they did.", ("provider", "environment", "result")),
-    "refused_events": (
-        "Events from providers that were refused for their signature, by why.",
-        ("provider", "environment", "fault"),
-    ),
-    "connections_refused": ("Connections closed unread, as there were too many in all or of one address.", ()),
-    "anomalies": ("Facts kept that must not move a payment, by kind.", ("kind",)),
-    "idempotency_mismatches": ("Idempotency keys used again with another body.", ()),
-    "delivery_tries": ("Tries to deliver an event, by class of answer.", ("result",)),
-    "delivery_leases_lapsed": ("Tries taken over from a worker that never recorded them.", ()),
-    "test_deliveries": ("Test deliveries by result.", ("result",)),
-}
+DEPTH_MAX = 100_000  # a queue that is longer is told as that long
+INBOX_DEPTH_MAX = 1_000
 
 
 class Snapshot:
@@ -42,21 +30,22 @@ class Snapshot:
 
     def __init__(
         self,
+        use_cases: Services,
         totals: dict[tuple[str, ...], int],
         gauges: dict[str, tuple[str, float]],
         unclosed: Mapping[AnomalyKind, int] | None = None,
     ) -> None:
+        self._use_cases = use_cases
         self._totals = totals
         self._gauges = gauges
         self._unclosed = unclosed
 
     def collect(self) -> Iterator[Metric]:
-        for name, (text, labels) in COUNTERS.items():
-            family = CounterMetricFamily(f"payagg_{name}", text, labels=labels)
-            for key, value in sorted(self._totals.items()):
-                if key[0] == name and len(key) == len(labels) + 1:
-                    family.add_metric(key[1:], value)
-            yield family
+        yield from counter_families(self._use_cases, self._totals)
+        yield from histogram_families(self._totals)
+        build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
+        build.add_metric([version("payagg"), platform.python_version()], 1)
+        yield build
         for name, (text, level) in self._gauges.items():
             yield GaugeMetricFamily(f"payagg_{name}", text, value=level)
         if self._unclosed is not None:
@@ -71,27 +60,34 @@ async def snapshot(use_cases: Services) -> Snapshot:
     try:
         await flush(use_cases.store)
         totals = await use_cases.store.counts()
+        now = use_cases.clock.now()
         async with use_cases.store.begin() as tx:
             unclosed = await tx.anomalies.unclosed()
-        now = use_cases.clock.now()
+            waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
+        queue = use_cases.store.queue
         gauges = {
             "database_up": ("Whether the database answers.", 1.0),
+            "deliveries_due": (
+                f"Deliveries that are due and in nobody's hands, counted up to {DEPTH_MAX}.",
+                float(await queue.due(now, DEPTH_MAX)),
+            ),
             "deliveries_oldest_due_seconds": (
                 "How long the longest overdue delivery has been due.",
-                _age(now, await use_cases.store.queue.oldest_due(now)),
+                _age(now, await queue.oldest_due(now)),
             ),
-            "webhook_endpoints_deactivated": (
-                "Endpoints that are switched off.",
-                float(await use_cases.store.queue.deactivated()),
+            "inbox_due": (
+                f"Events from providers that wait to be handled again, counted up to {INBOX_DEPTH_MAX}.",
+                float(waiting),
             ),
+            "webhook_endpoints_deactivated": ("Endpoints that are switched off.", float(await queue.deactivated())),
             "payments_oldest_unasked_seconds": (
                 "How long the longest overdue question to a provider has been due.",
                 _age(now, await use_cases.reconciler.oldest_unasked()),
             ),
         }
     except (Unavailable, Conflict):
-        return Snapshot(dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
-    return Snapshot(totals, gauges, unclosed)
+        return Snapshot(use_cases, dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
+    return Snapshot(use_cases, totals, gauges, unclosed)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

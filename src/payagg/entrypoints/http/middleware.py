@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import structlog
 
-from payagg.application.counters import count
+from payagg.application.counters import count, observe
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.cors import Origins
@@ -175,7 +175,9 @@ class Edge:
             "status": status,
             "ms": round(seconds * 1000, 1),
         }
-        count("requests", method if method in _METHODS else "OTHER", str(fields["route"]), str(status))
+        known, route = method if method in _METHODS else "OTHER", str(fields["route"])
+        count("requests", known, route, str(status))
+        observe("request_duration_seconds", seconds, known, route)
         reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
         if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
             fields["reference"] = reference

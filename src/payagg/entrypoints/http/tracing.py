@@ -1,8 +1,4 @@
-"""OpenTelemetry traces of requests through Litestar's plugin, when asked for with PAYAGG_OTEL=1.
-
-Where spans go is for OpenTelemetry itself to say: the globally configured provider, for example that of
-`opentelemetry-instrument`.
-"""
+"""OpenTelemetry spans of requests through Litestar's plugin, when asked for; `process/tracing.py` has the rest."""
 
 from litestar.plugins import InitPlugin
 
@@ -16,6 +12,6 @@ def tracing_plugins(settings: Settings) -> list[InitPlugin]:
     try:
         from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlugin
     except ImportError:
-        raise SettingsError("PAYAGG_OTEL=1 needs more packages: pip install 'payagg[otel]'.") from None
+        raise SettingsError("PAYAGG_OTEL needs more packages: pip install 'payagg[otel]'.") from None
     # A span each for receiving and sending would only repeat the request's own.
     return [OpenTelemetryPlugin(OpenTelemetryConfig(exclude_spans=["receive", "send"]))]

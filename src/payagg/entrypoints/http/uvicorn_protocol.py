@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.wire import error_envelope
-from payagg.entrypoints.settings import Networks
+from payagg.entrypoints.setting_kinds import Networks
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip

@@ -1,13 +1,14 @@
-"""Logs: one JSON object a line, with what is bound to the request, and a last sieve for what must never be written."""
+"""Logs: one JSON object a line, or words at a terminal, with what is bound to the request, and a last sieve for what
+must never be written."""
 
 import asyncio
 import atexit
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import MutableMapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TextIO
 
@@ -17,6 +18,7 @@ import structlog
 REQUEST = "request"  # the event of the line that each request writes
 # What such a line holds of closed sets and of forms of ours, in which nothing needs to be hidden.
 _PLAIN = frozenset({"event", "method", "route", "reference", "realm", "object"})
+_stamped = structlog.processors.TimeStamper("iso")
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
 _HIDE = re.compile(
     r"\b(?:(?:ssk|sk)_[A-Za-z0-9_]{4,}|whsec_[A-Za-z0-9+/=]+|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*)"
@@ -55,17 +57,20 @@ class LogWriter:
 
 
 def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Structlog and the standard library's loggers both write JSON lines to `stream`."""
+    """Structlog and the standard library's loggers both write lines to `stream`: JSON, or words on a terminal."""
     lines = LogWriter(stream)
+    # As no-color.org has it: any value but an empty one.
+    at_terminal = structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"), pad_event_to=0)
+    renderer: structlog.typing.Processor = at_terminal if stream.isatty() else structlog.processors.JSONRenderer(_json)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.format_exc_info,
         _scrub,
-        structlog.processors.TimeStamper("iso"),
+        _stamped,
     ]
     structlog.configure(
-        processors=[_requests_to(lines), *shared, structlog.processors.JSONRenderer(_json)],
+        processors=[*([] if stream.isatty() else [_requests_to(lines)]), *shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
@@ -76,7 +81,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(_json),
+                renderer,
             ],
         )
     )
@@ -91,11 +96,11 @@ def _requests_to(lines: LogWriter) -> structlog.typing.Processor:
     def write(_: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         if event["event"] != REQUEST:
             return event
-        line = {**structlog.contextvars.get_contextvars(), **event, "level": level, "timestamp": datetime.now(UTC)}
+        line: dict[str, Any] = {**structlog.contextvars.get_contextvars(), **event, "level": level}
         for name, value in line.items():
             if type(value) is str and name not in _PLAIN:
                 line[name] = _HIDE.sub(HIDDEN, value)
-        lines.msg(_json(line))
+        lines.msg(_json(_stamped(None, level, line)))
         raise structlog.DropEvent
 
     return write

@@ -18,6 +18,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.uvicorn_protocol import OpenConnections, ServerProtocol
+from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings, SettingsError
 
@@ -140,6 +141,19 @@ async def run_process(
 ) -> None:
     """Everything one process does until SIGINT, SIGTERM or `stop`. Raises Unavailable when the database is down."""
     stop = stop_on_signals(stop)
+    with tracing(settings):
+        await _run(settings, database_url, listener, stop, ready, with_worker=with_worker)
+
+
+async def _run(
+    settings: Settings,
+    database_url: str,
+    listener: socket.socket | None,
+    stop: asyncio.Event,
+    ready: Callable[[], None],
+    *,
+    with_worker: bool,
+) -> None:
     async with running(settings, database_url) as services, background(services, stop, with_worker=with_worker):
         settle_memory()
         ready()

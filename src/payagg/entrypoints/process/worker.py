@@ -8,7 +8,9 @@ from functools import partial
 
 import structlog
 
+from payagg.application.counters import count
 from payagg.application.ports import Conflict, Unavailable
+from payagg.application.spans import span
 from payagg.entrypoints.bootstrap import Services
 
 STOP_SECONDS = 9.0  # for a sweep under way; the dispatcher keeps its own, shorter, time
@@ -75,9 +77,11 @@ async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event) -> None:
     while not stop.is_set():
         wait = sweep.seconds
         try:
-            while await sweep.work() and sweep.until_dry and not stop.is_set():
-                pass
+            with span(f"sweep {sweep.name}"):
+                while await sweep.work() and sweep.until_dry and not stop.is_set():
+                    pass
             back_off = BACK_OFF_SECONDS
+            count("worker_sweeps", sweep.name)
         except (Unavailable, Conflict) as error:
             _log.warning("sweep postponed", sweep=sweep.name, reason=str(error))
             wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)

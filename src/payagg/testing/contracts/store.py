@@ -15,6 +15,7 @@ from payagg.testing.contracts.payment_search import PaymentSearchContract
 from payagg.testing.contracts.payments import PaymentContract
 from payagg.testing.contracts.personal_data import PersonalDataContract
 from payagg.testing.contracts.remembered_keys import RememberedKeyContract
+from payagg.testing.contracts.revocations import RevocationContract
 from payagg.testing.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
 
@@ -27,6 +28,7 @@ class StoreContract(
     BusinessContract,
     GatewayContract,
     AuditContract,
+    RevocationContract,
     WebhookContract,
     QueueContract,
     InboxContract,

@@ -293,6 +293,10 @@ class QueueContract:
         await emitted(store, a_delivery())
         assert await store.queue.oldest_due(NOW + MINUTE) == NOW
         assert await store.queue.oldest_due(NOW - SECOND) is None
+        assert await store.queue.due(NOW + MINUTE, 10) == 1
+        assert await store.queue.due(NOW + MINUTE, 0) == await store.queue.due(NOW - SECOND, 10) == 0
+        await claim(store, MINUTE)
+        assert await store.queue.due(NOW + MINUTE, 10) == 0
 
     async def test_a_purge_removes_what_ended_and_keeps_the_total(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint())
@@ -335,6 +339,8 @@ class InboxContract:
             await tx.inbox.add(event)
             assert await tx.inbox.lock_due(NOW - SECOND, 10) == []
             assert await tx.inbox.lock_due(NOW, 10) == [event]
+            assert await tx.inbox.count_due(NOW, 10) == 1
+            assert await tx.inbox.count_due(NOW - SECOND, 10) == 0
             await tx.inbox.save(later)
             assert await tx.inbox.lock_due(NOW, 10) == []
         async with store.begin() as tx:

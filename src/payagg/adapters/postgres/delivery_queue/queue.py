@@ -13,6 +13,7 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     CLAIM,
     CLAIM_DUE,
     DEACTIVATED,
+    DUE,
     FINISH,
     OLDEST,
     PURGE_DELIVERIES,
@@ -135,6 +136,10 @@ class PostgresDeliveryQueue:
     async def oldest_due(self, now: datetime) -> datetime | None:
         [(found,)] = await self.pool.read(OLDEST, now=now)
         return found  # type: ignore[no-any-return]
+
+    async def due(self, now: datetime, limit: int) -> int:
+        [(number,)] = await self.pool.read(DUE, now=now, limit=limit)
+        return int(number)
 
     async def deactivated(self) -> int:
         [(number,)] = await self.pool.read(DEACTIVATED)

@@ -208,6 +208,11 @@ WITH old AS (
 )
 SELECT count(*) FROM gone
 """)
+DUE = Statement(
+    "SELECT count(*) FROM (SELECT FROM deliveries WHERE next_attempt_at IS NOT NULL AND next_attempt_at <= :now"
+    " AND (lease_until IS NULL OR lease_until <= :now) LIMIT :limit) AS due",
+    reads=True,
+)
 DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active", reads=True)
 PURGE_EVENTS = Statement("""
 WITH old AS (

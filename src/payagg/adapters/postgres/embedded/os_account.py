@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from payagg.adapters.postgres.embedded import EmbeddedPostgresError
+
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C", "TZ": "UTC"}
 PREFERRED = ("postgres", "nobody")
-
-
-class EmbeddedPostgresError(Exception):
-    """One line for the operator: what is wrong with the embedded Postgres and what to do."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from payagg.adapters.postgres.embedded.os_account import ENVIRONMENT, Account, EmbeddedPostgresError, choose_account
+from payagg.adapters.postgres.embedded import EmbeddedPostgresError
+from payagg.adapters.postgres.embedded.os_account import ENVIRONMENT, Account, choose_account
 
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
 

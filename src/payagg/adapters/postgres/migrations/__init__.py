@@ -1,7 +1,7 @@
 """Bringing a database to this version's schema."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from sqlalchemy import Engine, event, text
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translated
 
-HEAD = "0010"  # the newest migration that ships with this version
+HEAD = "0015"  # the newest migration that ships with this version
 IS_MIGRATED = text("SELECT to_regclass('alembic_version') IS NOT NULL")
 VERSIONS = text("SELECT version_num FROM alembic_version")
 # Any fixed number will do; it only has to be the same in every process that migrates.
@@ -48,7 +48,14 @@ def _alone(engine: Engine) -> Iterator[None]:
         yield
 
 
+def fits(versions: Sequence[str]) -> bool:
+    """Whether this release may work on a schema that has been brought to `versions`: its own, or one after it. The
+    migrations of the next release only add, and come before its servers do."""
+    return len(versions) == 1 and versions[0] >= HEAD
+
+
 def is_current(database_url: str) -> bool:
-    """Whether the database has exactly this version's schema. Raises Unavailable."""
+    """Whether this release may work on the database's schema. Raises Unavailable."""
     with translated(), sync_engine(database_url) as engine, engine.connect() as connection:
-        return bool(connection.execute(IS_MIGRATED).scalar()) and set(connection.execute(VERSIONS).scalars()) == {HEAD}
+        is_migrated = bool(connection.execute(IS_MIGRATED).scalar())
+        return is_migrated and fits(connection.execute(VERSIONS).scalars().all())

@@ -28,6 +28,9 @@ LOCK_DUE = Statement(
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True)
 )
+COUNT_DUE = Statement(
+    "SELECT count(*) FROM (SELECT FROM inbox WHERE next_attempt_at <= :now LIMIT :most) AS due", reads=True
+)
 SAVE = Statement(
     update(inbox)
     .where(inbox.c.id == bindparam("event_id"))
@@ -89,6 +92,10 @@ class PostgresProviderEvents:
 
     async def lock_due(self, now: datetime, limit: int) -> list[ProviderEvent]:
         return EVENT.all(await self._connection.rows(LOCK_DUE, now=now, limit=limit))
+
+    async def count_due(self, now: datetime, most: int) -> int:
+        [(number,)] = await self._connection.rows(COUNT_DUE, now=now, most=most)
+        return int(number)
 
     async def save(self, event: ProviderEvent) -> None:
         self._connection.send(SAVE, event_id=event.id, **EVENT.values(event))

@@ -438,6 +438,16 @@ audit = Table(
     Index("audit_of_action", "action", "id"),
 )
 
+# Tokens that are refused before their end; asked by both columns at each call with a bearer token.
+token_revocations = Table(
+    "token_revocations",
+    metadata,
+    *_word("claim", "jti", "sub"),
+    Column("value", Text, nullable=False),
+    _at("issued_before"),
+    PrimaryKeyConstraint("claim", "value"),
+)
+
 # Lost on a crash and not replicated, which suits a counter that lives for a minute.
 # Lost on a crash and not replicated, which suits what lives for a minute. One row a bucket, so that its lock is the
 # limit's: `hits` has the number of hits by mark (domain/rate_limit.py).

@@ -34,6 +34,7 @@ class Paystack:
 
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         named.check(credentials, self._transport, KEYS, FOREIGN)
+        named.ensure_apart(*(self.signing_secret(credentials, environment) for environment in Environment))
 
     def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
         return bool(named.value(credentials, environment, "SecretKey"))

@@ -35,6 +35,7 @@ class Payaza:
 
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         named.check(credentials, self._transport, KEYS, FOREIGN)
+        named.ensure_apart(*(self.signing_secret(credentials, environment) for environment in Environment))
 
     def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
         return all(named.value(credentials, environment, name) for name in KEYS)

@@ -1,0 +1,60 @@
+"""Why a database cannot be used, in one line for the operator: nobody listens, TLS, the role, the database's name."""
+
+import re
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+from payagg.adapters.postgres.connections import conninfo
+from payagg.application.ports import Unavailable
+
+# What is said, in the order of looking, and what then is wrong. libpq tells no SQLSTATE of a connection that was not
+# made, so words have to do; a server that speaks another language is quoted instead.
+CAUSES = (
+    (r"SSL|certificate|no encryption", "{host} and we do not agree on TLS: see sslmode and sslrootcert"),
+    (r"password authentication failed", "{host} refuses the password of {user}"),
+    (r"no password supplied", "{host} wants a password for {user}"),
+    (r'role ".*" does not exist', "{host} has no role {user}"),
+    (r"no pg_hba\.conf entry|authentication failed", "{host} does not let {user} in from here: see its pg_hba.conf"),
+    (r'database ".*" does not exist', "{host} has no database {dbname}: create it, or correct the name"),
+    (r"permission denied for database", "{host} does not let {user} use {dbname}: GRANT CONNECT ON DATABASE {dbname}"),
+    (r"too many clients|remaining connection slots", "{host} has no connection left: lower PAYAGG_POOL_SIZE"),
+    (r"FATAL", "{host} refuses us"),
+    (r"", "nobody answers at {host}"),
+)
+
+
+def where(database_url: str) -> str:
+    """The database for a person: its name, host, port and our role there, never a password."""
+    return "{dbname} at {host} as {user}".format(**_known(database_url))
+
+
+def ensure_reachable(database_url: str) -> None:
+    """Connects once; raises Unavailable with one line that says what stands in the way."""
+    parameters = conninfo(database_url)
+    try:
+        psycopg.connect(**parameters).close()
+    except psycopg.Error as error:
+        said = str(error)
+        words = next(words for pattern, words in CAUSES if re.search(pattern, said)).format(**_known(database_url))
+        raise Unavailable(f"{words} ({_reason(said)})") from None
+
+
+def _reason(said: str) -> str:
+    """The line that tells, without libpq's way of naming the server."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = next(
+        (line for line in lines if "failed: " in line or "FATAL" in line), lines[0] if lines else "no answer"
+    )
+    return telling.rpartition("failed: ")[2].replace("FATAL:  ", "").rstrip(".")
+
+
+def _known(database_url: str) -> dict[str, str]:
+    """libpq fills in what the URL leaves out, from PGHOST and its kin or by default."""
+    parsed = pq.Conninfo.parse(make_conninfo(**conninfo(database_url)).encode())
+    known = {one.keyword.decode(): one.val.decode() for one in (*pq.Conninfo.get_defaults(), *parsed) if one.val}
+    host, user = known.get("host") or known.get("hostaddr") or "localhost", known.get("user", "?")
+    if not host.startswith("/"):
+        host += f":{known.get('port', '5432')}"
+    return {"host": host, "user": user, "dbname": known.get("dbname", user)}

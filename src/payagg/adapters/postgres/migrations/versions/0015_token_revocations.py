@@ -1,0 +1,16 @@
+"""Bearer tokens that are refused before their end."""
+
+from alembic import op
+
+revision = "0015"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.execute(
+        "CREATE TABLE token_revocations ("
+        " claim TEXT NOT NULL CONSTRAINT claim_known CHECK (claim IN ('jti', 'sub')),"
+        " value TEXT NOT NULL, issued_before TIMESTAMPTZ NOT NULL, PRIMARY KEY (claim, value))"
+    )

@@ -1,0 +1,34 @@
+"""Revoking bearer tokens: a lost one, or all of somebody who left or whose account was taken."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from payagg.application.audit import record
+from payagg.application.ports import Clock, Entropy, Store
+from payagg.application.retry import retried
+from payagg.domain.audit import Action, Actor
+from payagg.domain.errors import invalid
+from payagg.domain.revocation import Revocation, RevokedClaim
+
+
+@dataclass(frozen=True)
+class TokenRevocations:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    @retried
+    async def revoke(
+        self, claim: RevokedClaim, value: str, issued_before: datetime | None = None, *, by: Actor
+    ) -> Revocation:
+        """Holds for the next request on every process. Of a subject, tokens issued before `issued_before`, which is
+        now where it is None and never later than that. Raises VALIDATION_ERROR."""
+        now = self.clock.now()
+        if issued_before is not None and issued_before > now:
+            raise invalid("issued-before", "Must not be in the future.")
+        revocation = Revocation(claim, value, issued_before or now)
+        changes = {"issuedBefore": {"before": None, "after": f"{revocation.issued_before:%Y-%m-%dT%H:%M:%SZ}"}}
+        async with self.store.begin() as tx:
+            await tx.revocations.add(revocation)
+            await record(tx, self.entropy, now, by, Action.TOKEN_REVOKE, value, changes)
+        return revocation

@@ -1,0 +1,57 @@
+"""`payagg keygen` and `payagg config`: making the secrets of a deployment, and showing what is in force."""
+
+import argparse
+import base64
+import os
+
+from payagg.entrypoints.cli.operators import say
+from payagg.entrypoints.settings import FIELDS, Settings, found, variable
+
+
+def keygen(_: argparse.Namespace, settings: Settings) -> int:
+    """Lines of an environment file. A PEM stands on one line with `\\n` for its line breaks, in single quotes, which
+    shells, systemd and Compose all read alike."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from payagg.adapters.system import SystemClock, SystemEntropy
+
+    entropy = SystemEntropy(settings.reference_prefix)
+    private = Ed25519PrivateKey.generate()
+    text = serialization.Encoding.PEM
+    secret = private.private_bytes(text, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    public = private.public_key().public_bytes(text, serialization.PublicFormat.SubjectPublicKeyInfo)
+    say("# Signs tokens and verifies them.")
+    say("PAYAGG_JWT_ALGORITHM=EdDSA")
+    say(f"PAYAGG_JWT_KEY={_one_line(secret)}")
+    say("# The same key for servers that only verify; then `payagg token` needs the one above.")
+    say(f"# PAYAGG_JWT_KEY={_one_line(public)}")
+    say("# Seals stored secrets. Keep it as carefully as the database: without it they do not open again.")
+    say(f"PAYAGG_ENCRYPTION_KEYS=k{SystemClock().now():%Y%m%d}:{base64.b64encode(entropy.bytes(32)).decode()}")
+    say("# Prometheus presents it to read /metrics.")
+    say(f"PAYAGG_METRICS_TOKEN={entropy.hex(32)}")
+    return 0
+
+
+def config(_: argparse.Namespace, settings: Settings) -> int:
+    """Each setting in force and where it comes from; of secrets, what tells them apart and nothing else."""
+    for one in FIELDS:
+        text, source = found(os.environ, one)
+        shown = _masked(one.name, settings) if one.metadata["secret"] and text is not None else text
+        value = shown if shown is not None else one.metadata["default"] or one.metadata["unset"]
+        say(f"{variable(one):32} {value}  ({'environment' if source == variable(one) else source})")
+    return 0
+
+
+def _one_line(pem: bytes) -> str:
+    return "'" + pem.decode().strip().replace("\n", "\\n") + "'"
+
+
+def _masked(name: str, settings: Settings) -> str:
+    if name == "database_url" and settings.database_url is not None:
+        from payagg.adapters.postgres.diagnosis import where
+
+        return where(settings.database_url)
+    if name == "encryption_keys":
+        return f"set: {', '.join(kid for kid, _ in settings.encryption_keys)}"
+    return "set"

@@ -1,0 +1,182 @@
+"""What an operator meets before anything serves: secrets, settings, the database that is not there."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+
+from payagg.entrypoints.settings import FIELDS, variable
+from tests.support.processes import SECRETS, environment, one_line, payagg
+
+COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
+# What other systems lack: the command must at least say what it can do.
+UNIX_ONLY = ("pwd", "grp", "fcntl", "resource", "termios", "uvloop")
+
+
+def test_help_and_version_need_no_module_of_unix_alone() -> None:
+    program = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in {UNIX_ONLY}:
+            raise ImportError(name)
+for name in {UNIX_ONLY}:
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Absent())
+from payagg.entrypoints.cli.main import main
+main([sys.argv[1]])
+"""
+    for option, word in (("--help", "serve"), ("--version", "payagg ")):
+        done = subprocess.run(
+            [sys.executable, "-c", program, option], capture_output=True, text=True, check=False, env=environment()
+        )
+        assert done.returncode == 0, done.stderr
+        assert word in done.stdout
+
+
+def test_the_keys_that_are_made_start_a_server_s_commands(tmp_path: Path) -> None:
+    made = payagg("keygen")
+    assert made.returncode == 0, made.stderr
+    file = tmp_path / "env"
+    file.write_text(made.stdout)
+    # As a shell reads the file, and as Compose and systemd do: single quotes keep every character.
+    script = f"set -a; . {file}; exec {sys.executable} -m payagg token admin --sub root --role ADMIN"
+    token = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, env=environment())
+    assert token.stdout.count(".") == 2, token.stderr
+    assert payagg("keygen").stdout != made.stdout
+    names = {line.partition("=")[0] for line in made.stdout.splitlines() if not line.startswith("#")}
+    assert names == {"PAYAGG_JWT_ALGORITHM", "PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS", "PAYAGG_METRICS_TOKEN"}
+
+
+def test_config_shows_what_is_in_force_and_no_secret(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("hush-hush-hush-hush-hush\n")
+    shown = payagg(
+        "config",
+        PAYAGG_DATABASE_URL="postgresql://ada:hidden-word@db.example:6432/money",
+        PAYAGG_METRICS_TOKEN_FILE=str(token),
+        PAYAGG_POOL_SIZE="7",
+        **SECRETS,
+    )
+    assert shown.returncode == 0, shown.stderr
+    lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in shown.stdout.splitlines()}
+    assert set(lines) == {variable(one) for one in FIELDS}
+    assert lines["PAYAGG_DATABASE_URL"] == "money at db.example:6432 as ada  (environment)"
+    assert lines["PAYAGG_METRICS_TOKEN"] == f"set  ({token})"
+    assert lines["PAYAGG_POOL_SIZE"] == "7  (environment)"
+    assert lines["PAYAGG_CHECKOUT_TTL"] == "3600  (default)"
+    assert lines["PAYAGG_ENCRYPTION_KEYS"] == "set: k1  (environment)"
+    for secret in ("hidden-word", "hush-hush", SECRETS["PAYAGG_JWT_KEY"], SECRETS["PAYAGG_ENCRYPTION_KEYS"][3:]):
+        assert secret not in shown.stdout
+
+
+def test_each_wrong_setting_is_a_line() -> None:
+    done = payagg("serve", PAYAGG_POOLSIZE="3", PAYAGG_OTEL="maybe", **SECRETS)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "payagg: PAYAGG_POOLSIZE is not a setting: did you mean PAYAGG_POOL_SIZE?",
+        "payagg: PAYAGG_OTEL must be true or false.",
+    ]
+
+
+def test_a_server_for_others_needs_its_own_address() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1"):
+        assert "PAYAGG_BASE_URL is required to serve on" in one_line(payagg("serve", "--host", host, **SECRETS))
+
+
+@contextmanager
+def a_locked_role(postgres: str, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database whose role `locked` must know its password."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        (file,) = connection.execute("SHOW hba_file").fetchone() or ("",)
+        connection.execute("CREATE ROLE locked LOGIN PASSWORD 'right-word'")
+        before = Path(file).read_text()
+        Path(file).write_text(f"local all locked scram-sha-256\n{before}")
+        connection.execute("SELECT pg_reload_conf()")
+        try:
+            yield postgres.replace("//payagg@", "//locked:wrong-word@")
+        finally:
+            Path(file).write_text(before)
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute("DROP ROLE locked")
+
+
+@contextmanager
+def a_server_without_tls() -> Iterator[int]:
+    """The port of one that answers every request for TLS with the protocol's no."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    client.recv(8)
+                    client.sendall(b"N")
+
+        threading.Thread(target=refuse, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_four_reasons_why_there_is_no_database_are_four_lines(postgres: str, tmp_path: Path) -> None:
+    folder = parse_qs(urlsplit(postgres).query)["host"][0]
+    with a_locked_role(postgres, tmp_path) as locked, a_server_without_tls() as port, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # and does not listen
+        nobody = free.getsockname()[1]
+        ada = "postgresql://ada:wrong-word@127.0.0.1"
+        cases = {
+            locked: f"{folder} refuses the password of locked",
+            postgres.replace("/payagg?", "/absent?"): f"{folder} has no database absent",
+            f"{ada}:{port}/money?sslmode=require": f"127.0.0.1:{port} and we do not agree on TLS",
+            f"{ada}:{nobody}/money": f"nobody answers at 127.0.0.1:{nobody}",
+        }
+        for url, words in cases.items():
+            for command in COMMANDS:
+                told = one_line(payagg(*command, PAYAGG_DATABASE_URL=url, **SECRETS))
+                assert words in told
+                assert "wrong-word" not in told
+
+
+def test_a_server_names_its_database(database_url: str, tmp_path: Path) -> None:
+    done = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    name = urlsplit(database_url).path.strip("/")
+    assert f"The database is {name} at " in done.stdout
+    made = payagg("doctor", PAYAGG_STATE_DIR=str(tmp_path / "state"))
+    assert f"Making a Postgres database in {tmp_path}/state/postgres" in made.stdout
+    assert os.path.isdir(tmp_path / "state" / "postgres")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", "serve", "--port", port],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(PAYAGG_DATABASE_URL=database_url, **SECRETS),
+    )
+    try:
+        assert process.stderr is not None
+        line = json.loads(process.stderr.readline())
+        assert line["event"].startswith(f"The database is {name} at ")
+        assert line["level"] == "warning"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("command", COMMANDS[:2])
+def test_a_server_refuses_weak_keys_before_it_looks_for_a_database(command: tuple[str, ...]) -> None:
+    weak = SECRETS | {"PAYAGG_ENCRYPTION_KEYS": "k1:" + "A" * 43 + "="}
+    assert "PAYAGG_ENCRYPTION_KEYS has a weak key" in one_line(payagg(*command, **weak))
+    assert "PAYAGG_JWT_KEY is too regular" in one_line(payagg(*command, **(SECRETS | {"PAYAGG_JWT_KEY": "a" * 40})))

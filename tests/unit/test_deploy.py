@@ -1,0 +1,218 @@
+"""The files in deploy/ say what the program takes, and their own tools find no fault in them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from payagg.entrypoints.cli.main import _parser
+from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.settings import read_settings, variables
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+MONITORING = DEPLOY / "monitoring"
+RUNBOOK = ROOT / "docs" / "operating" / "runbook.md"
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+MANIFESTS = sorted(path for path in (DEPLOY / "kubernetes").glob("*.yaml") if path.name != "kustomization.yaml")
+TEXTS = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
+SELECTOR = re.compile(r"\bpayagg_[a-z_]+")
+
+
+def loaded(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/bin:/bin:/usr/local/bin")
+    if found is None:
+        pytest.skip(f"{name} is not here")
+    return found
+
+
+def ran(*command: object, cwd: Path = ROOT) -> str:
+    """What it said, which must have been that all is well."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        check=False,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in MANIFESTS:
+        for one in loaded(path):
+            spec = one.get("spec", {})
+            if one["kind"] == "CronJob":
+                spec = spec["jobTemplate"]["spec"]
+            if "template" in spec:
+                yield one["metadata"]["name"], spec["template"]["spec"]
+
+
+def container_command() -> list[str]:
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    return list(json.loads(re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)[0]))
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    yield "Containerfile", container_command()
+    [compose] = loaded(DEPLOY / "compose.yaml")
+    for name, service in compose["services"].items():
+        if "command" in service:
+            yield f"compose {name}", service["command"]
+    for unit in UNITS:
+        for line in re.findall(r"^ExecStart=/opt/payagg/bin/payagg (.+)$", unit.read_text(), re.MULTILINE):
+            yield unit.name, line.split()
+    for name, pod in pods():
+        yield name, pod["containers"][0]["args"]
+
+
+@pytest.mark.parametrize(("where", "command"), [pytest.param(*one, id=one[0]) for one in commands()])
+def test_every_command_is_one_that_the_program_takes(where: str, command: list[str]) -> None:
+    assert _parser().parse_args(command).command
+
+
+def test_there_are_commands_for_each_part() -> None:
+    for words in ("serve", "worker", "migrate", "retention"):
+        assert any(command[0] == words for _, command in commands()), words
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(DEPLOY).as_posix())
+def test_every_variable_in_a_file_is_a_setting(path: Path) -> None:
+    named = set(re.findall(r"\bPAYAGG_[A-Z_]+\b", path.read_text(encoding="utf-8")))
+    assert named - set(variables()) - {"PAYAGG_PORT"} == set()  # Kubernetes' own, in a comment
+
+
+def test_the_example_is_accepted_once_it_is_filled_in() -> None:
+    lines = (DEPLOY / ".env.example").read_text(encoding="utf-8").splitlines()
+    given = dict(line.lstrip("#").split("=", 1) for line in lines if re.match(r"#?PAYAGG_", line))
+    assert set(given) | {f"{name}_FILE" for name in given} >= set(variables())
+    assert read_settings({name: value for name, value in given.items() if value}) == read_settings({})
+
+
+def test_hadolint_finds_nothing_in_the_containerfile() -> None:
+    assert ran(tool("hadolint"), DEPLOY / "Containerfile") == ""
+
+
+def test_the_container_runs_as_nobody_in_particular() -> None:
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    final = text[text.rindex("\nFROM ") :]
+    assert re.search(r"^USER 10001:10001$", final, re.MULTILINE)
+    assert re.search(r"^HEALTHCHECK ", final, re.MULTILINE)
+    assert "--require-hashes" in text
+
+
+def test_every_service_of_ours_has_a_read_only_root_and_no_capability() -> None:
+    [compose] = loaded(DEPLOY / "compose.yaml")
+    ours = [service for service in compose["services"].values() if service["image"] == "payagg"]
+    assert len(ours) == 3
+    for service in ours:
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service["security_opt"]
+    for name, secret in compose["secrets"].items():
+        assert secret["file"] == f"secrets/{name}"
+    api = compose["services"]["api"]
+    assert all(port.startswith("127.0.0.1:") for port in api["ports"])
+
+
+@pytest.mark.parametrize(("name", "pod"), [pytest.param(*one, id=one[0]) for one in pods()])
+def test_every_pod_is_confined(name: str, pod: dict[str, Any]) -> None:
+    assert pod["enableServiceLinks"] is False
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    [container] = pod["containers"]
+    own = container["securityContext"]
+    assert own["readOnlyRootFilesystem"] is True
+    assert own["allowPrivilegeEscalation"] is False
+    assert own["capabilities"]["drop"] == ["ALL"]
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_kubernetes_schemas_are_kept() -> None:
+    [base] = loaded(DEPLOY / "kubernetes" / "kustomization.yaml")
+    assert sorted(base["resources"]) == [path.name for path in MANIFESTS]
+    said = ran(tool("kubernetes-validate"), "--strict", *MANIFESTS)
+    assert said.count(" passed for resource ") == sum(len(loaded(path)) for path in MANIFESTS)
+
+
+def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
+    for unit in UNITS:
+        text = unit.read_text(encoding="utf-8")
+        (tmp_path / unit.name).write_text(text.replace("/opt/payagg/bin/payagg", shutil.which("true") or "/bin/true"))
+    assert ran(tool("systemd-analyze"), "verify", *(tmp_path / unit.name for unit in UNITS)) == ""
+
+
+def told_metrics() -> set[str]:
+    source = (ROOT / "src/payagg/entrypoints/http/metrics.py").read_text(encoding="utf-8")
+    gauges = set(re.findall(r"^            \"([a-z_]+)\": \(", source, re.MULTILINE))
+    gauges |= {name.removeprefix("payagg_") for name in re.findall(r"\"(payagg_[a-z_]+)\"", source)}
+    histograms = {f"{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum", "count")}
+    return {f"payagg_{name}" for name in gauges | histograms | {f"{name}_total" for name in COUNTERS}}
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    [rules] = loaded(MONITORING / "alerts.yaml")
+    return {rule["alert"]: rule for group in rules["groups"] for rule in group["rules"]}
+
+
+def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked = {
+        name for text in (*shown, *(rule["expr"] for rule in alerts().values())) for name in SELECTOR.findall(text)
+    }
+    assert asked - told_metrics() == set()
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    # Only durations of single requests, by route, and what nobody can do anything about, are not on the dashboard.
+    on_it = {name for text in shown for name in SELECTOR.findall(text)}
+    assert {f"payagg_{name}_total" for name in COUNTERS} - on_it == {
+        "payagg_anomalies_total",
+        "payagg_idempotency_mismatches_total",
+        "payagg_test_deliveries_total",
+    }
+
+
+def test_every_alert_has_its_entry_in_the_runbook_and_the_reverse() -> None:
+    entries = re.findall(r"^## (Payagg\w+)$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
+    assert entries == list(alerts())
+    for name, rule in alerts().items():
+        assert rule["annotations"]["runbook"] == f"docs/operating/runbook.md#{name.lower()}"
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+
+
+def test_every_alert_is_tried_by_promtool(tmp_path: Path) -> None:
+    promtool = tool("promtool")
+    [tests] = loaded(MONITORING / "alerts.test.yaml")
+    cases = [case for one in tests["tests"] for case in one["alert_rule_test"]]
+    for name in alerts():
+        assert any(case["alertname"] == name and case["exp_alerts"] for case in cases), name
+        assert any(case["alertname"] == name and not case["exp_alerts"] for case in cases), name
+    assert "SUCCESS" in ran(promtool, "check", "rules", MONITORING / "alerts.yaml")
+    assert "SUCCESS" in ran(promtool, "test", "rules", "alerts.test.yaml", cwd=MONITORING)
+    token = tmp_path / "token"
+    token.write_text("x")
+    text = (MONITORING / "prometheus.yaml").read_text(encoding="utf-8")
+    (tmp_path / "alerts.yaml").write_text((MONITORING / "alerts.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "prometheus.yaml").write_text(text.replace("/etc/prometheus/payagg-metrics-token", str(token)))
+    assert "SUCCESS" in ran(promtool, "check", "config", tmp_path / "prometheus.yaml")
+
+
+def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    rules = [{"record": f"panel:{number}", "expr": expr} for number, expr in enumerate(shown)]
+    (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    assert f"{len(shown)} rules found" in ran(tool("promtool"), "check", "rules", tmp_path / "panels.yaml")
