@@ -56,6 +56,7 @@ class Settings:
     # and these by each process for itself: they guard against load alone, and may not cost a statement.
     key_rate_limit: int = 600_000  # per secret key
     reference_rate_limit: int = 1_200  # process and verify, per reference
+    refused_body_limit: int = 60  # of routes without a credential, per client address
     address_rate_limit: int = 60_000  # process and verify, per client address, behind which a carrier's payers may be
     payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
     metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = closed, but for `dev`
@@ -159,6 +160,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         key_rate_limit=count("KEY_RATE_LIMIT", 600_000),
         reference_rate_limit=count("REFERENCE_RATE_LIMIT", 1_200),
         address_rate_limit=count("ADDRESS_RATE_LIMIT", 60_000),
+        refused_body_limit=count("REFUSED_BODY_LIMIT", 60),
         otel=value("OTEL", "0") == "1",
         payer_retention=timedelta(days=count("PAYER_RETENTION_DAYS", 365)),
         metrics_token=environ.get("PAYAGG_METRICS_TOKEN") or None,

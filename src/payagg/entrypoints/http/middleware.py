@@ -16,7 +16,7 @@ from payagg.entrypoints.http.cors import Origins
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.routing import CALLER, OBJECT, REQUEST_ID, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.wire import IS_HEAD, JSON_BODY_MAX
+from payagg.entrypoints.http.wire import IS_HEAD
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -24,6 +24,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
+UNDECLARED_BODY_MAX = 64 * 1024  # bytes, where the route is none of the API: the inbox of `dev`
 BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
 SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as long
 SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
@@ -84,7 +85,7 @@ class Body:
         self.is_begun = True
         handler: Any = self._scope.get("route_handler")
         operation = handler.opt.get("operation") if handler is not None else None
-        self._left = operation.body_max if isinstance(operation, Operation) else JSON_BODY_MAX
+        self._left = operation.body_max if isinstance(operation, Operation) else UNDECLARED_BODY_MAX
         self._deadline = asyncio.get_running_loop().time() + self._seconds
         for name, value in self._scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value[:19]) > self._left:

@@ -138,6 +138,7 @@ class Limits:
     inbound: SharedLimit  # provider events, by address
     guesses: SharedLimit  # unknown references, by address
     keys: LocalLimit  # requests with a secret key, by key
+    bodies: LocalLimit  # refused bodies of routes without a credential, by address
     references: LocalLimit  # process and verify, by reference
     addresses: LocalLimit  # and by address
 
@@ -147,6 +148,7 @@ class Limits:
             inbound=SharedLimit(store, clock, "inbound", RateLimit(settings.webhook_rate_limit)),
             guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
             keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
+            bodies=LocalLimit(clock, "body", RateLimit(settings.refused_body_limit)),
             references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
             addresses=LocalLimit(clock, "address", RateLimit(settings.address_rate_limit)),
         )
