@@ -56,10 +56,10 @@ def test_every_cap_takes_the_longest_body_that_its_fields_allow(route: Route) ->
 
 
 def test_the_longest_body_is_what_is_counted() -> None:
-    class Body(msgspec.Struct):
+    class Longest(msgspec.Struct):
         name: Annotated[str, msgspec.Meta(max_length=10)]
         flag: bool
 
-    body = Body("\U0001f600" * 10, False)
+    body = Longest("\U0001f600" * 10, False)
     sent = len(msgspec.json.encode(body))
-    assert sent <= largest(inspect.type_info(Body), PLAIN) <= sent + 20
+    assert sent <= largest(inspect.type_info(Longest), PLAIN) <= sent + 20

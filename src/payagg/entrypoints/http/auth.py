@@ -11,7 +11,8 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
-from payagg.entrypoints.http.routing import REQUEST_ID, AnyRequest, Call, Guard
+from payagg.entrypoints.http.request_id import REQUEST_ID
+from payagg.entrypoints.http.routing import AnyRequest, Call, Guard
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)

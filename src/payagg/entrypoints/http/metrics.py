@@ -29,6 +29,7 @@ COUNTERS = {
         ("provider", "environment", "fault"),
     ),
     "connections_refused": ("Connections closed unread, as there were too many in all or of one address.", ()),
+    "slow_readers": ("Connections reset, as their clients did not read their answers.", ()),
     "anomalies": ("Facts kept that must not move a payment, by kind.", ("kind",)),
     "idempotency_mismatches": ("Idempotency keys used again with another body.", ()),
     "delivery_tries": ("Tries to deliver an event, by class of answer.", ("result",)),

@@ -14,7 +14,8 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.cors import Origins
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
-from payagg.entrypoints.http.routing import CALLER, OBJECT, REQUEST_ID, Operation
+from payagg.entrypoints.http.request_id import REQUEST_ID, request_id_of
+from payagg.entrypoints.http.routing import CALLER, OBJECT, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
 from payagg.entrypoints.http.wire import IS_HEAD
 
@@ -30,9 +31,7 @@ SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as lon
 SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 OPTIONS_PROBE = "X-OPTIONS"
 API_PREFIX = "/api/"
-REQUEST_ID_BYTES = 12
 OBJECT_ID = re.compile(r"(?:biz|key|whe|dlv|gw|anm|aud)_[0-9a-f]{32}|gw_[a-z0-9_-]{2,50}")
-_ID_OF_A_CALLER = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 _API_HEADERS = [
     (b"cache-control", b"no-store"),
@@ -119,7 +118,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
-        request_id = self._request_id(scope)
+        request_id = request_id_of(scope["headers"], self._new_id)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope[REQUEST_ID] = request_id
         method: str = scope["method"]
@@ -161,12 +160,6 @@ class Edge:
                 await self._app(scope, body, answer)
         finally:
             self._log(scope, method, status, time.monotonic() - started)
-
-    def _request_id(self, scope: Scope) -> str:
-        for name, value in scope["headers"]:
-            if name == b"x-request-id":
-                return value.decode() if _ID_OF_A_CALLER.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
-        return self._new_id(REQUEST_ID_BYTES)
 
     def _log(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         """One line a request. The route's template and not the path: a path may hold anything a caller typed."""

@@ -17,8 +17,8 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.uploads import uploaded
 from payagg.entrypoints.http.wire import decoded, done, envelope, whole_body
 
-# Where the scope carries, for the log line and the audit trail, the request's id, who called and what was answered.
-REQUEST_ID, CALLER, OBJECT = "payagg.request_id", "payagg.caller", "payagg.object"
+# Where the scope carries, for the log line and the audit trail, who called and what was answered.
+CALLER, OBJECT = "payagg.caller", "payagg.object"
 KB = 1024  # bytes
 AnyRequest = Request[Any, Any, Any]
 Caller = TypeVar("Caller")
