@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any
 
 import structlog
@@ -108,10 +108,15 @@ def connections_max() -> int:
 
 
 async def serve_http(
-    services: Services, listener: socket.socket, stop: asyncio.Event, extra: Sequence[ControllerRouterHandler] = ()
+    services: Services,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    extra: Sequence[ControllerRouterHandler] = (),
+    own_hosts: Collection[str] | None = None,
 ) -> None:
-    """Answers on `listener` until `stop`, then finishes what it accepted."""
-    server = http_server(create_app(services, extra_routes=extra), services.payments.entropy.hex)
+    """Answers on `listener` until `stop`, then finishes what it accepted; `own_hosts` as create_app has it."""
+    app = create_app(services, extra_routes=extra, own_hosts=own_hosts)
+    server = http_server(app, services.payments.entropy.hex)
     state = server.server_state
     state.most = connections_max()
     state.per_address, state.proxies = max(state.most // 4, 100), services.settings.trusted_proxies
