@@ -105,6 +105,7 @@ def create_app(
         base_url=settings.base_url,
         body_seconds=body_seconds,
         cors_origins=settings.cors_origins,
+        proxies=settings.trusted_proxies,
     )
     # Litestar's own middleware runs after routing and would miss its 404s and 405s.
     app.asgi_handler = edge

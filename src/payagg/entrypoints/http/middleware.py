@@ -12,12 +12,14 @@ import structlog
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.client_address import address_of
 from payagg.entrypoints.http.cors import Origins
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.routing import CALLER, OBJECT, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
 from payagg.entrypoints.http.wire import IS_HEAD
+from payagg.entrypoints.settings import Networks
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -104,11 +106,13 @@ class Edge:
         base_url: str,
         body_seconds: float,
         cors_origins: Iterable[str] = (),
+        proxies: Networks = (),
     ) -> None:
         self._app = app
         self._new_id = new_id
         self._body_seconds = body_seconds
         self._origins = Origins("/".join(base_url.split("/", 3)[:3]), cors_origins)
+        self._proxies = proxies
         self._always = [*_SECURITY_HEADERS]
         if base_url.startswith("https://"):
             self._always.append(_HSTS)
@@ -173,6 +177,11 @@ class Edge:
         reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
         if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
             fields["reference"] = reference
+        if 400 <= status < 500:
+            # Who is refused can be found and stopped; of who is served no address is kept.
+            client = scope.get("client")
+            address = address_of(client[0], scope["headers"], self._proxies) if client else None
+            fields["client"] = str(address) if address else "unknown"
         caller = scope.get(CALLER)
         if caller is not None:
             fields |= {"realm": caller.realm.value, "subject": caller.subject}
