@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from tests.attack import classes
 from tests.attack.product import the_product
-from tests.attack.target import Finding, Target
+from tests.attack.target import AttackResult, Target
 
-Attack = Callable[[Target], Finding]
+Attack = Callable[[Target], AttackResult]
 WIDTHS = (58, 44, 62)
 
 
@@ -24,14 +24,14 @@ def attacks() -> Iterator[tuple[str, Attack]]:
                 yield f"{module}.{name.removeprefix('attack_')}", attack
 
 
-def tried(target: Target, attack: Attack) -> Finding:
+def tried(target: Target, attack: Attack) -> AttackResult:
     """What it found; the product must live and answer others afterwards, or the attack has succeeded anyway."""
     try:
         finding = attack(target)
     except Exception as error:  # noqa: BLE001 - an attack that breaks proves nothing, so it must not pass for held
-        return Finding("", f"the attack itself broke: {error!r}", succeeded=True)
+        return AttackResult("", f"the attack itself broke: {error!r}", succeeded=True)
     if not finding.succeeded and not target.is_well():
-        return Finding(finding.tried, f"{finding.happened}; then nobody was answered", succeeded=True)
+        return AttackResult(finding.tried, f"{finding.happened}; then nobody was answered", succeeded=True)
     return finding
 
 

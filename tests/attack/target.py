@@ -14,7 +14,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Finding:
+class AttackResult:
     """`tried` and `happened` are for the table; the attack `succeeded` or the product held."""
 
     tried: str

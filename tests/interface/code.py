@@ -81,6 +81,12 @@ CODE: Final[dict[str, str]] = {
     "a webhookUrl without an endpoint is told": "application/payments.py::Payments.initiate",
     "X-Forwarded-For counts from trusted proxies only": "entrypoints/http/rate_limits.py::client_address",
     "the Host header is never believed": "entrypoints/settings.py::Settings.base_url",
+    "dev answers under its own host names alone": "entrypoints/http/own_hosts.py::OwnHosts",
+    "who does not read answers is given up, who reads slowly is not": (
+        "entrypoints/http/answer_transport.py::AnswerTransport.is_too_slow"
+    ),
+    "few requests wait on a connection": "entrypoints/http/uvicorn_protocol.py::PIPELINED_MAX",
+    "a refusal is logged with its client's address and its id": "entrypoints/http/middleware.py::Edge",
     "a database that is down is 503 with Retry-After": "entrypoints/http/errors.py::unavailable",
     "401, 403, 400 for the path, 400 for the body, then the rest": "entrypoints/http/routing.py::route",
     "the scheme may stand in any letter case": "entrypoints/http/auth.py::bearer",

@@ -2,7 +2,7 @@
 
 import httpx
 
-from tests.attack.target import PATIENCE, Finding, Target
+from tests.attack.target import PATIENCE, AttackResult, Target
 
 NAMES = (
     "evil.example:{port}",
@@ -14,7 +14,7 @@ NAMES = (
 PATHS = ("/dev/inbox", "/dev/inbox/deliveries", "/metrics", "/docs", "/openapi.json", "/api/v1/payments/context")
 
 
-def attack_dev_under_another_name(target: Target) -> Finding:
+def attack_dev_under_another_name(target: Target) -> AttackResult:
     """Reads `dev`'s pages and data under other host names."""
     port = target.dev_origin.rpartition(":")[2]
     with httpx.Client(base_url=target.dev_origin, timeout=PATIENCE, trust_env=False) as client:
@@ -25,4 +25,6 @@ def attack_dev_under_another_name(target: Target) -> Finding:
         ]
     read = sum(answer.status_code == 200 for answer in answers)
     statuses = ", ".join(sorted({str(answer.status_code) for answer in answers}))
-    return Finding(f"{len(answers)} requests under {len(NAMES)} names", f"{read} read; answered {statuses}", read > 0)
+    return AttackResult(
+        f"{len(answers)} requests under {len(NAMES)} names", f"{read} read; answered {statuses}", read > 0
+    )

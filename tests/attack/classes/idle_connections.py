@@ -5,22 +5,22 @@ from contextlib import ExitStack
 
 import httpx
 
-from tests.attack.target import PATIENCE, Finding, Target
+from tests.attack.target import PATIENCE, AttackResult, Target
 
 MANY = 1000
 FEW = 5  # addresses that share them in the second attack
 READ = "/api/v1/payments/context"  # which needs the database, and with it a descriptor
 
 
-def attack_one_address_takes_all_connections(target: Target) -> Finding:
+def attack_one_address_takes_all_connections(target: Target) -> AttackResult:
     """Opens a thousand connections from one address and asks from another."""
     with ExitStack() as stack:
         opened = [stack.enter_context(target.connect(source="127.0.0.66")) for _ in range(MANY)]
         answer = _answer(target, "127.0.0.67")
-    return Finding(f"{len(opened)} idle connections of one address", f"another address: {answer}", answer != "200")
+    return AttackResult(f"{len(opened)} idle connections of one address", f"another address: {answer}", answer != "200")
 
 
-def attack_many_addresses_take_all_descriptors(target: Target) -> Finding:
+def attack_many_addresses_take_all_descriptors(target: Target) -> AttackResult:
     """Opens as many from several addresses while somebody is connected, who asks then, and newcomers after a while."""
     with (
         httpx.Client(base_url=target.origin, headers=target.as_key, timeout=PATIENCE, trust_env=False) as early,
@@ -33,7 +33,7 @@ def attack_many_addresses_take_all_descriptors(target: Target) -> Finding:
         ended = all(_ends(client) for client in opened)
         after = _answer(target, "127.0.0.79")
     happened = f"connected before: {during}; all {'ended' if ended else 'stay'}; newcomer: {after}"
-    return Finding(
+    return AttackResult(
         f"{MANY} idle connections of {FEW} addresses", happened, (during, ended, after) != ("200", True, "200")
     )
 

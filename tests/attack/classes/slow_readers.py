@@ -2,19 +2,19 @@
 
 import time
 
-from tests.attack.target import Finding, Target
+from tests.attack.target import AttackResult, Target
 
 READERS = 20
 ASKED = b"GET /openapi.json HTTP/1.1\r\nHost: shop.example\r\n"
 SECONDS = 22  # a little more than the product's own bound with its rounds
 
 
-def attack_answers_that_nobody_reads(target: Target) -> Finding:
+def attack_answers_that_nobody_reads(target: Target) -> AttackResult:
     """Asks for much on each connection and reads 24 bytes a second."""
     return _starved(target, ASKED + b"\r\n", 50, "50 pipelined requests")
 
 
-def _starved(target: Target, asked: bytes, times: int, what: str) -> Finding:
+def _starved(target: Target, asked: bytes, times: int, what: str) -> AttackResult:
     readers = [target.connect(source="127.0.0.88", keeps=4096) for _ in range(READERS)]
     half = READERS // 2
     for number, reader in enumerate(readers):
@@ -36,4 +36,4 @@ def _starved(target: Target, asked: bytes, times: int, what: str) -> Finding:
     for reader in readers:
         reader.close()
     tried = f"{READERS} clients at 24 bytes/s, {what} or one that closes"
-    return Finding(tried, f"the kernel held {most // 1024} KiB, {held // 1024} KiB at the end", held > 0)
+    return AttackResult(tried, f"the kernel held {most // 1024} KiB, {held // 1024} KiB at the end", held > 0)

@@ -12,7 +12,7 @@ import pytest
 from tests.attack import run, target
 from tests.attack.classes import slow_readers
 from tests.attack.run import Attack, attacks
-from tests.attack.target import Finding, Target
+from tests.attack.target import AttackResult, Target
 from tests.support.processes import environment, wait_until
 
 ATTACKS = dict(attacks())
@@ -74,8 +74,8 @@ def test_one_success_fails_the_run(
 def test_an_attack_that_breaks_or_leaves_nobody_answered_is_not_held() -> None:
     gone = Target("http://127.0.0.1:9", 0, "", "", "", "")
 
-    def breaks(_: Target) -> Finding:
+    def breaks(_: Target) -> AttackResult:
         raise ValueError("a defect of the attack")
 
     assert run.tried(gone, breaks).succeeded
-    assert run.tried(gone, lambda _: Finding("", "", succeeded=False)).succeeded
+    assert run.tried(gone, lambda _: AttackResult("", "", succeeded=False)).succeeded

@@ -8,7 +8,7 @@ import termios
 from collections.abc import Callable
 from typing import Any
 
-FEW_BYTES = 16 * 1024  # that the kernel may still hold of a closed connection
+FEW_BYTES = 4 * 1024  # that the kernel may still hold of a closed connection
 
 
 class AnswerTransport:

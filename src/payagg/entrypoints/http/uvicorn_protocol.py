@@ -140,7 +140,8 @@ class ServerProtocol(HttpToolsProtocol):
             _log.warning("slow reader", client=self._client, request_id=request_id, unread=self.transport.unread)
             self.transport.reset()
         elif self._farewell is not None:
-            if not self.transport.unread and (not self._in_message or now - self._farewell >= FAREWELL_SECONDS):
+            unread, is_over = self.transport.unread, now - self._farewell >= FAREWELL_SECONDS
+            if (not unread and not self._in_message) or (unread <= FEW_BYTES and is_over):
                 self.transport.finish()
         elif kept is not None and state.is_crowded and kept.when() - now > CROWDED_KEEP_ALIVE:
             kept.cancel()
