@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak fuzz check docs bench lock clean install install-dev browser pgbouncer
+.PHONY: help run test soak fuzz attack check docs bench lock clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ soak: install-dev ## Search for illegal histories ten times as long as the tests
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
 	PYTHONPATH=src:. $(PYTHON) -m tests.fuzz.run $(ARGS)
+
+attack: install-dev ## Try known attacks on the running product; exit status 1 when one succeeds (ARGS="--only trailers")
+	PYTHONPATH=src:. $(PYTHON) -m tests.attack.run $(ARGS)
 
 check: install-dev ## Check format, lint, types, import directions, locks and generated documents
 	$(PYTHON) -m ruff format --check .

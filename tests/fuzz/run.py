@@ -57,6 +57,7 @@ def main() -> int:
             "PAYAGG_WEBHOOK_RATE_LIMIT": NEVER,
             "PAYAGG_UNKNOWN_REFERENCE_LIMIT": NEVER,
             "PAYAGG_REFERENCE_RATE_LIMIT": NEVER,
+            "PAYAGG_REFUSED_BODY_LIMIT": NEVER,
             "PAYAGG_ADDRESS_RATE_LIMIT": NEVER,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }

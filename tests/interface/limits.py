@@ -55,7 +55,12 @@ LIMIT_ROWS = (
     row("API key name 2-100", LIMITS + "limits_of_keys_and_endpoints"),
     row("webhook description 200", LIMITS + "limits_of_keys_and_endpoints"),
     row("public logo is cached for one hour", LOGO + "a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour"),
-    row("JSON body 64 KB", EDGES + "a_body_at_the_cap_passes_and_one_past_it_does_not"),
+    row(
+        "bodies are capped route by route",
+        EDGES + "a_body_at_the_cap_passes_and_one_past_it_does_not",
+        "i/http/test_http_hostile.py::test_every_route_with_a_body_refuses_one_past_its_own_cap",
+        "u/test_body_caps.py::test_every_cap_takes_the_longest_body_that_its_fields_allow",
+    ),
     row("credentials body 2.5 MB", LIMITS + "limits_of_credentials"),
     row("inbound body 1 MB", INBOUND + "the_body_is_capped_at_one_megabyte_and_never_decompressed"),
     row("60 unknown references per minute and address", EDGES + "unknown_references_are_limited_per_address"),
@@ -71,6 +76,7 @@ LIMIT_ROWS = (
         "process and verify per address",
         RATES + "an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up",
     ),
+    row("refused bodies per address", RATES + "refused_bodies_of_public_routes_are_limited_per_address"),
     row("one test delivery per 5 s", HOOKS + "a_test_delivery_is_signed_answered_and_not_counted"),
     row("nesting of 32", JSON + "nesting_counts_to_the_cap"),
 )

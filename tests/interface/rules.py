@@ -47,6 +47,7 @@ SETTLING = "i/checkout/test_gateway_settling.py::test_"
 STANDING = "i/checkout/test_process_standing.py::test_"
 SECRETS = "i/providers/test_event_secrets.py::test_"
 RECONCILE = "i/checkout/test_process_reconcile.py::test_"
+READERS = "i/http/test_http_slow_readers.py::test_"
 
 RULES = (
     # Envelopes, access, precedence
@@ -92,6 +93,22 @@ RULES = (
         EDGES + "behind_a_trusted_proxy_the_rightmost_untrusted_address_counts",
     ),
     row("the Host header is never believed", EDGES + "no_origin_is_reflected_and_no_host_is_believed"),
+    row(
+        "dev answers under its own host names alone",
+        "u/test_own_hosts.py::test_any_other_name_is_refused_in_the_envelope",
+        "i/process/test_dev.py::test_another_hosts_name_is_answered_by_nothing_of_it",
+    ),
+    row(
+        "who does not read answers is given up, who reads slowly is not",
+        READERS + "who_hardly_reads_is_given_up_and_nothing_is_held_for_him",
+        READERS + "ten_kilobytes_a_second_are_enough",
+    ),
+    row("few requests wait on a connection", READERS + "few_requests_may_wait_on_a_connection"),
+    row(
+        "a refusal is logged with its client's address and its id",
+        "i/http/test_http_logs.py::test_a_refused_request_is_logged_with_its_clients_address_and_its_id",
+        "i/http/test_http_logs.py::test_what_is_refused_before_it_is_a_request_is_logged_as_well",
+    ),
     row(
         "a database that is down is 503 with Retry-After",
         EDGES + "with_the_database_down_every_answer_is_503_with_retry_after",

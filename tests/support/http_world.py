@@ -25,7 +25,7 @@ from tests.support.builders import AN_ADMIN
 @asynccontextmanager
 async def served(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[str]:
     """The origin of a server that answers until the block is left."""
-    server = http_server(recorded(create_app(services, body_seconds=body_seconds)))
+    server = http_server(recorded(create_app(services, body_seconds=body_seconds)), services.payments.entropy.hex)
     listener = listen("127.0.0.1", 0)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:

@@ -22,7 +22,8 @@ INSIDES = {
     # entrypoints/http/uvicorn_protocol.py
     "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": (
         "connection_made connection_lost data_received on_message_begin on_message_complete on_headers_complete "
-        "send_400_response shutdown transport loop scope cycle server_state"
+        "on_response_complete send_400_response shutdown transport loop scope cycle server_state pipeline flow headers "
+        "timeout_keep_alive timeout_keep_alive_task timeout_keep_alive_handler"
     ),
     "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "keep_alive response_complete",
     "uvicorn.server.ServerState": "connections tasks",

@@ -12,9 +12,9 @@ import pytest
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.webhook import TEST_EVENT, EventType
 from payagg.entrypoints.cli.main import _commands, _parser
+from payagg.entrypoints.http.connections import UNREAD_RATE, UNREAD_SECONDS
 from payagg.entrypoints.http.middleware import BODY_SECONDS
 from payagg.entrypoints.http.uvicorn_protocol import HEADER_SECONDS
-from payagg.entrypoints.process.server import UNREAD_SECONDS
 from payagg.entrypoints.settings import read_settings, variables
 
 ROOT = Path(__file__).parents[2]
@@ -185,9 +185,9 @@ def test_the_tour_lists_every_test_card() -> None:
 
 
 def test_slow_clients_are_given_up_when_the_readme_says() -> None:
-    (seconds,) = re.findall(
-        r"headers must arrive within (\d+) s, its body within another (\d+) s, and a client that reads\s+"
-        r"nothing of its answer is given up after (\d+) s",
+    (told,) = re.findall(
+        r"headers must arrive within (\d+) s, its body within another (\d+) s, and a client that reads less\s+"
+        r"than (\d+) bytes a second of an answer is given up after (\d+) s",
         README,
     )
-    assert tuple(map(float, seconds)) == (HEADER_SECONDS, BODY_SECONDS, UNREAD_SECONDS)
+    assert tuple(map(float, told)) == (HEADER_SECONDS, BODY_SECONDS, UNREAD_RATE, UNREAD_SECONDS)

@@ -65,7 +65,8 @@ class Settings:
     base_url: str = setting(
         "http://127.0.0.1:8000",
         kinds.WEB_ADDRESS,
-        "origin of checkout links, https wherever others can reach it; never taken from a request",
+        "origin of checkout links, https wherever others can reach it; never taken from a request; `dev` answers under its"
+        " host's name and loopback names alone",
     )
     reference_prefix: str = setting("PAY", kinds.PREFIX, "first letters of new references; old ones keep working")
     builtin_slug: str = setting("builtin", kinds.SLUG, "slug of the built-in gateway")
@@ -111,6 +112,12 @@ class Settings:
     )
     reference_rate_limit: int = setting(
         "1200", kinds.COUNT, "process and verify per reference in any minute, each process for itself"
+    )
+    refused_body_limit: int = setting(
+        "60",
+        kinds.COUNT,
+        "refused bodies of process and of inbound events per client address in any minute, each process for itself;"
+        " good ones are taken all the same",
     )
     # A carrier's payers may all be behind one address.
     address_rate_limit: int = setting(

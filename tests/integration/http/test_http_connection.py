@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from payagg.adapters.system import SystemEntropy
 from payagg.entrypoints.process.server import http_server, listen
 
 pytestmark = pytest.mark.anyio
+NEW_ID = SystemEntropy("PAY").hex
 
 
 @pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
@@ -27,7 +29,7 @@ async def test_an_answer_has_left_before_its_log_line_is_written() -> None:
         answered.set()
         arrived.append(client.recv(65536, socket.MSG_DONTWAIT))
 
-    server, listener = http_server(app), listen("127.0.0.1", 0)
+    server, listener = http_server(app, NEW_ID), listen("127.0.0.1", 0)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     with socket.create_connection(listener.getsockname()[:2]) as client:
         client.sendall(b"GET / HTTP/1.1\r\nhost: shop.example\r\n\r\n")

@@ -12,7 +12,8 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
 from payagg.entrypoints.http import app
-from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX, OpenConnections
+from payagg.entrypoints.http.connections import OpenConnections
+from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, served
 

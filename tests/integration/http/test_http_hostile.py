@@ -17,12 +17,18 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.openapi.operations import Route, routes_of
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, Shop, admin_token, an_api, bearer
+from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 ROUTES = routes_of(api_routes())
 AT_ONCE = 16
-NO_LIMITS = replace(SETTINGS, unknown_reference_limit=10**6, webhook_rate_limit=10**6, reference_rate_limit=10**6)
+NO_LIMITS = replace(
+    SETTINGS,
+    unknown_reference_limit=10**6,
+    webhook_rate_limit=10**6,
+    reference_rate_limit=10**6,
+    refused_body_limit=10**6,
+)
 
 ANY_TYPE = [b"true", b"7", b"-1", b"1.5", b"1e2", b'"text"', b"[[]]", b"[null]", b'{"$gt":{}}', b"9" * 300, b'""']
 UNKEEPABLE = [
@@ -133,9 +139,11 @@ async def test_hostile_bodies_are_validation_errors_that_name_the_field(api: Api
             headers=credential(route, shop) | {"Content-Type": "application/json"},
         )
         context = f"{route.method} {route.path} {body[:120]!r}: {answer.status_code} {answer.text[:200]}"
-        assert answer.status_code == 400, context
         error = in_envelope(answer)
-        assert error["code"] == "VALIDATION_ERROR", context
+        if len(body) > route.operation.body_max:
+            assert (answer.status_code, error["code"]) == (413, "PAYLOAD_TOO_LARGE"), context
+            return
+        assert (answer.status_code, error["code"]) == (400, "VALIDATION_ERROR"), context
         if field is not None:
             named = error.get("field", "")
             assert named == field or named.startswith((f"{field}.", f"{field}[")), context
@@ -146,6 +154,20 @@ async def test_hostile_bodies_are_validation_errors_that_name_the_field(api: Api
     await in_parallel(send, cases)
     read = await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)
     assert read.json()["data"]["status"] == "INITIATED"
+
+
+async def test_every_route_with_a_body_refuses_one_past_its_own_cap(api: Api) -> None:
+    shop = await api.open_shop()
+    reference = (await api.initiate(shop))["reference"]
+    routes = [route for route in ROUTES if route.operation.body_max]
+    assert {route.operation.body_max for route in routes if route.id == "processPayment"} == {1024}
+    for route in routes:
+        path = path_of(route, shop, reference)
+        headers = credential(route, shop) | {"Content-Type": "application/json"}
+        over = b" " * (route.operation.body_max + 1)
+        assert_refused(
+            await api.client.request(route.method, path, content=over, headers=headers), 413, "PAYLOAD_TOO_LARGE"
+        )
 
 
 async def test_hostile_path_segments_are_refused(api: Api) -> None:

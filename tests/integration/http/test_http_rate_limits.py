@@ -112,6 +112,40 @@ async def test_an_address_has_a_limit_that_guesses_and_full_references_do_not_us
         assert (await api.client.get(f"/public/payments/{three}/verify")).status_code == 200
 
 
+WRONG = {
+    "malformed": b'{"gatewaySlug":',
+    "of another type": b'{"cardNumber":1}',
+    "of unknown names": b'{"gatewaySlug":"nobody"}',
+    "too large": b" " * 1025,
+}
+
+
+@pytest.mark.parametrize("body", WRONG.values(), ids=list(WRONG))
+async def test_refused_bodies_of_public_routes_are_limited_per_address(store: PostgresStore, body: bytes) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, refused_body_limit=3) as api:
+        shop = await api.open_shop()
+        path = f"/public/payments/{(await api.initiate(shop))['reference']}/process"
+        headers = {"Content-Type": "application/json"}
+        seen = [await api.client.post(path, content=body, headers=headers) for _ in range(5)]
+        assert [answer.status_code for answer in seen[3:]] == [429, 429]
+        assert {answer.status_code for answer in seen[:3]} <= {400, 413}
+        assert_full(seen[-1], 60)
+        # Who shares the address still pays, and who has a credential is not counted by address.
+        assert (await api.client.post(path, json=CARD)).status_code == 200
+        merchant = await api.client.post("/payments/initiate", content=body, headers=headers | shop.as_sandbox)
+        assert merchant.status_code in (400, 413)
+        clock.move(60 * SECOND)
+        assert (await api.client.post(path, content=body, headers=headers)).status_code in (400, 413)
+
+
+async def test_inbound_bodies_that_never_come_whole_are_limited_as_well(store: PostgresStore) -> None:
+    async with limited(store, ManualClock(), refused_body_limit=2) as api:
+        packed = {"Content-Encoding": "gzip"}
+        seen = [await api.client.post("/webhooks/provider_b/live", content=b"x", headers=packed) for _ in range(4)]
+        assert [answer.status_code for answer in seen] == [400, 400, 429, 429]
+
+
 def test_by_default_nobody_meets_a_limit_of_load() -> None:
     # Above what one process answers at all, a page that polls from many tabs, and a carrier's many payers.
     defaults = Settings()

@@ -142,6 +142,27 @@ def test_a_payment_is_paid_and_its_signed_webhook_arrives(state: Path, port: int
         assert secret not in log
 
 
+def test_another_hosts_name_is_answered_by_nothing_of_it(state: Path, port: int) -> None:
+    with dev(state, port, "--json") as process:
+        demo = json.loads(first_line(process.stdout))
+        origin = f"http://127.0.0.1:{port}"
+        with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
+            key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
+            for path in ("/docs", "/dev/inbox/deliveries", "/metrics", "/healthz", "/api/v1/payments/context", "/none"):
+                rebound = client.get(origin + path, headers=key | {"Host": f"evil.example:{port}"})
+                assert rebound.status_code == 400, path
+                assert rebound.json()["error"]["field"] == "Host"
+                assert rebound.headers["x-request-id"]
+            for name in ("localhost", "[::1]", "127.0.0.1"):
+                own = client.get(f"{origin}/dev/inbox/deliveries", headers={"Host": f"{name}:{port}"})
+                assert own.status_code == 200
+            admin = {"Authorization": f"Bearer {demo['adminToken']}"}
+            assert client.get(f"{demo['baseUrl']}/admin/gateways", headers=admin).status_code == 200
+        for fake in (port + 1, port + 2):
+            page = httpx.get(f"http://127.0.0.1:{fake}/js/v1/bundle.js", headers={"Host": "evil.example"})
+            assert page.status_code == 400
+
+
 def test_the_tour_pasted_as_printed_works_on_the_kept_data(state: Path, port: int) -> None:
     before = json.loads((state / "demo.json").read_text())
     with dev(state, port) as process:

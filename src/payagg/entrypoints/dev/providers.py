@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from litestar.types import ASGIApp
+
 from payagg.application.ports import Entropy
+from payagg.entrypoints.http.own_hosts import OwnHosts
 from payagg.entrypoints.settings import Settings
 from payagg.testing.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
 
@@ -26,7 +29,8 @@ async def fake_providers(
     paystack = FakePaystack(header=f"x-{a}-signature", book=_book(origin, a))
     payaza = FakePayaza(secrets=secrets, header=f"x-{b}-signature", book=_book(origin, b))
     port = int(origin.rpartition(":")[2])
-    async with serve_fakes(paystack, payaza, ports=(_free(port + 1), _free(port + 2))) as fakes:
+    ports = _free(port + 1), _free(port + 2)
+    async with serve_fakes(paystack, payaza, ports=ports, within=_on_loopback) as fakes:
         yield (
             replace(settings, provider_b_sdk_url=f"{fakes.payaza.base_url}{SDK}"),
             {
@@ -46,6 +50,11 @@ async def fake_providers(
                 },
             },
         )
+
+
+def _on_loopback(app: ASGIApp) -> ASGIApp:
+    checked: ASGIApp = OwnHosts(app, ())
+    return checked
 
 
 def _book(origin: str, slug: str) -> Book:

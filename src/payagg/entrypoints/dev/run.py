@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TextIO
+from urllib.parse import urlsplit
 
 from payagg.application.ports import Entropy
 from payagg.entrypoints.bootstrap import running
@@ -68,7 +69,8 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
     origin = f"http://{HOST}:{listener.getsockname()[1]}"
     async with fake_providers(settings, origin, entropy) as (pointed, credentials), running(pointed, url) as services:
         inbox = WebhookInbox(services.clock.now)
-        serving = asyncio.create_task(serve_http(services, listener, stop, inbox_routes(inbox)))
+        own_hosts = [urlsplit(settings.base_url).hostname or HOST]
+        serving = asyncio.create_task(serve_http(services, listener, stop, inbox_routes(inbox), own_hosts))
         try:
             _tell("Making the demo data ...")
             maker = DemoMaker(services, origin, credentials)

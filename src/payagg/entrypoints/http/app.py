@@ -1,7 +1,7 @@
 """The HTTP application: routes, envelopes for every error, health, description. No rule of the business."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from litestar import Litestar, Request, Response, Router, get
@@ -17,6 +17,7 @@ from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi import page
 from payagg.entrypoints.http.openapi.document import API_PATH, document
+from payagg.entrypoints.http.own_hosts import OwnHosts
 from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.http.routes import (
     anomalies,
@@ -73,8 +74,10 @@ def create_app(
     *,
     extra_routes: Sequence[ControllerRouterHandler] = (),
     body_seconds: float = BODY_SECONDS,
+    own_hosts: Collection[str] | None = None,
 ) -> Litestar:
-    """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`."""
+    """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`. With `own_hosts` it
+    answers under these and loopback names alone."""
     settings = services.settings
     state = {"services": services, "limits": Limits.of(settings, services.store, services.clock)}
     app = Litestar(
@@ -95,12 +98,14 @@ def create_app(
         request_max_body_size=None,
         debug=False,
     )
+    handler: Any = app.asgi_handler
     edge: Any = Edge(
-        app.asgi_handler,
+        handler if own_hosts is None else OwnHosts(handler, own_hosts),
         services.payments.entropy.hex,
         base_url=settings.base_url,
         body_seconds=body_seconds,
         cors_origins=settings.cors_origins,
+        proxies=settings.trusted_proxies,
     )
     # Litestar's own middleware runs after routing and would miss its 404s and 405s.
     app.asgi_handler = edge

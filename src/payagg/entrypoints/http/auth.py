@@ -11,11 +11,13 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
-from payagg.entrypoints.http.routing import REQUEST_ID, AnyRequest, Call, Guard
+from payagg.entrypoints.http.request_id import REQUEST_ID
+from payagg.entrypoints.http.routing import AnyRequest, Call, Guard
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SCHEME = b"bearer "
+REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
 NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 
 
@@ -99,6 +101,7 @@ async def _charging_reference(request: AnyRequest, use_cases: Services, proceed:
     try:
         return await _public_reference(request, use_cases, proceed)
     except Refusal as refusal:
+        _refused_body(request, refusal)
         if refusal.code in NO_PAYMENT:
             # Guesses have a limit of their own and take nothing of the payers'.
             own.references.take_back(reference)
@@ -116,10 +119,19 @@ async def _provider_signature(request: AnyRequest, use_cases: Services, proceed:
     try:
         return await proceed(None)
     except Refusal as refusal:
-        # Nobody looks into a body before its signature is proven.
-        if refusal.code is not ErrorCode.VALIDATION_ERROR:
+        # Nobody looks into a body before its signature is proven: this one came too slowly, or is a provider's mistake.
+        if refusal.code is ErrorCode.VALIDATION_ERROR:
+            _refused_body(request, refusal)
+        else:
             await own.hit(client_address(request))
         raise
+
+
+def _refused_body(request: AnyRequest, refusal: Refusal) -> None:
+    """Counts the refusal of a body against its sender; raises RATE_LIMITED in its place past the limit. A good body is
+    taken all the same, as payers share addresses with others."""
+    if refusal.code in REFUSED_BODY:
+        limits(request).bodies.hit(request, client_address(request))
 
 
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)

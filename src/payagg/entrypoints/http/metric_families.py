@@ -81,6 +81,7 @@ COUNTERS = {
     "connections_refused": CounterKind(
         "Connections closed unread, as there were too many in all or of one address.", (), _once
     ),
+    "slow_readers": CounterKind("Connections reset, as their clients did not read their answers.", (), _once),
     "anomalies": CounterKind(
         "Facts kept that must not move a payment, by kind.", ("kind",), words(*(kind.value for kind in AnomalyKind))
     ),

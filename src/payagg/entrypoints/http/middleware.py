@@ -12,11 +12,14 @@ import structlog
 from payagg.application.counters import count, observe
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
+from payagg.entrypoints.http.client_address import address_of
 from payagg.entrypoints.http.cors import Origins
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
-from payagg.entrypoints.http.routing import CALLER, OBJECT, REQUEST_ID, Operation
+from payagg.entrypoints.http.request_id import REQUEST_ID, request_id_of
+from payagg.entrypoints.http.routing import CALLER, OBJECT, Operation
 from payagg.entrypoints.http.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.wire import IS_HEAD, JSON_BODY_MAX
+from payagg.entrypoints.http.wire import IS_HEAD
+from payagg.entrypoints.setting_kinds import Networks
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -24,14 +27,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
+UNDECLARED_BODY_MAX = 64 * 1024  # bytes, where the route is none of the API: the inbox of `dev`
 BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
 SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as long
 SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 OPTIONS_PROBE = "X-OPTIONS"
 API_PREFIX = "/api/"
-REQUEST_ID_BYTES = 12
 OBJECT_ID = re.compile(r"(?:biz|key|whe|dlv|gw|anm|aud)_[0-9a-f]{32}|gw_[a-z0-9_-]{2,50}")
-_ID_OF_A_CALLER = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 _API_HEADERS = [
     (b"cache-control", b"no-store"),
@@ -84,7 +86,7 @@ class Body:
         self.is_begun = True
         handler: Any = self._scope.get("route_handler")
         operation = handler.opt.get("operation") if handler is not None else None
-        self._left = operation.body_max if isinstance(operation, Operation) else JSON_BODY_MAX
+        self._left = operation.body_max if isinstance(operation, Operation) else UNDECLARED_BODY_MAX
         self._deadline = asyncio.get_running_loop().time() + self._seconds
         for name, value in self._scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value[:19]) > self._left:
@@ -104,11 +106,13 @@ class Edge:
         base_url: str,
         body_seconds: float,
         cors_origins: Iterable[str] = (),
+        proxies: Networks = (),
     ) -> None:
         self._app = app
         self._new_id = new_id
         self._body_seconds = body_seconds
         self._origins = Origins("/".join(base_url.split("/", 3)[:3]), cors_origins)
+        self._proxies = proxies
         self._always = [*_SECURITY_HEADERS]
         if base_url.startswith("https://"):
             self._always.append(_HSTS)
@@ -118,7 +122,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
-        request_id = self._request_id(scope)
+        request_id = request_id_of(scope["headers"], self._new_id)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope[REQUEST_ID] = request_id
         method: str = scope["method"]
@@ -161,12 +165,6 @@ class Edge:
         finally:
             self._log(scope, method, status, time.monotonic() - started)
 
-    def _request_id(self, scope: Scope) -> str:
-        for name, value in scope["headers"]:
-            if name == b"x-request-id":
-                return value.decode() if _ID_OF_A_CALLER.fullmatch(value) else self._new_id(REQUEST_ID_BYTES)
-        return self._new_id(REQUEST_ID_BYTES)
-
     def _log(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         """One line a request. The route's template and not the path: a path may hold anything a caller typed."""
         fields: dict[str, Any] = {
@@ -181,6 +179,11 @@ class Edge:
         reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
         if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
             fields["reference"] = reference
+        if 400 <= status < 500:
+            # Who is refused can be found and stopped; of who is served no address is kept.
+            client = scope.get("client")
+            address = address_of(client[0], scope["headers"], self._proxies) if client else None
+            fields["client"] = str(address) if address else "unknown"
         caller = scope.get(CALLER)
         if caller is not None:
             fields |= {"realm": caller.realm.value, "subject": caller.subject}

@@ -1,5 +1,5 @@
 """Limits on requests: shared by all processes where guessing is concerned; in the process's own memory where load is,
-on which no statement may be spent. And who the client is when proxies stand between."""
+on which no statement may be spent."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from typing import Any
 from payagg.application.ports import Clock, Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import HitWindow, RateLimit
+from payagg.entrypoints.http.client_address import Address, address_of
 from payagg.entrypoints.http.routing import AnyRequest, services
 from payagg.entrypoints.settings import Settings
 
@@ -28,37 +29,11 @@ def client_address(request: AnyRequest) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 
-def client_ip(request: AnyRequest) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The client's address, None where the server was not told one.
-
-    X-Forwarded-For counts only when the peer is a trusted proxy, and then its rightmost address that is not one:
-    everything left of that was written by the client.
-    """
-    trusted = services(request).settings.trusted_proxies
+def client_ip(request: AnyRequest) -> Address | None:
+    """The client's address, None where the server was not told one."""
     client = request.scope.get("client")
-    address = _parsed(client[0]) if client else None
-    if trusted and address is not None:
-        hops = [
-            hop
-            for name, value in request.scope["headers"]
-            if name == b"x-forwarded-for"
-            for hop in value.decode("latin-1").split(",")
-        ]
-        while hops and any(address in network for network in trusted):
-            forwarded_for = _parsed(hops.pop().strip())
-            if forwarded_for is None:
-                break
-            address = forwarded_for
-    return address
-
-
-def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if address.version == 6 else None
-    return mapped or address
+    proxies = services(request).settings.trusted_proxies
+    return address_of(client[0], request.scope["headers"], proxies) if client else None
 
 
 @dataclass(frozen=True)
@@ -138,6 +113,7 @@ class Limits:
     inbound: SharedLimit  # provider events, by address
     guesses: SharedLimit  # unknown references, by address
     keys: LocalLimit  # requests with a secret key, by key
+    bodies: LocalLimit  # refused bodies of routes without a credential, by address
     references: LocalLimit  # process and verify, by reference
     addresses: LocalLimit  # and by address
 
@@ -147,6 +123,7 @@ class Limits:
             inbound=SharedLimit(store, clock, "inbound", RateLimit(settings.webhook_rate_limit)),
             guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
             keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
+            bodies=LocalLimit(clock, "body", RateLimit(settings.refused_body_limit)),
             references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
             addresses=LocalLimit(clock, "address", RateLimit(settings.address_rate_limit)),
         )

@@ -15,10 +15,11 @@ from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.uploads import uploaded
-from payagg.entrypoints.http.wire import JSON_BODY_MAX, decoded, done, envelope, whole_body
+from payagg.entrypoints.http.wire import decoded, done, envelope, whole_body
 
-# Where the scope carries, for the log line and the audit trail, the request's id, who called and what was answered.
-REQUEST_ID, CALLER, OBJECT = "payagg.request_id", "payagg.caller", "payagg.object"
+# Where the scope carries, for the log line and the audit trail, who called and what was answered.
+CALLER, OBJECT = "payagg.caller", "payagg.object"
+KB = 1024  # bytes
 AnyRequest = Request[Any, Any, Any]
 Caller = TypeVar("Caller")
 Caller_co = TypeVar("Caller_co", covariant=True)
@@ -58,7 +59,7 @@ class Operation:
     status: int = 200
     replay_status: int | None = None  # a second success status, for idempotent replays
     body: Any = None  # a Struct, decoded strictly from JSON, or bytes: the raw body
-    body_max: int = JSON_BODY_MAX
+    body_max: int = 0  # bytes of the body; a longer one is refused before it is read whole
     errors: tuple[ErrorCode, ...] = ()
     paginated: bool = False
     query: Mapping[str, Any] = field(default_factory=dict)

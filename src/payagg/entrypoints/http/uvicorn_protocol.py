@@ -1,118 +1,55 @@
-"""One client's connection: a deadline and a cap for its headers, and a stop that drops no request on its way."""
+"""One client's connection: deadlines and caps for what it sends and for how it reads, and a stop that drops no request
+on its way."""
 
 import asyncio
-import ipaddress
-from collections import Counter
-from typing import Any
 
+import httptools
+import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.answer_transport import FEW_BYTES, AnswerTransport
+from payagg.entrypoints.http.client_address import address_of
+from payagg.entrypoints.http.connections import CROWDED_KEEP_ALIVE, UNREAD_RATE, OpenConnections
+from payagg.entrypoints.http.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.wire import error_envelope
-from payagg.entrypoints.setting_kinds import Networks
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
+PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
 WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
 LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
-
-
-CROWDED = 0.8  # of the connections that there may be: from there on an idle one is kept for a moment only
-CROWDED_KEEP_ALIVE = 5
-
-
-class OpenConnections(ServerState):
-    """All connections of a server, which is closing or not. One over `most` in all, or over `per_address` of a client
-    that is no `proxies`' member, is closed before it is read: descriptors stay for the database and for deliveries."""
-
-    is_closing = False
-    most = per_address = 1_000_000
-    proxies: Networks = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._by_address: Counter[str] = Counter()
-
-    def admit(self, address: str) -> bool:
-        if len(self.connections) >= self.most:
-            return False
-        if self._by_address[address] >= self.per_address and not self._is_proxy(address):
-            return False
-        self._by_address[address] += 1
-        return True
-
-    def leave(self, address: str) -> None:
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
-
-    @property
-    def is_crowded(self) -> bool:
-        return len(self.connections) >= self.most * CROWDED
-
-    def _is_proxy(self, address: str) -> bool:
-        try:
-            return any(ipaddress.ip_address(address) in network for network in self.proxies)
-        except ValueError:
-            return False
-
-
-class Corked:
-    """A transport that keeps a response's head until its body comes, at most to the end of the loop's turn: together
-    they are one packet and one call."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._parts: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        self._parts.append(data)
-        if len(self._parts) > 1:
-            self._flush()
-        else:
-            self._loop.call_soon(self._flush)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            self._transport.write(b"".join(parts))
+FAREWELL_SECONDS = 5.0  # for a client that still sends when its answer is complete, so that it gets to read it
+_log = structlog.get_logger("payagg.http")
 
 
 class ServerProtocol(HttpToolsProtocol):
-    """Uvicorn's own sets neither deadline nor cap before the headers are whole, and closes idle connections when it
-    stops, though the next request may have been sent already."""
+    """Uvicorn's own sets neither deadline nor cap before the headers are whole, waits for ever for a client to read,
+    and closes idle connections when it stops, though the next request may have been sent already."""
 
     server_state: OpenConnections
+    transport: AnswerTransport  # type: ignore[assignment]
     header_seconds = HEADER_SECONDS
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
     _head: int | None = None  # bytes that came of a head that is not whole yet
     _fields: int = 0  # bytes of its fields, however they came
-    _why = ""  # the head is refused
+    _why = ""  # what came is refused
+    _is_deaf = False  # nothing that still comes is read
+    _farewell: float | None = None  # our side was closed then
     _address: str | None = None  # that this connection counts for; None: it was not admitted
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         if not self.server_state.admit(address):
-            count("connections_refused")
+            self.server_state.refuse(address, self.loop.time())
             transport.abort()
             return
         self._address = address
         super().connection_made(transport)
-        if self.server_state.is_crowded:
-            self.timeout_keep_alive = CROWDED_KEEP_ALIVE
-        self.transport = Corked(transport, self.loop)  # type: ignore[assignment]
+        self.transport = AnswerTransport(transport, self.loop, self._hang_up)
         self._close_in(LINGER_SECONDS if self.server_state.is_closing else self.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -123,7 +60,16 @@ class ServerProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        if self._is_deaf:
+            return
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("The request is not HTTP.")
+            return
+        except httptools.HttpParserUpgrade:
+            pass  # answered as the plain request that it also is
         if self._head is not None:
             self._head += len(data)
             if self._head > HEAD_MAX:
@@ -134,6 +80,8 @@ class ServerProtocol(HttpToolsProtocol):
             self._close_in(self.header_seconds)
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= PIPELINED_MAX:
+            self._refuse(f"At most {PIPELINED_MAX} requests may wait for an answer.")
         self._in_message, self._head, self._fields = True, 0, 0
         super().on_message_begin()
 
@@ -160,12 +108,62 @@ class ServerProtocol(HttpToolsProtocol):
         if self.server_state.is_closing:
             self.cycle.keep_alive = False
 
+    def on_response_complete(self) -> None:
+        self.timeout_keep_alive = CROWDED_KEEP_ALIVE if self.server_state.is_crowded else self.config.timeout_keep_alive
+        is_last = self._is_deaf and not self.pipeline
+        super().on_response_complete()
+        if is_last:
+            self.transport.close()
+
     def send_400_response(self, msg: str) -> None:
-        """Answers what cannot be read as a request, in the envelope, and hangs up."""
+        """Answers what cannot be read as a request, in the envelope, and hangs up. Where answers to requests before it
+        are still to come, it only hangs up after those: this one would be taken for the first of them."""
+        self._is_deaf = True
+        request_id = request_id_of(self.headers or (), self.server_state.new_id)
+        _log.warning("request refused", client=self._client, request_id=request_id, reason=self._why or msg)
+        if not self._is_idle():
+            if self.pipeline or self.cycle.response_started or not self.cycle.more_body:
+                return
+            self.cycle.disconnected = True  # of this one the rest of the body never comes
+            self.cycle.message_event.set()
         body = error_envelope(400, ErrorCode.VALIDATION_ERROR.name, self._why or msg).content
         head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        self.transport.write(f"{head}X-Request-Id: {request_id}\r\nConnection: close\r\n\r\n".encode() + body)
         self.transport.close()
+
+    def look(self, now: float) -> None:
+        """Gives up a client that does not read its answers, and ends what is idle sooner when connections run short."""
+        state, kept = self.server_state, self.timeout_keep_alive_task
+        if self.transport.is_too_slow(now, state.unread_seconds, UNREAD_RATE):
+            count("slow_readers")
+            request_id = self.cycle.scope.get(REQUEST_ID) if self.cycle else None
+            _log.warning("slow reader", client=self._client, request_id=request_id, unread=self.transport.unread)
+            self.transport.reset()
+        elif self._farewell is not None:
+            unread, is_over = self.transport.unread, now - self._farewell >= FAREWELL_SECONDS
+            if (not unread and not self._in_message) or (unread <= FEW_BYTES and is_over):
+                self.transport.finish()
+        elif kept is not None and state.is_crowded and kept.when() - now > CROWDED_KEEP_ALIVE:
+            kept.cancel()
+            self.timeout_keep_alive_task = self.loop.call_later(CROWDED_KEEP_ALIVE, self.timeout_keep_alive_handler)
+
+    def _hang_up(self) -> None:
+        """Closes the connection, or our side of it while the client has yet to read much or still sends: a reset would
+        take its answer away, and what a closed connection holds nobody sees."""
+        self._is_deaf = True
+        if self.transport.is_closing():
+            return
+        if self._in_message or self.transport.unread > FEW_BYTES:
+            self._farewell = self.loop.time()
+            self.transport.half_close()
+            self.flow.resume_reading()
+        else:
+            self.transport.finish()
+
+    @property
+    def _client(self) -> str:
+        address = address_of(self._address or "", self.headers or (), self.server_state.proxies)
+        return str(address) if address else "unknown"
 
     def _count(self, size: int) -> None:
         self._fields += size

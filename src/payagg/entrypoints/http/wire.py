@@ -12,7 +12,6 @@ from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.entrypoints.http.strict_json import decode
 
 T = TypeVar("T")
-JSON_BODY_MAX = 64 * 1024
 IS_HEAD = "payagg.head"  # in the scope of a request that is answered as GET without its body
 _encoder = msgspec.json.Encoder()
 

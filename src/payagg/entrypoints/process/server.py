@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any
 
 import structlog
@@ -17,13 +17,14 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.http.uvicorn_protocol import OpenConnections, ServerProtocol
+from payagg.entrypoints.http.connections import UNREAD_SECONDS, OpenConnections
+from payagg.entrypoints.http.uvicorn_protocol import ServerProtocol
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings, SettingsError
 
 DRAIN_SECONDS = 20  # for requests that were accepted; a charge may take 15
-UNREAD_SECONDS = 15  # Linux alone keeps it
+UNSENT_BYTES = 128 * 1024  # of a connection's answers that the kernel keeps beyond what is on its way
 RESTART_SECONDS = 1.0
 BACKLOG = 2048
 FILES_MAX, FILES_KEPT = 65_536, 1_000
@@ -34,9 +35,16 @@ _log = structlog.get_logger("payagg.server")
 class QuietServer(uvicorn.Server):
     """Uvicorn without its own signal handling: the process has more to stop than HTTP."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, new_id: Callable[[int], str]) -> None:
         super().__init__(config)
-        self.server_state: OpenConnections = OpenConnections()
+        self.server_state: OpenConnections = OpenConnections(new_id)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        watching = asyncio.create_task(self.server_state.watch())
+        try:
+            await super().serve(sockets)
+        finally:
+            watching.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.server_state.is_closing = True
@@ -54,7 +62,9 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Each connection inherits it: one whose client neither reads nor acknowledges an answer is given up.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_SECONDS * 1000)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_SECONDS * 1000))
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     try:
         listener.bind((host, port))
         listener.listen(BACKLOG)
@@ -67,8 +77,8 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def http_server(app: ASGIApp) -> QuietServer:
-    """Uvicorn as we run it. Addresses are our middleware's business."""
+def http_server(app: ASGIApp, new_id: Callable[[int], str]) -> QuietServer:
+    """Uvicorn as we run it. Addresses are our middleware's business; `new_id` makes request ids of so many bytes."""
     return QuietServer(
         uvicorn.Config(
             app,
@@ -81,7 +91,8 @@ def http_server(app: ASGIApp) -> QuietServer:
             server_header=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
+        ),
+        new_id,
     )
 
 
@@ -98,10 +109,15 @@ def connections_max() -> int:
 
 
 async def serve_http(
-    services: Services, listener: socket.socket, stop: asyncio.Event, extra: Sequence[ControllerRouterHandler] = ()
+    services: Services,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    extra: Sequence[ControllerRouterHandler] = (),
+    own_hosts: Collection[str] | None = None,
 ) -> None:
-    """Answers on `listener` until `stop`, then finishes what it accepted."""
-    server = http_server(create_app(services, extra_routes=extra))
+    """Answers on `listener` until `stop`, then finishes what it accepted; `own_hosts` as create_app has it."""
+    app = create_app(services, extra_routes=extra, own_hosts=own_hosts)
+    server = http_server(app, services.payments.entropy.hex)
     state = server.server_state
     state.most = connections_max()
     state.per_address, state.proxies = max(state.most // 4, 100), services.settings.trusted_proxies

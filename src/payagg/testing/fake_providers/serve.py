@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -59,13 +59,17 @@ class FakeServers:
 
 @asynccontextmanager
 async def serve_fakes(
-    paystack: FakePaystack | None = None, payaza: FakePayaza | None = None, *, ports: tuple[int, int] = (0, 0)
+    paystack: FakePaystack | None = None,
+    payaza: FakePayaza | None = None,
+    *,
+    ports: tuple[int, int] = (0, 0),
+    within: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> AsyncIterator[FakeServers]:
-    """Both fakes, running; their `base_url` says where."""
+    """Both fakes, running; their `base_url` says where. `within` puts something round each application."""
     fakes = FakeServers(paystack or FakePaystack(), payaza or FakePayaza())
     async with (
-        serve_asgi(fake_paystack(fakes.paystack), ports[0]) as first,
-        serve_asgi(fake_payaza(fakes.payaza), ports[1]) as second,
+        serve_asgi(within(fake_paystack(fakes.paystack)), ports[0]) as first,
+        serve_asgi(within(fake_payaza(fakes.payaza)), ports[1]) as second,
     ):
         fakes.paystack.base_url, fakes.payaza.base_url = first, second
         yield fakes

@@ -171,19 +171,31 @@ def _operation(route: Route, routes: list[Route], schemas: dict[Any, Any]) -> di
     if operation.body is bytes:
         described["requestBody"] = {
             "required": True,
-            "description": "The provider's own shape; the signature covers the raw bytes.",
+            "description": f"The provider's own shape; the signature covers the raw bytes. {_at_most(operation)}",
             "content": {_JSON: {"schema": {"type": "object", "additionalProperties": True}}},
         }
     elif operation.body is not None:
-        described["requestBody"] = {"required": True, "content": {_JSON: {"schema": schemas[operation.body]}}}
+        described["requestBody"] = {
+            "required": True,
+            "description": _at_most(operation),
+            "content": {_JSON: {"schema": schemas[operation.body]}},
+        }
     elif operation.upload is not None:
         part = {
             "type": "object",
             "required": [operation.upload],
             "properties": {operation.upload: {"type": "string", "format": "binary", "maxLength": operation.upload_max}},
         }
-        described["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": part}}}
+        described["requestBody"] = {
+            "required": True,
+            "description": _at_most(operation),
+            "content": {"multipart/form-data": {"schema": part}},
+        }
     return described
+
+
+def _at_most(operation: Operation) -> str:
+    return f"At most {operation.body_max} bytes."
 
 
 def _parameters(route: Route, schemas: dict[Any, Any]) -> list[dict[str, Any]]:

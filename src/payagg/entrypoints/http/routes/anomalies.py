@@ -12,7 +12,7 @@ from payagg.domain.anomaly import AnomalyKind, AnomalyStatus
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.auth import admin_changes, admin_reads, by
-from payagg.entrypoints.http.routing import AnyRequest, Call, route
+from payagg.entrypoints.http.routing import KB, AnyRequest, Call, route
 from payagg.entrypoints.http.wire import integer_query, text_query
 
 TAG = "Anomalies"
@@ -78,6 +78,7 @@ async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
     TAG,
     guard=admin_changes,
     body=CloseAnomaly,
+    body_max=8 * KB,
     returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
 )

@@ -5,7 +5,7 @@ from payagg.application.schemas.api_keys import BusinessApiKeyGroups, GenerateAp
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 
 TAG = "API keys"
 BASE = "/merchant/businesses/{business_id:str}/api-keys"
@@ -32,6 +32,7 @@ async def listed(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     TAG,
     guard=manager_changes,
     body=GenerateApiKey,
+    body_max=2 * KB,
     returns=GeneratedApiKey,
     status=201,
     errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),

@@ -16,7 +16,7 @@ from payagg.application.schemas.payments import Message
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import admin_changes, admin_reads, by
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import integer_query, text_query
 
 TAG = "Admin businesses"
@@ -63,6 +63,7 @@ async def listed(call: Call[Administrator, None]) -> BusinessPage:
     TAG,
     guard=admin_changes,
     body=CreateBusiness,
+    body_max=8 * KB,
     returns=AdminBusinessDetail,
     status=201,
     description="ACTIVE and NOT_SUBMITTED unless told otherwise: a KYC decided elsewhere may be brought in as decided.",
@@ -94,6 +95,7 @@ async def detail(call: Call[Administrator, None]) -> AdminBusinessDetail:
     TAG,
     guard=admin_changes,
     body=ChangeBusiness,
+    body_max=KB,
     returns=AdminBusiness,
     errors=(ErrorCode.NOT_FOUND,),
     description="Both or neither. A KYC move that the machine lacks is refused on `kycStatus`.",
@@ -125,6 +127,7 @@ async def members(call: Call[Administrator, None]) -> list[BusinessMember]:
     TAG,
     guard=admin_changes,
     body=SetMember,
+    body_max=4 * KB,
     returns=BusinessMember,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
 )
@@ -141,6 +144,7 @@ async def set_member(call: Call[Administrator, SetMember]) -> BusinessMember:
     TAG,
     guard=admin_changes,
     body=RemoveMember,
+    body_max=4 * KB,
     returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
     description="The subject stands in the body, because it may hold what a path cannot.",

@@ -9,7 +9,7 @@ from payagg.application.schemas.payments import (
 )
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import charging_reference, public_reference
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 
 TAG = "Hosted checkout"
 ONE = "/public/payments/{reference:str}"
@@ -49,6 +49,7 @@ async def options(call: Call[None, None]) -> CheckoutGateways:
     TAG,
     guard=charging_reference,
     body=ProcessPayment,
+    body_max=KB,
     returns=ProcessedPayment,
     errors=(
         ErrorCode.GATEWAY_NOT_AVAILABLE,

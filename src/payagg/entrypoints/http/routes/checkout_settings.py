@@ -4,7 +4,7 @@ from payagg.application.access import Manager
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 
 TAG = "Merchant gateways"
 BASE = "/merchant/businesses/{business_id:str}/gateways"
@@ -31,6 +31,7 @@ async def listed(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]
     TAG,
     guard=manager_changes,
     body=UpdateBusinessGateway,
+    body_max=2 * KB,
     returns=GatewayWithBusinessSettings,
     errors=(ErrorCode.NOT_FOUND,),
     description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
@@ -48,6 +49,7 @@ async def update(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusin
     TAG,
     guard=manager_changes,
     body=ReorderGateways,
+    body_max=32 * KB,
     returns=list[GatewayWithBusinessSettings],
     description="Every gateway must be active; the built-in one is ignored and stays first.",
 )

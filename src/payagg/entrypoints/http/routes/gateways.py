@@ -19,7 +19,7 @@ from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
 from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone, by
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import done, page_envelope, page_query, text_query
 
 TAG = "Admin gateways"
@@ -51,6 +51,7 @@ async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     TAG,
     guard=admin_changes,
     body=CreateGateway,
+    body_max=16 * KB,
     returns=AdminGatewaySummary,
     status=201,
     errors=(ErrorCode.GATEWAY_SLUG_EXISTS,),
@@ -82,6 +83,7 @@ async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
     TAG,
     guard=admin_changes,
     body=UpdateGateway,
+    body_max=16 * KB,
     returns=AdminGatewaySummary,
     errors=(ErrorCode.NOT_FOUND,),
     description="For the built-in gateway only `displayOrder` may change.",

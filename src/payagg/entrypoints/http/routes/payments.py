@@ -12,7 +12,7 @@ from payagg.application.schemas.payments import InitiatedPayment, InitiatePaymen
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import by, remembered_key, sandbox_key, secret_key
 from payagg.entrypoints.http.middleware import note_reference
-from payagg.entrypoints.http.routing import AnyRequest, Call, route
+from payagg.entrypoints.http.routing import KB, AnyRequest, Call, route
 from payagg.entrypoints.http.wire import envelope
 
 TAG = "Payments"
@@ -41,6 +41,7 @@ async def context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     TAG,
     guard=remembered_key,
     body=InitiatePayment,
+    body_max=64 * KB,
     returns=InitiatedPayment,
     status=201,
     replay_status=200,
@@ -81,6 +82,7 @@ async def read(call: Call[KeyHolder, None]) -> PaymentDetail:
     TAG,
     guard=sandbox_key,
     body=SimulatePayment,
+    body_max=KB,
     returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )

@@ -8,7 +8,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.auth import by, manager_changes, manager_reads
 from payagg.entrypoints.http.routes.payments import initiated
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 
 TAG = "Test payments"
 BASE = "/merchant/businesses/{business_id:str}/test-payment"
@@ -23,6 +23,7 @@ ONE = BASE + "/{reference:str}"
     TAG,
     guard=manager_changes,
     body=TestPayment,
+    body_max=64 * KB,
     returns=InitiatedPayment,
     status=201,
     replay_status=200,
@@ -55,6 +56,7 @@ async def read(call: Call[Manager, None]) -> PaymentDetail:
     TAG,
     guard=manager_changes,
     body=SimulatePayment,
+    body_max=KB,
     returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )

@@ -17,7 +17,7 @@ from payagg.application.schemas.webhooks import (
 )
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.entrypoints.http.auth import by, manager_changes, manager_reads, secret_key
-from payagg.entrypoints.http.routing import Call, route
+from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import integer_query, page_envelope, page_query, text_query
 
 TAG = "Webhooks"
@@ -50,6 +50,7 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     TAG,
     guard=manager_changes,
     body=CreateWebhook,
+    body_max=64 * KB,
     returns=CreatedWebhook,
     status=201,
     errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
@@ -67,6 +68,7 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     TAG,
     guard=manager_changes,
     body=ChangeWebhook,
+    body_max=64 * KB,
     returns=WebhookEndpointView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
 )

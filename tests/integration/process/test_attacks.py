@@ -1,0 +1,81 @@
+"""The attacks of `make attack` succeed where the cures are missing, so that their failure says something."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.attack import run, target
+from tests.attack.classes import slow_readers
+from tests.attack.run import Attack, attacks
+from tests.attack.target import AttackResult, Target
+from tests.support.processes import environment, wait_until
+
+ATTACKS = dict(attacks())
+FILES = 256  # that the server may open
+
+
+@pytest.fixture
+def vulnerable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
+    monkeypatch.setattr(target, "PATIENCE", 3.0)
+    monkeypatch.setattr(slow_readers, "SECONDS", 3)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ["sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", sys.executable, "-m", "tests.attack.vulnerable"]
+    with subprocess.Popen([*command, str(port)], env=environment()) as process:
+        try:
+            origin = f"http://127.0.0.1:{port}"
+            wait_until(lambda: _answers(origin))
+            yield Target(origin, process.pid, "ssk_sand_0", "a.b.c", "biz_0", dev_origin=origin)
+        finally:
+            process.kill()
+
+
+def _answers(origin: str) -> bool:
+    try:
+        return httpx.get(origin, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=list(ATTACKS))
+def test_an_attack_succeeds_where_nothing_holds_it(vulnerable: Target, attack: Attack) -> None:
+    finding = attack(vulnerable)
+    assert finding.succeeded, finding
+
+
+def test_every_class_has_attacks() -> None:
+    assert {name.partition(".")[0] for name in ATTACKS} >= {
+        "costly_bodies",
+        "dev_rebinding",
+        "idle_connections",
+        "open_metrics",
+        "slow_readers",
+        "trailers",
+    }
+
+
+def test_one_success_fails_the_run(
+    vulnerable: Target, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "the_product", lambda: contextlib.nullcontext(vulnerable))
+    monkeypatch.setattr(sys, "argv", ["make attack", "--only", "open_metrics"])
+    assert run.main() == 1
+    printed = capsys.readouterr().out
+    assert "open_metrics.metrics_without_a_token" in printed
+    assert "SUCCEEDED" in printed
+    assert printed.endswith("1 attacks succeeded.\n")
+
+
+def test_an_attack_that_breaks_or_leaves_nobody_answered_is_not_held() -> None:
+    gone = Target("http://127.0.0.1:9", 0, "", "", "", "")
+
+    def breaks(_: Target) -> AttackResult:
+        raise ValueError("a defect of the attack")
+
+    assert run.tried(gone, breaks).succeeded
+    assert run.tried(gone, lambda _: AttackResult("", "", succeeded=False)).succeeded
