@@ -602,12 +602,18 @@ class DeliveryQueue(Protocol):
     ) -> list["ClaimedDelivery"]:
         """Due deliveries, leased and counted as a try: in flight in one partition as many as its endpoint's
         `concurrency` (CONCURRENCY_START where there is none) and `per_partition` allow, one where the endpoint is
-        failing, and at most `failing` of such, chosen so that none waits for ever."""
+        failing, and at most `failing` of such, chosen so that none waits for ever.
+
+        A delivery whose lease ran out is claimed again under the same number of tries, and `lost_tries` counts it.
+        None that waits as a suspect is among them."""
+
+    async def claim_suspect(self, now: datetime, lease: timedelta) -> "ClaimedDelivery | None":
+        """The suspect that has been due longest, leased as by `claim` whatever else is in flight in its partition."""
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
         address was changed meanwhile, `concurrency`, `failing_since` and deactivation, which goes into the audit
-        trail."""
+        trail. A record ends a run of lost tries; a result that is `lost` tells of that run alone."""
 
     async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""
@@ -637,7 +643,8 @@ class ClaimedDelivery:
 @dataclass(frozen=True)
 class DeliveryResult:
     """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off, and one that is
-    `blameless` failed through us and says nothing of the endpoint."""
+    `blameless` failed through us and says nothing of the endpoint. Where `lost` none was made: the ones before were
+    lost with their workers."""
 
     claimed: ClaimedDelivery
     sent: TryResult
@@ -645,6 +652,7 @@ class DeliveryResult:
     retry_at: datetime | None
     deactivate: bool = False
     blameless: bool = False
+    lost: bool = False
 
 
 class Store(Protocol):
