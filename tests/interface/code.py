@@ -49,6 +49,8 @@ CODE: Final[dict[str, str]] = {
     "inbound body 1 MB": "entrypoints/http/middleware.py::Body",
     "60 unknown references per minute and address": "entrypoints/http/rate_limits.py::SharedLimit",
     "one test delivery per 5 s": WEBHOOK + "TEST_EVERY",
+    "tests of a business per minute and at once": WEBHOOK + "TESTS_A_MINUTE",
+    "20 stored webhook endpoints per environment and business": WEBHOOK + "STORED_ENDPOINTS_MAX",
     "nesting of 32": JSON + "DEPTH_MAX",
     # Envelopes, access, precedence
     "every answer is an envelope": "entrypoints/http/errors.py::EXCEPTION_HANDLERS",
@@ -175,6 +177,7 @@ CODE: Final[dict[str, str]] = {
     "Retry-After is heeded within bounds": WEBHOOK + "delay_after",
     "410 switches an endpoint off": DISPATCHER + "GONE",
     "120 hours of failures switch it off": WEBHOOK + "DEACTIVATE_AFTER",
+    "nothing is given up before the schedule's last instant, however many workers die": WEBHOOK + "due_after_loss",
     "five in flight per endpoint at first": "adapters/postgres/delivery_queue/statements.py::CLAIM_DUE",
     "private addresses are never dialled": "adapters/webhooks/addresses.py::is_allowed",
     "redirects are not followed": "adapters/webhooks/sender.py::HttpSender",

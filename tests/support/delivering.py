@@ -52,8 +52,8 @@ class MortalSender(HttpSender):
         super().__init__(allow_loopback=True)
         self._step = step
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
-        result = await super().send(url, headers, body)
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+        result = await super().send(url, headers, body, owner="")
         self._step("sent")
         self._step(url.rpartition("/")[2])
         return result

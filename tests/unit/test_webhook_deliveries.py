@@ -33,7 +33,7 @@ class Postman:
     answer: Callable[[int], TryResult] = lambda _: TryResult(200, None, 5)
     sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
         self.sent.append((url, dict(headers), body))
         return self.answer(len(self.sent))
 
@@ -267,7 +267,7 @@ async def test_a_suspect_is_sent_while_nothing_else_is_under_way() -> None:
     gate, begun = asyncio.Event(), asyncio.Event()
 
     class Watching:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
             reference = msgspec.json.decode(body)["data"]["reference"]
             beside[reference] = list(under_way)
             under_way.append(reference)
@@ -344,7 +344,7 @@ async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
     original = world.postman.send
 
     class Slow:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
             sent = await original(url, headers, body)
             await gate.wait()
             return sent
@@ -369,7 +369,7 @@ async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_h
     begun = asyncio.Event()
 
     class Hanging:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError("unreachable")

@@ -218,7 +218,7 @@ class Dispatcher:
             self._note(replace(self._finished(one, UNOPENED, now), blameless=True))
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
-        sent = await self.sender.send(one.url, headers, one.body)
+        sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
         self._note(self._finished(one, sent, self.clock.now()))
 
     def _note(self, result: DeliveryResult) -> None:

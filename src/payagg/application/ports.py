@@ -147,8 +147,11 @@ UNSIGNED = TryResult(None, "no active endpoint has a secret to sign with", 0)
 
 
 class Sender(Protocol):
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
-        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does."""
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
+    ) -> TryResult:
+        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does. What is
+        shared is budgeted by `owner`, a business's id, and for tests apart."""
 
 
 # --- storage -----------------------------------------------------------------------------------------------------
@@ -500,6 +503,10 @@ class WebhookRepository(Protocol):
         """Everything but the counters and `failing_since`, which the queue moves; activation and a new address
         clear the latter."""
 
+    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
+        """Switched off, and shown by nothing here any more; it goes with the last of its log. What is still to be
+        delivered ends as it does where an endpoint is switched off."""
+
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
 
     async def deliveries(
@@ -624,7 +631,8 @@ class DeliveryQueue(Protocol):
         """How many endpoints are switched off."""
 
     async def purge(self, before: datetime, limit: int) -> int:
-        """Deletes ended deliveries and events older than `before`, in a bounded batch."""
+        """Deletes ended deliveries and events older than `before`, and removed endpoints that have no delivery left,
+        in a bounded batch."""
 
 
 @dataclass(frozen=True)

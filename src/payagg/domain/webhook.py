@@ -21,13 +21,16 @@ from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
 from payagg.domain.values import Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
+STORED_ENDPOINTS_MAX = 20  # per business and environment, those switched off included
 DESCRIPTION_MAX = 200  # interface, Limits
 EVENT_NAME_MAX = 50
 COUNT_MAX = 2**63 - 1  # the column is a 64-bit integer
 EVENT_NAMES_MAX = 50  # in one subscription, repeats included
 SECRET_BYTES = 32
 OLD_SECRET_SIGNS_FOR = timedelta(hours=24)
-TEST_EVERY = timedelta(seconds=5)
+TEST_EVERY = timedelta(seconds=5)  # of one endpoint
+TESTS_A_MINUTE = 20  # of one business's, over all processes
+TESTS_AT_ONCE = 3  # of one business's, in one process
 DEACTIVATE_AFTER = timedelta(hours=120)  # of nothing but failures
 # To one endpoint at once, over all processes; one, once it fails.
 CONCURRENCY_START, CONCURRENCY_MAX = 5, 50

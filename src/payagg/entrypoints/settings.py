@@ -47,6 +47,7 @@ class Settings:
     trusted_proxies: Networks = ()
     provider_networks: Networks = ()  # whose events no limit holds back
     cors_origins: tuple[str, ...] = ()  # whose scripts may read answers
+    name_servers: tuple[tuple[str, int], ...] = ()  # for merchants' hosts, address and port; none = the system's
     logo_store: str | None = None  # None = a folder under state_dir
     pool_size: int = 10  # connections per process
     pgbouncer: bool = False  # transaction pooling: no prepared statements kept
@@ -151,6 +152,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         trusted_proxies=networks("TRUSTED_PROXIES"),
         provider_networks=networks("PROVIDER_NETWORKS"),
         cors_origins=_origins(value("CORS_ORIGINS", "")),
+        name_servers=_name_servers(value("NAME_SERVERS", "")),
         logo_store=environ.get("PAYAGG_LOGO_STORE") or None,
         pool_size=count("POOL_SIZE", 10),
         pgbouncer=value("PGBOUNCER", "false").lower() == "true",
@@ -200,6 +202,24 @@ def _origins(text: str) -> tuple[str, ...]:
                 " for example https://shop.example,http://localhost:3000."
             )
     return origins
+
+
+def _name_servers(text: str) -> tuple[tuple[str, int], ...]:
+    servers = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?", part)
+        try:
+            if found is None:
+                raise ValueError(part)
+            address, port = ipaddress.ip_address(found[1] or found[2]), int(found[3] or 53)
+            if not 1 <= port <= 65_535:
+                raise ValueError(part)
+        except ValueError:
+            raise SettingsError(
+                "PAYAGG_NAME_SERVERS must be a comma list of addresses, for example 9.9.9.9,[2620:fe::fe]:53."
+            ) from None
+        servers.append((str(address), port))
+    return tuple(servers)
 
 
 def _encryption_keys(text: str) -> tuple[tuple[str, bytes], ...]:

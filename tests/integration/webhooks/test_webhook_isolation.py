@@ -42,7 +42,7 @@ class Merchants:
     waiting: int = 0
     most_waiting: int = 0
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
         if "dead" not in url:
             await asyncio.sleep(0)
             self.healthy += 1

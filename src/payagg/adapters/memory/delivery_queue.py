@@ -133,7 +133,8 @@ class MemoryDeliveryQueue:
         return min((at for at in due if at <= now), default=None)
 
     async def deactivated(self) -> int:
-        return sum(not endpoint.is_active for endpoint in self._store.state.endpoints.values())
+        state = self._store.state
+        return sum(not one.is_active and one.id not in state.removed for one in state.endpoints.values())
 
     async def purge(self, before: datetime, limit: int) -> int:
         state = self._store.state
@@ -148,7 +149,11 @@ class MemoryDeliveryQueue:
             gone = [k for k, e in state.events.items() if e.created_at < before and e.id not in open_events][:limit]
             for key in gone:
                 del state.events[key]
-        return len(old) + len(gone)
+            logged = {delivery.endpoint_id for delivery in state.deliveries.values()}
+            emptied = [endpoint_id for endpoint_id in state.removed if endpoint_id not in logged][:limit]
+            for endpoint_id in emptied:
+                del state.removed[endpoint_id], state.endpoints[endpoint_id]
+        return len(old) + len(gone) + len(emptied)
 
     def _secrets(
         self, delivery: Delivery, endpoint: WebhookEndpoint | None, now: datetime

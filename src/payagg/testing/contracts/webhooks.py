@@ -90,6 +90,31 @@ class WebhookContract:
             await tx.webhooks.save_endpoint(changed)
             assert await tx.webhooks.endpoint("biz_1", "whe_1") == kept
 
+    async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"), an_endpoint("whe_3"))
+        await emitted(store, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_3"))
+        off = await store.queue.deactivated()
+        async with store.begin() as tx:
+            for removed in ("whe_1", "whe_2"):
+                await tx.webhooks.remove_endpoint(removed, NOW)
+        async with store.begin() as tx:
+            assert [one.id for one in await tx.webhooks.endpoints("biz_1")] == ["whe_3"]
+            assert [one.id for one in await tx.webhooks.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
+            assert await tx.webhooks.endpoint("biz_1", "whe_1") is None
+            assert await tx.webhooks.find_endpoint("biz_1", "whe_1") is None
+        assert await store.queue.deactivated() == off
+        (left,) = await claim(store)
+        assert left.delivery.endpoint_id == "whe_3"
+        async with store.begin() as tx:
+            _, deliveries = await tx.webhooks.of_payment(REFERENCE)
+        assert [one.last_error for one in deliveries if one.endpoint_id == "whe_1"] == ["the endpoint is switched off"]
+        await store.queue.finish([DeliveryResult(left, OK, NOW, None)])
+        while await store.queue.purge(NOW + MINUTE, 100):
+            pass
+        async with store.begin() as tx:
+            await tx.webhooks.add_endpoint(an_endpoint())  # its id is free: nothing of it is left
+            assert [one.id for one in await tx.webhooks.endpoints("biz_1")] == ["whe_1", "whe_3"]
+
     async def test_events_are_read_by_cursor_within_one_environment(self, store: Store) -> None:
         await with_endpoints(store)
         events = [an_event(EVT[n], n) for n in (1, 2, 3)]

@@ -17,6 +17,7 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     FINISH,
     OLDEST,
     PURGE_DELIVERIES,
+    PURGE_ENDPOINTS,
     PURGE_EVENTS,
     RELEASE,
     SIGNERS,
@@ -160,7 +161,8 @@ class PostgresDeliveryQueue:
         for statement, prefix in ((PURGE_DELIVERIES, "dlv"), (PURGE_EVENTS, "evt")):
             [(number,)] = await self.pool.read(statement, before=id_at(prefix, before), limit=limit)
             gone += int(number)
-        return gone
+        [(number,)] = await self.pool.read(PURGE_ENDPOINTS, limit=limit)
+        return gone + int(number)
 
 
 def _leased(row: Any) -> _Leased:

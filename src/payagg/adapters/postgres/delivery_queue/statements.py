@@ -229,7 +229,19 @@ WITH old AS (
 )
 SELECT count(*) FROM gone
 """)
-DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active", reads=True)
+DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active AND removed_at IS NULL", reads=True)
+# Whoever still had it before his eyes when it was removed has long emitted his last delivery.
+PURGE_ENDPOINTS = Statement("""
+WITH gone AS (
+    DELETE FROM webhook_endpoints e WHERE e.id IN (
+        SELECT r.id FROM webhook_endpoints r
+        WHERE r.removed_at < now() - interval '1 hour'
+          AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = r.id)
+        LIMIT :limit
+    ) RETURNING 1
+)
+SELECT count(*) FROM gone
+""")
 PURGE_EVENTS = Statement("""
 WITH old AS (
     SELECT o.reference, o.sequence
