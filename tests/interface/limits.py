@@ -66,8 +66,13 @@ LIMIT_ROWS = (
         "u/test_domain_rate_limit.py::test_no_window_has_more_hits_than_the_limit",
         "u/test_domain_rate_limit.py::test_the_turn_of_the_minute_opens_nothing",
     ),
-    row("requests per key", RATES + "a_key_has_a_limit_of_its_own_over_any_minute"),
-    row("process and verify per reference", RATES + "process_and_verify_have_a_limit_per_reference"),
+    row("requests per key", RATES + "a_key_has_a_bucket_of_its_own"),
+    row(
+        "requests per business and environment",
+        RATES + "the_keys_of_a_business_and_environment_share_a_bucket",
+        RATES + "a_key_that_was_revoked_takes_nothing_of_its_business",
+    ),
+    row("payers' requests per checkout link", RATES + "a_checkout_link_has_a_bucket_of_its_own"),
     row(
         "process and verify per address",
         RATES + "an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up",

@@ -51,12 +51,13 @@ class Settings:
     logo_store: str | None = None  # None = a folder under state_dir
     pool_size: int = 10  # connections per process
     pgbouncer: bool = False  # transaction pooling: no prepared statements kept
-    # Requests in any minute. These two are counted over all processes,
+    # Requests in a minute. These two are counted over all processes, in any minute,
     unknown_reference_limit: int = 60  # per client address, on the public endpoints
     webhook_rate_limit: int = 100  # per client address, on the inbound routes; interface, Limits
     # and these by each process for itself: they guard against load alone, and may not cost a statement.
     key_rate_limit: int = 600_000  # per secret key
-    reference_rate_limit: int = 1_200  # process and verify, per reference
+    business_rate_limit: int = 600_000  # with secret keys, per business and environment
+    reference_rate_limit: int = 1_200  # of payers, per reference
     address_rate_limit: int = 60_000  # process and verify, per client address, behind which a carrier's payers may be
     payer_retention: timedelta = timedelta(days=365)  # after a payment's end, for `payagg retention`
     metrics_token: str | None = field(default=None, repr=False)  # bearer for /metrics; None = closed, but for `dev`
@@ -159,6 +160,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
         unknown_reference_limit=count("UNKNOWN_REFERENCE_LIMIT", 60),
         webhook_rate_limit=count("WEBHOOK_RATE_LIMIT", 100),
         key_rate_limit=count("KEY_RATE_LIMIT", 600_000),
+        business_rate_limit=count("BUSINESS_RATE_LIMIT", 600_000),
         reference_rate_limit=count("REFERENCE_RATE_LIMIT", 1_200),
         address_rate_limit=count("ADDRESS_RATE_LIMIT", 60_000),
         otel=value("OTEL", "0") == "1",
