@@ -6,6 +6,7 @@ GATEWAYS = "u/test_gateways.py::test_"
 GATEWAY = "u/test_domain_gateway.py::test_"
 PAYMENT = "u/test_domain_payment.py::test_"
 JSON = "u/test_strict_json.py::test_"
+HOOK_LIMITS = "i/http/test_http_webhook_limits.py::test_"
 RATES = "i/http/test_http_rate_limits.py::test_"
 
 LIMIT_ROWS = (
@@ -70,13 +71,28 @@ LIMIT_ROWS = (
         "u/test_domain_rate_limit.py::test_no_window_has_more_hits_than_the_limit",
         "u/test_domain_rate_limit.py::test_the_turn_of_the_minute_opens_nothing",
     ),
-    row("requests per key", RATES + "a_key_has_a_limit_of_its_own_over_any_minute"),
-    row("process and verify per reference", RATES + "process_and_verify_have_a_limit_per_reference"),
+    row("requests per key", RATES + "a_key_has_a_bucket_of_its_own"),
+    row(
+        "requests per business and environment",
+        RATES + "the_keys_of_a_business_and_environment_share_a_bucket",
+        RATES + "a_key_that_was_revoked_takes_nothing_of_its_business",
+    ),
+    row("payers' requests per checkout link", RATES + "a_checkout_link_has_a_bucket_of_its_own"),
     row(
         "process and verify per address",
         RATES + "an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up",
     ),
     row("refused bodies per address", RATES + "refused_bodies_of_public_routes_are_limited_per_address"),
     row("one test delivery per 5 s", HOOKS + "a_test_delivery_is_signed_answered_and_not_counted"),
+    row(
+        "tests of a business per minute and at once",
+        HOOK_LIMITS + "a_business_may_run_so_many_tests_a_minute",
+        HOOK_LIMITS + "a_business_may_run_so_many_tests_at_once",
+    ),
+    row(
+        "20 stored webhook endpoints per environment and business",
+        HOOK_LIMITS + "a_business_stores_so_many_endpoints_in_an_environment_and_removing_one_makes_room",
+        HOOK_LIMITS + "creations_at_once_leave_no_more_endpoints_than_may_be_stored",
+    ),
     row("nesting of 32", JSON + "nesting_counts_to_the_cap"),
 )

@@ -454,6 +454,12 @@ RULES = (
         DELIVERIES + "retry_after_is_heeded_between_once_and_twice_the_planned_delay",
     ),
     row(
+        "nothing is given up before the schedule's last instant, however many workers die",
+        DELIVERIES + "what_kills_every_worker_is_slowed_down_and_given_up_after_the_schedules_last_instant",
+        DELIVERIES + "a_delivery_is_sent_by_the_first_worker_that_lives_however_many_died_before",
+        "i/webhooks/test_webhook_crash.py::test_workers_that_die_again_and_again_end_no_delivery_of_a_merchant_who_is_up",
+    ),
+    row(
         "410 switches an endpoint off",
         DELIVERIES + "gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_activated",
     ),

@@ -131,7 +131,11 @@ def test_only_certain_faults_mean_that_nothing_was_charged() -> None:
 
 
 def test_a_refused_request_says_nothing_about_the_providers_health() -> None:
-    assert {kind for kind in FaultKind if not kind.is_unhealthy} == {FaultKind.REJECTED, FaultKind.DUPLICATE}
+    assert {kind for kind in FaultKind if not kind.is_unhealthy} == {
+        FaultKind.REJECTED,
+        FaultKind.DUPLICATE,
+        FaultKind.RATE_LIMITED,
+    }
 
 
 def after_faults(count: int, now: datetime = NOW) -> Health:

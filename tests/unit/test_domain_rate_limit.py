@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payagg.domain.rate_limit import MARKS_MAX, HitWindow, RateLimit
+from payagg.domain.rate_limit import MARKS_MAX, HitWindow, RateLimit, TokenBucket
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -28,15 +28,6 @@ def test_a_refused_hit_does_not_count() -> None:
     assert window.hit(limit, NOON) is None
     assert window.hit(limit, NOON + 59 * SECOND) == NOON + MINUTE
     assert window.hit(limit, NOON + MINUTE) is None
-
-
-def test_a_hit_taken_back_leaves_its_room() -> None:
-    limit, window = RateLimit(2), HitWindow()
-    window.take_back()
-    assert [window.hit(limit, NOON) for _ in range(2)] == [None, None]
-    window.take_back()
-    assert (window.total, window.hit(limit, NOON + SECOND)) == (1, None)
-    assert window.hit(limit, NOON + SECOND) == NOON + MINUTE
 
 
 def test_a_clock_that_is_set_back_lets_no_more_through() -> None:
@@ -65,3 +56,45 @@ def test_a_large_limit_keeps_few_marks() -> None:
     hits = [window.hit(limit, NOON + n * timedelta(milliseconds=5)) for n in range(12_000)]
     assert hits.count(None) == 10_000
     assert len(window._marks) <= MARKS_MAX + 1
+
+
+def test_a_bucket_gives_its_tokens_at_once_and_as_many_again_over_a_window() -> None:
+    limit = RateLimit(10)
+    bucket = TokenBucket(limit, NOON)
+    assert [bucket.take(limit, NOON) for _ in range(11)] == pytest.approx([0.0] * 10 + [6.0])
+    assert bucket.take(limit, NOON + 5 * SECOND) == pytest.approx(1.0)
+    assert bucket.take(limit, NOON + 6.001 * SECOND) == 0.0
+    assert bucket.take(limit, NOON + 6.001 * SECOND) == pytest.approx(5.999)
+    later = NOON + 10 * MINUTE
+    assert [bucket.take(limit, later) for _ in range(11)] == pytest.approx([0.0] * 10 + [6.0])
+
+
+def test_a_token_that_is_given_back_is_there_again_and_no_bucket_overflows() -> None:
+    limit = RateLimit(1)
+    bucket = TokenBucket(limit, NOON)
+    bucket.give_back(limit)
+    assert [bucket.take(limit, NOON), bucket.take(limit, NOON)] == [0.0, 60.0]
+    bucket.give_back(limit)
+    assert bucket.take(limit, NOON) == 0.0
+
+
+def test_a_clock_that_is_set_back_fills_no_bucket() -> None:
+    limit = RateLimit(1)
+    bucket = TokenBucket(limit, NOON)
+    assert bucket.take(limit, NOON) == 0.0
+    assert bucket.take(limit, NOON - MINUTE) == 60.0
+    assert bucket.take(limit, NOON + 59 * SECOND) > 0
+    assert bucket.take(limit, NOON + MINUTE + SECOND) == 0.0
+
+
+@pytest.mark.parametrize("most", [1, 7, 1_200])
+@given(gaps=st.lists(st.integers(0, 30_000_000), min_size=1, max_size=60))
+def test_a_bucket_lets_no_more_through_than_a_burst_and_the_rate(most: int, gaps: list[int]) -> None:
+    limit, now, taken = RateLimit(most), NOON, 0
+    bucket = TokenBucket(limit, now)
+    for gap in gaps:
+        now += timedelta(microseconds=gap)
+        wait = bucket.take(limit, now)
+        taken += wait == 0.0
+        assert 0 <= wait <= 60 / most
+        assert taken <= most + (now - NOON) / limit.window * most + 1e-6

@@ -162,6 +162,15 @@ def test_payers_links_are_https_wherever_the_public_can_follow_them(base_url: st
         check_for_serving(read_settings(environ))
 
 
+def test_name_servers_are_addresses() -> None:
+    given = read_settings({"PAYAGG_NAME_SERVERS": "9.9.9.9, [2620:fe::fe],127.0.0.1:5353,[::1]:5353"}).name_servers
+    assert given == (("9.9.9.9", 53), ("2620:fe::fe", 53), ("127.0.0.1", 5353), ("::1", 5353))
+    assert read_settings({}).name_servers == ()
+    for bad in ("dns.example", "9.9.9", "9.9.9.9:0", "9.9.9.9:65536", "2620:fe::fe", "[9.9.9.9", "https://9.9.9.9"):
+        with pytest.raises(SettingsError, match="PAYAGG_NAME_SERVERS"):
+            read_settings({"PAYAGG_NAME_SERVERS": bad})
+
+
 def test_dev_uses_the_keys_it_is_given_and_makes_the_rest(tmp_path: Path) -> None:
     own = with_dev_secrets(read_settings({"PAYAGG_STATE_DIR": str(tmp_path)}, dev=True), ENTROPY)
     sealed = AesVault(own.encryption_keys).seal(b"before", "x")

@@ -1,11 +1,13 @@
 """The sending loop over the in-memory outbox: the whole schedule by a clock that tests move."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from payagg.adapters.memory import MemoryStore
@@ -15,7 +17,7 @@ from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult,
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
-from payagg.domain.webhook import CONCURRENCY_START, SCHEDULE, Delivery, DeliveryStatus
+from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, SCHEDULE, Delivery, DeliveryStatus
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import services_over
 from tests.support.builders import AN_ADMIN, a_business, a_payment
@@ -31,7 +33,7 @@ class Postman:
     answer: Callable[[int], TryResult] = lambda _: TryResult(200, None, 5)
     sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
         self.sent.append((url, dict(headers), body))
         return self.answer(len(self.sent))
 
@@ -192,17 +194,105 @@ async def test_the_address_of_one_payment_is_silent_where_no_endpoint_can_sign()
     assert world.deliveries() == []
 
 
-async def test_a_delivery_whose_workers_always_die_is_given_up() -> None:
-    world = await MemoryOutbox().open(Environment.SANDBOX)
-    await world.settle(Environment.SANDBOX)
-    for _ in range(4):
-        await world.store.queue.claim(world.clock.now(), 10, 5, 10, timedelta(seconds=30))
-        world.clock.move(timedelta(seconds=30))
-    await world.dispatcher.run_once()
-    assert world.only.status is DeliveryStatus.FAILED
+async def lose(world: MemoryOutbox) -> None:
+    """A worker claims what is due and dies; its lease runs out."""
+    lease = timedelta(seconds=45)
+    if await world.store.queue.claim(world.clock.now(), 10, 5, 10, lease) == []:
+        assert await world.store.queue.claim_suspect(world.clock.now(), lease) is not None
+    world.clock.move(lease)
+
+
+@pytest.mark.parametrize("environment", Environment)
+async def test_what_kills_every_worker_is_slowed_down_and_given_up_after_the_schedules_last_instant(
+    environment: Environment,
+) -> None:
+    world = await MemoryOutbox().open(environment)
+    begun = world.clock.now()
+    last = begun + sum(SCHEDULE[environment], timedelta(0))
+    await world.settle(environment)
+    deaths = 0
+    while world.only.status is DeliveryStatus.PENDING:
+        due = world.only.next_attempt_at
+        assert due is not None
+        world.clock.set(max(due, world.clock.now()))
+        died_at = world.clock.now()
+        await lose(world)
+        deaths += 1
+        if world.only.token is not None and deaths >= ALONE_FROM:
+            await world.dispatcher.run_once()
     assert world.postman.sent == []
+    assert last <= died_at <= last + timedelta(minutes=1)
+    # As often as tries fail, and a few times more.
+    assert deaths <= len(SCHEDULE[environment]) + ALONE_FROM
+    assert (world.only.last_error, world.only.attempts) == ("given up: earlier tries were never recorded", 1)
     # It may be what the endpoint answers that kills them, so it gets one try at a time from now on.
     assert world.store.state.endpoints[world.endpoint_id].failing_since is not None
+
+
+async def test_a_delivery_is_sent_by_the_first_worker_that_lives_however_many_died_before() -> None:
+    world = await MemoryOutbox().open(Environment.SANDBOX)
+    await world.settle(Environment.SANDBOX)
+    for _ in range(10):
+        await lose(world)
+    assert world.clock.now() < world.only.created_at + sum(SCHEDULE[Environment.SANDBOX], timedelta(0))
+    assert await world.dispatcher.run_once() == 1
+    assert (world.only.status, world.only.last_error) == (
+        DeliveryStatus.PENDING,
+        "the worker died before it recorded its try",
+    )
+    assert world.store.state.endpoints[world.endpoint_id].failing_since is None
+    assert world.only.next_attempt_at is not None
+    world.clock.set(world.only.next_attempt_at)
+    assert await world.dispatcher.run_once() == 1
+    assert (world.only.status, world.only.attempts, world.only.lost_tries) == (DeliveryStatus.DELIVERED, 1, 0)
+
+
+async def test_a_lost_try_uses_up_no_part_of_the_schedule() -> None:
+    world = await MemoryOutbox(postman=Postman(failing())).open(Environment.SANDBOX)
+    await world.settle(Environment.SANDBOX)
+    await lose(world)
+    assert len(await world.run_to_the_end()) == len(SCHEDULE[Environment.SANDBOX])
+
+
+async def test_a_suspect_is_sent_while_nothing_else_is_under_way() -> None:
+    world = await MemoryOutbox().open()
+    first = await world.settle()
+    for _ in range(ALONE_FROM):
+        await lose(world)
+    await world.dispatcher.run_once()
+    assert world.only.next_attempt_at is not None
+    world.clock.set(world.only.next_attempt_at)
+    under_way: list[str] = []
+    beside: dict[str, list[str]] = {}
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    class Watching:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+            reference = msgspec.json.decode(body)["data"]["reference"]
+            beside[reference] = list(under_way)
+            under_way.append(reference)
+            begun.set()
+            if reference != first:
+                await gate.wait()
+            under_way.remove(reference)
+            return TryResult(200, None, 5)
+
+    world.dispatcher.sender = Watching()
+    world.dispatcher._suspects_at = time.monotonic() + 0.05  # once the others are under way
+    others = {await world.settle() for _ in range(3)}
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await begun.wait()
+    suspect = next(one for one in world.deliveries() if one.reference == first)
+    await until(lambda: world.store.state.deliveries[suspect.id].token is not None)
+    others.add(await world.settle())  # due while it waits for its turn
+    assert first not in beside
+    gate.set()
+    await until(lambda: all(one.status is DeliveryStatus.DELIVERED for one in world.deliveries()))
+    stop.set()
+    await running
+    assert beside[first] == []
+    assert all(first not in beside[other] for other in others)
 
 
 async def claims_for(monkeypatch: pytest.MonkeyPatch, due: int, room: int = 400) -> int:
@@ -254,7 +344,7 @@ async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
     original = world.postman.send
 
     class Slow:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
             sent = await original(url, headers, body)
             await gate.wait()
             return sent
@@ -279,7 +369,7 @@ async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_h
     begun = asyncio.Event()
 
     class Hanging:
-        async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+        async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError("unreachable")
@@ -291,8 +381,8 @@ async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_h
     await begun.wait()
     stop.set()
     await running
-    assert (world.only.status, world.only.last_error) == (DeliveryStatus.PENDING, "the worker stopped")
-    assert world.only.next_attempt_at == world.clock.now()
+    assert (world.only.status, world.only.next_attempt_at) == (DeliveryStatus.PENDING, world.clock.now())
+    assert (world.only.attempts, world.only.lease_until) == (0, None)
     assert world.store.state.endpoints[world.endpoint_id].failing_since is None
 
 
@@ -356,4 +446,4 @@ async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_co
     await until(lambda: world.only.status is DeliveryStatus.DELIVERED)
     stop.set()
     await running
-    assert (len(world.postman.sent), world.only.attempts) == (2, 2)
+    assert (len(world.postman.sent), world.only.attempts) == (2, 1)

@@ -1,6 +1,7 @@
 """Sending what the outbox holds: claim, sign, send, record. Every try is leased, so a killed worker loses nothing."""
 
 import asyncio
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -23,7 +24,14 @@ from payagg.application.ports import (
 )
 from payagg.application.spans import span
 from payagg.domain.signing import signed_headers
-from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START, RETENTION, SCHEDULE, delay_after, secret_context
+from payagg.domain.webhook import (
+    CONCURRENCY_MAX,
+    CONCURRENCY_START,
+    RETENTION,
+    delay_after,
+    due_after_loss,
+    secret_context,
+)
 
 CONCURRENT = 400  # tries under way at once in one process
 FAILING_MAX = 200  # of them to endpoints that are failing: however many are dead, the others have the rest
@@ -32,10 +40,16 @@ POLL_SECONDS = 0.25
 GATHER_SECONDS = 0.01  # results that come within this are recorded in one statement
 RECORD_MAX = 500
 GRACE_SECONDS = 7.0  # for tries under way when told to stop
+# Suspects: looked for so often, sent one after the other for so long, and not again for three times as long as all of
+# that took, the wait for the tries under way included.
+SUSPECTS_EVERY = 1.0
+SUSPECTS_SECONDS = 2.0
+SUSPECTS_PAUSE = 3
+ALONE_WITHIN = 20.0  # seconds until other tries have ended and are recorded; with a try of its own within the lease
 GONE = 410
+LOST = TryResult(None, "the worker died before it recorded its try", 0)
 GIVEN_UP = TryResult(None, "given up: earlier tries were never recorded", 0)
 UNOPENED = TryResult(None, "the signing secret cannot be opened", 0)
-STOPPED = TryResult(None, "the worker stopped", 0)
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 15.0
 KEYS_CACHED_MAX = 50_000
@@ -60,6 +74,8 @@ class Dispatcher:
     _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions may have as many as they get
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _recorded: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # no result waits
+    _suspects_at: float = field(default=0.0, init=False)  # of the monotonic clock
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sends until `stop`, then finishes what is under way, or hands it back after GRACE_SECONDS."""
@@ -75,11 +91,15 @@ class Dispatcher:
         await self._record()
 
     async def run_once(self) -> int:
-        """Claims and sends one batch and records it; the number of tries. For tests and tools."""
+        """Claims and sends one batch and records it, then one suspect; the number of tries. For tests and tools."""
         claimed = await self._claimed(CONCURRENT)
         await asyncio.gather(*(self._try(one) for one in claimed))
         await self._record()
-        return len(claimed)
+        suspect = await self._suspect()
+        if suspect is not None:
+            await self._try(suspect)
+            await self._record()
+        return len(claimed) + (suspect is not None)
 
     async def purge(self) -> int:
         """Deletes a bounded batch of deliveries and events past their retention; 0 when there is nothing left."""
@@ -91,9 +111,11 @@ class Dispatcher:
         try:
             while not stop.is_set():
                 self._woken.clear()
-                wait = POLL_SECONDS * (0.8 + 0.4 * self.entropy.chance())
-                room = CONCURRENT - len(self._trying)
+                wait, room = POLL_SECONDS * (0.8 + 0.4 * self.entropy.chance()), 0
                 try:
+                    if time.monotonic() >= self._suspects_at:
+                        await self._try_suspects(stopping)
+                    room = CONCURRENT - len(self._trying)
                     claimed = await self._claimed(room) if room else []
                     count("worker_sweeps", "deliveries")
                     back_off = BACK_OFF_SECONDS
@@ -104,9 +126,7 @@ class Dispatcher:
                     await self._release(claimed)
                     return
                 for one in claimed:
-                    task = asyncio.create_task(self._try(one))
-                    self._trying[task] = one
-                    task.add_done_callback(self._tried)
+                    self._begin(one)
                 self._is_full, self._crowded = len(claimed) >= room, self._lanes_with(CONCURRENCY_START)
                 if len(claimed) < room or not room:
                     waking = asyncio.create_task(self._woken.wait())
@@ -118,6 +138,46 @@ class Dispatcher:
     async def _claimed(self, room: int) -> list[ClaimedDelivery]:
         failing = FAILING_MAX - sum(one.is_failing for one in self._trying.values())
         return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease)
+
+    async def _suspect(self) -> ClaimedDelivery | None:
+        return await self.store.queue.claim_suspect(self.clock.now(), self.lease)
+
+    async def _try_suspects(self, stopping: "asyncio.Task[bool]") -> None:
+        """Sends what was lost with one worker after the other, each while nothing else is under way here: if it kills
+        this worker too, no other delivery is lost with it, and none is suspected for it."""
+        began = time.monotonic()
+        self._suspects_at = began + SUSPECTS_EVERY
+        one = await self._suspect()
+        if one is not None and not await self._is_alone(stopping):
+            await self._release([one])
+            one = None
+        until = time.monotonic() + SUSPECTS_SECONDS
+        while one is not None:
+            await asyncio.wait({self._begin(one), stopping}, return_when=asyncio.FIRST_COMPLETED)
+            is_over = time.monotonic() >= until or not await self._is_alone(stopping)
+            one = None if is_over else await self._suspect()
+        ended = time.monotonic()
+        self._suspects_at = max(self._suspects_at, ended + SUSPECTS_PAUSE * (ended - began))
+
+    async def _is_alone(self, stopping: "asyncio.Task[bool]") -> bool:
+        """Waits until no try is under way and none unrecorded; False when that takes too long, or on the way out."""
+        waiting = asyncio.create_task(self._all_recorded())
+        await asyncio.wait({waiting, stopping}, timeout=ALONE_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        return not (self._trying or self._results or stopping.done())
+
+    async def _all_recorded(self) -> None:
+        if self._trying:
+            await asyncio.wait(set(self._trying))
+        while self._results:
+            self._recorded.clear()
+            await self._recorded.wait()
+
+    def _begin(self, one: ClaimedDelivery) -> "asyncio.Task[None]":
+        task = asyncio.create_task(self._try(one))
+        self._trying[task] = one
+        task.add_done_callback(self._tried)
+        return task
 
     def _lanes_with(self, tries: int) -> set[str]:
         """The partitions in which so many tries are under way."""
@@ -133,11 +193,11 @@ class Dispatcher:
     async def _wind_down(self) -> None:
         if self._trying:
             await asyncio.wait(set(self._trying), timeout=GRACE_SECONDS)
-        now = self.clock.now()
-        for task, one in list(self._trying.items()):
+        left = list(self._trying.items())
+        for task, _ in left:
             task.cancel()
-            # Whether it arrived is not known, so it is tried again, under the same id.
-            self._results.append(DeliveryResult(one, STOPPED, now, retry_at=now, blameless=True))
+        # Whether they arrived is not known, so they are tried again, under the same ids; a stop uses up no schedule.
+        await self._release([one for _, one in left])
 
     async def _release(self, claimed: list[ClaimedDelivery]) -> None:
         if claimed:
@@ -148,10 +208,11 @@ class Dispatcher:
 
     async def _try(self, one: ClaimedDelivery) -> None:
         now = self.clock.now()
-        if one.is_lease_expired and one.delivery.attempts > len(SCHEDULE[one.delivery.environment]):
-            # Tries that never came to be recorded: whatever kills the workers must not be repeated for ever.
-            self._note(DeliveryResult(one, GIVEN_UP, now, retry_at=None))
-            return
+        if one.is_lease_expired:
+            count("delivery_leases_lapsed")
+            if one.delivery.is_suspect:
+                self._note(_postponed(one, now))
+                return
         try:
             keys = [self._opened(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
         except ValueError:
@@ -160,7 +221,7 @@ class Dispatcher:
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
         with span("delivery", {"payagg.environment": one.delivery.environment.value}):
-            sent = await self.sender.send(one.url, headers, one.body)
+            sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
         self._note(self._finished(one, sent, self.clock.now()))
 
     def _note(self, result: DeliveryResult) -> None:
@@ -177,8 +238,6 @@ class Dispatcher:
 
     def _finished(self, one: ClaimedDelivery, sent: TryResult, at: datetime) -> DeliveryResult:
         count("delivery_tries", _result_of(sent))
-        if one.is_lease_expired:
-            count("delivery_leases_lapsed")
         if sent.is_accepted:
             return DeliveryResult(one, sent, at, retry_at=None)
         if sent.status_code == GONE:
@@ -206,7 +265,7 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001 - what the database refuses now it will refuse again
                 # Dropped, and so tried again when their leases run out: a recorder that died would repeat everything.
                 _log.error("deliveries cannot be recorded", error=type(error).__name__)
-                del self._results[:RECORD_MAX]
+                self._forget(RECORD_MAX)
                 self._resulted.set()
 
     async def _record(self) -> None:
@@ -216,10 +275,23 @@ class Dispatcher:
     async def _record_batch(self) -> None:
         batch = self._results[:RECORD_MAX]
         await self.store.queue.finish(batch)
-        del self._results[: len(batch)]
+        self._forget(len(batch))
         # A claim has its price, so the next one waits for the poll, unless more may be due behind what has ended now.
         if self._is_full or any(result.claimed.delivery.partition in self._crowded for result in batch):
             self._woken.set()
+
+    def _forget(self, results: int) -> None:
+        del self._results[:results]
+        if not self._results:
+            self._recorded.set()
+
+
+def _postponed(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
+    """Instead of a try: workers died of it, or around it, again and again."""
+    due = due_after_loss(one.delivery, now)
+    lost, delivery_id = one.delivery.lost_tries, one.delivery.id
+    _log.warning("a delivery's workers keep dying", delivery=delivery_id, deaths=lost, next_attempt_at=str(due))
+    return DeliveryResult(one, GIVEN_UP if due is None else LOST, now, retry_at=due, lost=due is not None)
 
 
 _CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}

@@ -148,8 +148,11 @@ UNSIGNED = TryResult(None, "no active endpoint has a secret to sign with", 0)
 
 
 class Sender(Protocol):
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
-        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does."""
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
+    ) -> TryResult:
+        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does. What is
+        shared is budgeted by `owner`, a business's id, and for tests apart."""
 
 
 # --- storage -----------------------------------------------------------------------------------------------------
@@ -502,6 +505,10 @@ class WebhookRepository(Protocol):
         """Everything but the counters and `failing_since`, which the queue moves; activation and a new address
         clear the latter."""
 
+    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
+        """Switched off, and shown by nothing here any more; it goes with the last of its log. What is still to be
+        delivered ends as it does where an endpoint is switched off."""
+
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
 
     async def deliveries(
@@ -612,12 +619,18 @@ class DeliveryQueue(Protocol):
     ) -> list["ClaimedDelivery"]:
         """Due deliveries, leased and counted as a try: in flight in one partition as many as its endpoint's
         `concurrency` (CONCURRENCY_START where there is none) and `per_partition` allow, one where the endpoint is
-        failing, and at most `failing` of such, chosen so that none waits for ever."""
+        failing, and at most `failing` of such, chosen so that none waits for ever.
+
+        A delivery whose lease ran out is claimed again under the same number of tries, and `lost_tries` counts it.
+        None that waits as a suspect is among them."""
+
+    async def claim_suspect(self, now: datetime, lease: timedelta) -> "ClaimedDelivery | None":
+        """The suspect that has been due longest, leased as by `claim` whatever else is in flight in its partition."""
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
         """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
         address was changed meanwhile, `concurrency`, `failing_since` and deactivation, which goes into the audit
-        trail."""
+        trail. A record ends a run of lost tries; a result that is `lost` tells of that run alone."""
 
     async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
         """Hands back what a stopping worker had not started; the try is not counted."""
@@ -631,7 +644,8 @@ class DeliveryQueue(Protocol):
         """How many endpoints are switched off."""
 
     async def purge(self, before: datetime, limit: int) -> int:
-        """Deletes ended deliveries and events older than `before`, in a bounded batch."""
+        """Deletes ended deliveries and events older than `before`, and removed endpoints that have no delivery left,
+        in a bounded batch."""
 
 
 @dataclass(frozen=True)
@@ -650,7 +664,8 @@ class ClaimedDelivery:
 @dataclass(frozen=True)
 class DeliveryResult:
     """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off, and one that is
-    `blameless` failed through us and says nothing of the endpoint."""
+    `blameless` failed through us and says nothing of the endpoint. Where `lost` none was made: the ones before were
+    lost with their workers."""
 
     claimed: ClaimedDelivery
     sent: TryResult
@@ -658,6 +673,7 @@ class DeliveryResult:
     retry_at: datetime | None
     deactivate: bool = False
     blameless: bool = False
+    lost: bool = False
 
 
 class Store(Protocol):

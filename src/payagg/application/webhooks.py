@@ -1,8 +1,11 @@
 """Merchant webhook endpoints: who is told, the secrets, the delivery log, and catching up on past events."""
 
 import re
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import msgspec
@@ -24,13 +27,17 @@ from payagg.application.schemas.webhooks import (
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ACTIVE_ENDPOINTS_MAX,
     SECRET_BYTES,
+    STORED_ENDPOINTS_MAX,
     TEST_EVENT,
     TEST_EVERY,
+    TESTS_A_MINUTE,
+    TESTS_AT_ONCE,
     WebhookEndpoint,
     parse_endpoint_url,
     parse_events,
@@ -61,6 +68,7 @@ class Webhooks:
     entropy: Entropy
     vault: Vault
     sender: Sender
+    testing: Counter[str] = field(default_factory=Counter)  # tests under way here, by business
 
     async def listed(self, business_id: str) -> list[WebhookEndpointView]:
         async with self.store.begin() as tx:
@@ -68,7 +76,8 @@ class Webhooks:
 
     @retried
     async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
-        """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED."""
+        """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED where as many as may be
+        are active, or stored."""
         now = self.clock.now()
         endpoint_id = self.entropy.id("whe", now)
         key = self.entropy.bytes(SECRET_BYTES)
@@ -87,6 +96,7 @@ class Webhooks:
         async with self.store.begin() as tx:
             await _lock_business(tx, business_id)
             await _ensure_room(tx, business_id)
+            await _ensure_place(tx, business_id, endpoint.environment)
             await tx.webhooks.add_endpoint(endpoint)
             changes = changes_of(None, endpoint, "environment", *_AUDITED)
             await self._record(tx, by, Action.WEBHOOK_CREATE, endpoint, changes)
@@ -125,6 +135,18 @@ class Webhooks:
         return await self.change(business_id, endpoint_id, ChangeWebhook(is_active=False), by=by)
 
     @retried
+    async def remove(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
+        """The endpoint as it was last, switched off. Nothing shows it any more; raises NOT_FOUND."""
+        async with self.store.begin() as tx:
+            await _lock_business(tx, business_id)
+            before = await _locked(tx, business_id, endpoint_id)
+            now = self.clock.now()
+            endpoint = replace(before, is_active=False, updated_at=now)
+            await tx.webhooks.remove_endpoint(endpoint_id, now)
+            await self._record(tx, by, Action.WEBHOOK_REMOVE, endpoint, changes_of(before, endpoint, *_AUDITED))
+            return WebhookEndpointView.of(endpoint)
+
+    @retried
     async def rotate_secret(self, business_id: str, endpoint_id: str, *, by: Actor) -> CreatedWebhook:
         """A new secret, shown once; the old one signs beside it for 24 hours."""
         key = self.entropy.bytes(SECRET_BYTES)
@@ -139,7 +161,28 @@ class Webhooks:
         return _created(endpoint, shown)
 
     async def test(self, business_id: str, endpoint_id: str, *, by: Actor) -> TestDelivery:
-        """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the last."""
+        """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the endpoint's
+        last one, and past TESTS_A_MINUTE or TESTS_AT_ONCE of the business's."""
+        with self._one_of_few(business_id):
+            return await self._test(business_id, endpoint_id, by)
+
+    @contextmanager
+    def _one_of_few(self, business_id: str) -> Iterator[None]:
+        if self.testing[business_id] >= TESTS_AT_ONCE:
+            raise _limited(TEST_EVERY)
+        self.testing[business_id] += 1
+        try:
+            yield
+        finally:
+            self.testing[business_id] -= 1
+            if not self.testing[business_id]:
+                del self.testing[business_id]
+
+    async def _test(self, business_id: str, endpoint_id: str, by: Actor) -> TestDelivery:
+        asked_at = self.clock.now()
+        until = await self.store.count_hit(f"webhook-test:{business_id}", asked_at, RateLimit(TESTS_A_MINUTE))
+        if until is not None:
+            raise _limited(until - asked_at)
         endpoint = await self._begin_test(business_id, endpoint_id, by)
         now = self.clock.now()
         body = TestBody(
@@ -156,7 +199,7 @@ class Webhooks:
         except ValueError:
             return TestDelivery(False, None, 0, "the signing secret cannot be opened")
         headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
-        sent = await self.sender.send(endpoint.url, headers, sent_bytes)
+        sent = await self.sender.send(endpoint.url, headers, sent_bytes, owner=business_id, is_test=True)
         count("test_deliveries", "delivered" if sent.is_accepted else "failed")
         return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
 
@@ -166,8 +209,7 @@ class Webhooks:
             endpoint = await _locked(tx, business_id, endpoint_id)
             now = self.clock.now()
             if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
-                wait = endpoint.last_test_at + TEST_EVERY - now
-                raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-int(wait.total_seconds() * 1000) // 1000)))
+                raise _limited(endpoint.last_test_at + TEST_EVERY - now)
             endpoint = revised(endpoint, last_test_at=now)
             await tx.webhooks.save_endpoint(endpoint)
             await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
@@ -239,6 +281,20 @@ async def _ensure_room(tx: Transaction, business_id: str) -> None:
     active = sum(endpoint.is_active for endpoint in await tx.webhooks.endpoints(business_id))
     if active >= ACTIVE_ENDPOINTS_MAX:
         raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
+
+
+async def _ensure_place(tx: Transaction, business_id: str, environment: Environment) -> None:
+    stored = sum(endpoint.environment is environment for endpoint in await tx.webhooks.endpoints(business_id))
+    if stored >= STORED_ENDPOINTS_MAX:
+        raise Refusal(
+            ErrorCode.WEBHOOK_LIMIT_REACHED,
+            f"The business has {stored} {environment.value} endpoints, switched-off ones included; remove one with "
+            "DELETE and permanently=true.",
+        )
+
+
+def _limited(wait: timedelta) -> Refusal:
+    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-wait // timedelta(seconds=1))))
 
 
 async def _locked(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:

@@ -58,6 +58,7 @@ class Action(Enum):
     WEBHOOK_CREATE = "webhook.create"
     WEBHOOK_UPDATE = "webhook.update"
     WEBHOOK_DEACTIVATE = "webhook.deactivate"
+    WEBHOOK_REMOVE = "webhook.remove"
     WEBHOOK_ROTATE = "webhook.rotate"
     WEBHOOK_TEST = "webhook.test"
     DELIVERY_REDELIVER = "delivery.redeliver"

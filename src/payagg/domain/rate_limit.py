@@ -1,8 +1,10 @@
-"""How many in how long, held over any such time and not the clock's: a window that slides with the instant asked."""
+"""How many in how long: exactly, over any such time and not the clock's, by a window that slides with the instant
+asked; or quickly, by a bucket of tokens that fills up again."""
 
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MARKS_MAX = 1_000  # instants kept of one bucket, whatever its limit
@@ -18,6 +20,11 @@ class RateLimit:
 
     most: int
     window: timedelta = timedelta(minutes=1)
+
+    @cached_property
+    def rate(self) -> float:
+        """Hits a second over a whole window."""
+        return self.most / self.window.total_seconds()
 
     @property
     def grain(self) -> timedelta:
@@ -44,11 +51,6 @@ class HitWindow:
         self._marks: deque[list[int]] = deque()  # mark and hits, oldest first
         self._total = 0
 
-    @property
-    def total(self) -> int:
-        """Hits that counted when the window was last used."""
-        return self._total
-
     def hit(self, limit: RateLimit, now: datetime) -> datetime | None:
         """Counts one; where there is no room it counts nothing and says when there will be."""
         marks, oldest = self._marks, limit.oldest(now)
@@ -64,11 +66,27 @@ class HitWindow:
         self._total += 1
         return None
 
-    def take_back(self) -> None:
-        """Uncounts the newest hit."""
-        if not self._marks:
-            return
-        self._total -= 1
-        self._marks[-1][1] -= 1
-        if not self._marks[-1][1]:
-            self._marks.pop()
+
+class TokenBucket:
+    """A limit's `most` tokens at first, and never more; as many again come back evenly over its window. So a burst and
+    the rate pass, which in some window is up to twice the limit."""
+
+    __slots__ = ("_at", "left")
+
+    def __init__(self, limit: RateLimit, now: datetime) -> None:
+        self.left = float(limit.most)
+        self._at = now
+
+    def take(self, limit: RateLimit, now: datetime) -> float:
+        """Takes a token; where there is none it takes nothing and says in how many seconds there is one. 0 = taken."""
+        left = self.left
+        if now > self._at:  # not where the clock was set back
+            left += (now - self._at).total_seconds() * limit.rate
+            if left > limit.most:
+                left = float(limit.most)
+            self._at = now
+        self.left = left if left < 1 else left - 1
+        return (1 - left) / limit.rate if left < 1 else 0.0
+
+    def give_back(self, limit: RateLimit) -> None:
+        self.left = min(limit.most, self.left + 1)

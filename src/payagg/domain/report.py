@@ -148,8 +148,9 @@ class FaultKind(Enum):
 
     @property
     def is_unhealthy(self) -> bool:
-        """Whether it counts against the provider's health rather than against the request."""
-        return self not in (FaultKind.REJECTED, FaultKind.DUPLICATE)
+        """Whether it counts against the provider's health rather than against the request. A provider that asks for
+        less is there: were 429 a fault, one merchant's volume would pause it for all."""
+        return self not in (FaultKind.REJECTED, FaultKind.DUPLICATE, FaultKind.RATE_LIMITED)
 
 
 class ProviderFault(Exception):

@@ -21,19 +21,25 @@ from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
 from payagg.domain.values import Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
+STORED_ENDPOINTS_MAX = 20  # per business and environment, those switched off included
 DESCRIPTION_MAX = 200  # interface, Limits
 EVENT_NAME_MAX = 50
 COUNT_MAX = 2**63 - 1  # the column is a 64-bit integer
 EVENT_NAMES_MAX = 50  # in one subscription, repeats included
 SECRET_BYTES = 32
 OLD_SECRET_SIGNS_FOR = timedelta(hours=24)
-TEST_EVERY = timedelta(seconds=5)
+TEST_EVERY = timedelta(seconds=5)  # of one endpoint
+TESTS_A_MINUTE = 20  # of one business's, over all processes
+TESTS_AT_ONCE = 3  # of one business's, in one process
 DEACTIVATE_AFTER = timedelta(hours=120)  # of nothing but failures
 # To one endpoint at once, over all processes; one, once it fails.
 CONCURRENCY_START, CONCURRENCY_MAX = 5, 50
 ANSWERS_WELL = timedelta(seconds=1)  # an endpoint that accepts within this may get more at once
 RETENTION = timedelta(days=30)
 JITTER = 0.2
+# Tries in a row that were lost with their workers, from which on a delivery is sent while nothing else is under way in
+# its worker. One loss says little: a worker has hundreds of deliveries under way when it dies.
+ALONE_FROM = 2
 
 # Delay before try 1, 2, ...; the LIVE row is the schedule Standard Webhooks recommends (75 h 35 m in all).
 SCHEDULE: dict[Environment, tuple[timedelta, ...]] = {
@@ -272,6 +278,7 @@ class Delivery:
     last_error: str | None = None
     duration_ms: int | None = None
     last_attempt_at: datetime | None = None
+    lost_tries: int = 0  # in a row: claimed, and never recorded
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -285,7 +292,13 @@ class Delivery:
         if (self.status is DeliveryStatus.PENDING) is not (self.next_attempt_at is not None):
             raise invalid("nextAttemptAt", "A delivery is scheduled while it is pending, and only then.")
         check_integer(self.attempts, "attempts", 0, SEQUENCE_MAX)
+        check_integer(self.lost_tries, "lostTries", 0, SEQUENCE_MAX)
         check_instant(self.created_at, "createdAt")
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it may be what kills the workers that send it."""
+        return self.lost_tries >= ALONE_FROM
 
     @classmethod
     def of(cls, event: Event, id: str, endpoint_id: str | None, url: str | None) -> "Delivery":
@@ -341,3 +354,19 @@ def delay_after(
     if retry_after is not None:
         return min(max(retry_after, planned), planned * 2)
     return planned * (1 + JITTER * (2 * chance - 1))
+
+
+def due_after_loss(delivery: Delivery, now: datetime) -> datetime | None:
+    """When a delivery is due whose last `lost_tries` tries were lost with their workers; None when it is given up.
+
+    A lost try neither uses up the schedule nor says anything of the endpoint. The first is repeated at once; from
+    ALONE_FROM on the schedule's delays slow it down. The last try stands at the schedule's last instant, counted from
+    the event: only when one that was sent alone is lost at or after it, nothing more is tried.
+    """
+    schedule = SCHEDULE[delivery.environment]
+    if not delivery.is_suspect:
+        return now
+    last = delivery.created_at + sum(schedule, timedelta(0))
+    if now >= last:
+        return None if delivery.lost_tries > ALONE_FROM else now
+    return min(now + schedule[min(delivery.lost_tries, len(schedule) - 1)], last)

@@ -16,6 +16,7 @@ from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault, Tokens, UnfitKey
 from payagg.adapters.system import DatabaseClock, SystemEntropy
 from payagg.adapters.webhooks.addresses import is_public_name
+from payagg.adapters.webhooks.resolver import Resolver
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
@@ -175,7 +176,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
     """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
     store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer, dates_payments=True)
     clock = DatabaseClock(store.now)
-    sender = HttpSender(allow_loopback=settings.dev)
+    sender = HttpSender(allow_loopback=settings.dev, resolve=Resolver(settings.name_servers))
     keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
     tokens = tokens_of(settings, keys)
     keeping: list[asyncio.Task[None]] = []

@@ -65,8 +65,8 @@ class Settings:
     base_url: str = setting(
         "http://127.0.0.1:8000",
         kinds.WEB_ADDRESS,
-        "origin of checkout links, https wherever others can reach it; never taken from a request; `dev` answers under its"
-        " host's name and loopback names alone",
+        "origin of checkout links, https wherever others can reach it; never taken from a request;"
+        " `dev` answers under its host's name and loopback names alone",
     )
     reference_prefix: str = setting("PAY", kinds.PREFIX, "first letters of new references; old ones keep working")
     builtin_slug: str = setting("builtin", kinds.SLUG, "slug of the built-in gateway")
@@ -93,6 +93,9 @@ class Settings:
         "false", kinds.YES_OR_NO, "`true` behind PgBouncer in transaction mode, for every command"
     )
     cors_origins: tuple[str, ...] = setting(None, kinds.ORIGINS, "whose scripts may read answers")
+    name_servers: tuple[tuple[str, int], ...] = setting(
+        None, kinds.NAME_SERVERS, "who is asked for merchants' hosts", unset="none: the system's"
+    )
     payer_retention: timedelta = setting(
         "365", kinds.lasting("days", 36_500), "after a payment's end, for `payagg retention`"
     )
@@ -108,21 +111,20 @@ class Settings:
     )
     # and these by each process for itself: they guard against load alone, and may not cost a statement.
     key_rate_limit: int = setting(
-        "600000", kinds.COUNT, "requests per secret key in any minute, each process for itself"
+        "600000", kinds.COUNT, "requests per secret key: so many at once, and so many a minute; each process for itself"
     )
-    reference_rate_limit: int = setting(
-        "1200", kinds.COUNT, "process and verify per reference in any minute, each process for itself"
+    reference_rate_limit: int = setting("1200", kinds.COUNT, "the same per checkout link, of its payers")
+    business_rate_limit: int = setting(
+        "600000", kinds.COUNT, "the same per business and environment, over its secret keys"
     )
     refused_body_limit: int = setting(
         "60",
         kinds.COUNT,
-        "refused bodies of process and of inbound events per client address in any minute, each process for itself;"
+        "the same for refused bodies of process and of inbound events, per client address;"
         " good ones are taken all the same",
     )
     # A carrier's payers may all be behind one address.
-    address_rate_limit: int = setting(
-        "60000", kinds.COUNT, "process and verify per client address in any minute, each process for itself"
-    )
+    address_rate_limit: int = setting("60000", kinds.COUNT, "the same per client address, process and verify together")
     metrics_token: str | None = setting(
         None,
         kinds.METRICS_TOKEN,

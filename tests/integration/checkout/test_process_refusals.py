@@ -232,3 +232,25 @@ async def test_a_provider_that_turns_a_charge_down_is_there(world: World) -> Non
         await refusal(world, await world.payment(amount=100))
         world.fakes.paystack.min_amount = 1
     assert (await world.process(await world.payment())).gateway == "provider_a"
+
+
+async def test_a_merchant_whose_calls_are_too_many_pauses_the_provider_for_nobody(world: World) -> None:
+    """The provider's key is the platform's: who provokes 429 must not close it to the others."""
+    busy = [await world.payment() for _ in range(2 * Health.FAULTS_MAX)]
+    world.fakes.paystack.book.faults.extend([Fault.RATE_LIMITED] * len(busy))
+    for payment in busy:
+        await refusal(world, payment)
+    quiet = await world.payment()
+    for server in (world.services, world.other_process()):
+        listed = {o.slug: o for o in (await server.checkout.options(quiet.reference)).gateways}
+        assert listed["provider_a"].available
+    assert (await world.process(quiet)).gateway == "provider_a"
+    assert (await world.process(busy[0])).gateway == "provider_a"  # nothing was charged, so it may be tried again
+
+
+async def test_a_probe_that_is_told_to_slow_down_has_found_the_provider(world: World) -> None:
+    await fall_ill(world)
+    world.clock.move(Health.FIRST_PAUSE)
+    world.fakes.paystack.book.faults.append(Fault.RATE_LIMITED)
+    await refusal(world, await world.payment())
+    assert (await world.process(await world.payment())).gateway == "provider_a"

@@ -10,7 +10,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from payagg.adapters.postgres.delivery_queue.statements import CLAIM, FINISH, OLDEST, PURGE_DELIVERIES, RELEASE
+from payagg.adapters.postgres.delivery_queue.statements import (
+    CLAIM,
+    CLAIM_SUSPECT,
+    FINISH,
+    OLDEST,
+    PURGE_DELIVERIES,
+    RELEASE,
+)
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
@@ -35,7 +42,7 @@ class Merchants:
     waiting: int = 0
     most_waiting: int = 0
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
         if "dead" not in url:
             await asyncio.sleep(0)
             self.healthy += 1
@@ -161,6 +168,7 @@ def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url:
         "times": [now] * count,
         "gone": [False] * count,
         "tried": [True] * count,
+        "lost": [False] * count,
         "urls": ["https://ok.example/"] * count,
         "lanes": [f"whe_{n}" for n in range(50)],
         "hopeless": timedelta(hours=120),
@@ -170,6 +178,7 @@ def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url:
         explained(database_url, FINISH, **ids, **tokens, **results),
         explained(database_url, RELEASE, **ids, **tokens),
         explained(database_url, OLDEST, now=now),
+        explained(database_url, CLAIM_SUSPECT, now=now, until=now),
     ):
         assert sequential_scans(plan) == []
         assert rows_removed(plan) < 1_000

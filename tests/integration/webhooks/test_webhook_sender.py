@@ -13,8 +13,8 @@ import pytest
 import trustme
 
 from payagg.adapters.webhooks.addresses import is_allowed
-from payagg.adapters.webhooks.dialer import Address
 from payagg.adapters.webhooks.http1 import HttpAnswer, HttpConnection
+from payagg.adapters.webhooks.resolver import Address
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports import TryResult
 from tests.support.receivers import Receiver, a_receiver, listening, read_request, until

@@ -41,6 +41,8 @@ class MemoryDeliveryQueue:
             for delivery in sorted(due, key=lambda d: (self._turns.get(d.partition, 0), d.next_attempt_at, d.id)):
                 if _is_leased(delivery, now):
                     continue
+                if delivery.is_suspect and delivery.token is None:
+                    continue
                 endpoint = state.endpoints.get(delivery.endpoint_id or "")
                 is_failing = endpoint is not None and endpoint.failing_since is not None
                 secrets = self._secrets(delivery, endpoint, now)
@@ -56,18 +58,41 @@ class MemoryDeliveryQueue:
                         self._turns[delivery.partition] = next(self._tokens)
                     else:
                         self._turns.pop(delivery.partition, None)
-                    leased = replace(
-                        delivery,
-                        attempts=delivery.attempts + 1,
-                        lease_until=now + lease,
-                        token=str(next(self._tokens)),
-                        last_attempt_at=now,
-                    )
-                    state.deliveries[delivery.id] = leased
-                    body = state.events[delivery.reference, delivery.sequence].body
-                    url = endpoint.url if endpoint is not None else delivery.url or ""
-                    claimed.append(ClaimedDelivery(leased, body, url, secrets, delivery.token is not None, is_failing))
+                    claimed.append(self._lease(delivery, now + lease, now, secrets))
         return claimed
+
+    async def claim_suspect(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
+        async with self._store.begin():
+            waiting = [d for d in self._store.state.deliveries.values() if d.is_suspect and d.token is None]
+            due = [d for d in waiting if d.next_attempt_at is not None and d.next_attempt_at <= now]
+            for delivery in sorted(due, key=lambda d: (d.next_attempt_at, d.id)):
+                endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
+                secrets = self._secrets(delivery, endpoint, now)
+                if endpoint is not None and not endpoint.is_active:
+                    self._end(delivery, SWITCHED_OFF)
+                elif not secrets:
+                    self._end(delivery, UNSIGNED)
+                else:
+                    return self._lease(delivery, now + lease, now, secrets)
+        return None
+
+    def _lease(
+        self, delivery: Delivery, until: datetime, now: datetime, secrets: tuple[tuple[str, bytes], ...]
+    ) -> ClaimedDelivery:
+        state, is_lapsed = self._store.state, delivery.token is not None
+        endpoint = state.endpoints.get(delivery.endpoint_id or "")
+        leased = state.deliveries[delivery.id] = replace(
+            delivery,
+            attempts=delivery.attempts + (not is_lapsed and not delivery.lost_tries),
+            lost_tries=delivery.lost_tries + is_lapsed,
+            lease_until=until,
+            token=str(next(self._tokens)),
+            last_attempt_at=now,
+        )
+        body = state.events[delivery.reference, delivery.sequence].body
+        url = endpoint.url if endpoint is not None else delivery.url or ""
+        is_failing = endpoint is not None and endpoint.failing_since is not None
+        return ClaimedDelivery(leased, body, url, secrets, is_lapsed, is_failing)
 
     async def finish(self, results: Sequence[DeliveryResult]) -> None:
         async with self._store.begin() as tx:
@@ -76,11 +101,11 @@ class MemoryDeliveryQueue:
                 delivery = self._store.state.deliveries.get(result.claimed.delivery.id)
                 if delivery is None or delivery.token is None or delivery.token != result.claimed.delivery.token:
                     continue
-                self._end(delivery, result.sent, result.retry_at, result.at)
+                self._end(delivery, result.sent, result.retry_at, None if result.lost else result.at, lost=result.lost)
                 endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
                 # A try at an address that was changed since says nothing of the endpoint as it is now.
                 is_current = endpoint is not None and endpoint.url == result.claimed.url
-                if endpoint is not None and is_current and not result.blameless:
+                if endpoint is not None and is_current and not (result.blameless or result.lost):
                     after = self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
                     if endpoint.is_active and not after.is_active:
                         await tx.audit.add(switched_off(result, endpoint.business_id))
@@ -98,7 +123,8 @@ class MemoryDeliveryQueue:
             for one in claimed:
                 delivery = self._store.state.deliveries.get(one.delivery.id)
                 if delivery is not None and delivery.token == one.delivery.token:
-                    freed = replace(delivery, attempts=delivery.attempts - 1, lease_until=None, token=None)
+                    attempts = delivery.attempts - (not delivery.lost_tries)
+                    freed = replace(delivery, attempts=attempts, lease_until=None, token=None)
                     self._store.state.deliveries[delivery.id] = freed
 
     async def oldest_due(self, now: datetime) -> datetime | None:
@@ -113,7 +139,8 @@ class MemoryDeliveryQueue:
         return [at for at in free if at <= now]
 
     async def deactivated(self) -> int:
-        return sum(not endpoint.is_active for endpoint in self._store.state.endpoints.values())
+        state = self._store.state
+        return sum(not one.is_active and one.id not in state.removed for one in state.endpoints.values())
 
     async def purge(self, before: datetime, limit: int) -> int:
         state = self._store.state
@@ -128,7 +155,11 @@ class MemoryDeliveryQueue:
             gone = [k for k, e in state.events.items() if e.created_at < before and e.id not in open_events][:limit]
             for key in gone:
                 del state.events[key]
-        return len(old) + len(gone)
+            logged = {delivery.endpoint_id for delivery in state.deliveries.values()}
+            emptied = [endpoint_id for endpoint_id in state.removed if endpoint_id not in logged][:limit]
+            for endpoint_id in emptied:
+                del state.removed[endpoint_id], state.endpoints[endpoint_id]
+        return len(old) + len(gone) + len(emptied)
 
     def _secrets(
         self, delivery: Delivery, endpoint: WebhookEndpoint | None, now: datetime
@@ -142,7 +173,13 @@ class MemoryDeliveryQueue:
         return tuple((signer.id, sealed) for signer in signers for sealed in signer.signing_secrets(now))
 
     def _end(
-        self, delivery: Delivery, sent: TryResult, retry_at: datetime | None = None, at: datetime | None = None
+        self,
+        delivery: Delivery,
+        sent: TryResult,
+        retry_at: datetime | None = None,
+        at: datetime | None = None,
+        *,
+        lost: bool = False,
     ) -> None:
         status = DeliveryStatus.DELIVERED if sent.is_accepted else DeliveryStatus.FAILED
         if retry_at is not None:
@@ -158,6 +195,7 @@ class MemoryDeliveryQueue:
             last_error=sent.error,
             duration_ms=sent.duration_ms if at is not None else delivery.duration_ms,
             last_attempt_at=at or delivery.last_attempt_at,
+            lost_tries=delivery.lost_tries if lost else 0,
         )
         endpoint = state.endpoints.get(delivery.endpoint_id or "")
         if endpoint is not None:

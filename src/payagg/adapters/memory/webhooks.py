@@ -14,7 +14,8 @@ class MemoryWebhooks:
     state: State
 
     async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
-        own = [endpoint for endpoint in self.state.endpoints.values() if endpoint.business_id == business_id]
+        every = [endpoint for endpoint in self.state.endpoints.values() if endpoint.id not in self.state.removed]
+        own = [endpoint for endpoint in every if endpoint.business_id == business_id]
         return sorted(own, key=lambda endpoint: (endpoint.created_at, endpoint.id))
 
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
@@ -31,8 +32,7 @@ class MemoryWebhooks:
         return await self.find_endpoint(business_id, endpoint_id)
 
     async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        endpoint = self.state.endpoints.get(endpoint_id)
-        return endpoint if endpoint is not None and endpoint.business_id == business_id else None
+        return next((one for one in await self.endpoints(business_id) if one.id == endpoint_id), None)
 
     async def add_endpoint(self, endpoint: WebhookEndpoint) -> None:
         self.state.endpoints[endpoint.id] = endpoint
@@ -47,6 +47,11 @@ class MemoryWebhooks:
             concurrency=stored.concurrency,
             failing_since=None if restarted else stored.failing_since,
         )
+
+    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
+        stored = self.state.endpoints[endpoint_id]
+        self.state.endpoints[endpoint_id] = replace(stored, is_active=False, updated_at=now)
+        self.state.removed[endpoint_id] = now
 
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None:
         self.state.events[event.reference, event.sequence] = event

@@ -2,17 +2,17 @@
 lead elsewhere. The URL stays as it is, and TLS is verified against its host name."""
 
 import asyncio
-import contextlib
 import socket
-import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from payagg.adapters.webhooks.addresses import is_allowed
+from payagg.adapters.webhooks.resolver import Address, Resolve
 
 CONNECT_SECONDS = 5.0
-LOOKUPS_MAX = 200  # at once; a slow name server holds a thread each
-Address = tuple[socket.AddressFamily, str]
-Resolve = Callable[[str], Awaitable[Sequence[Address]]]
+# Look-ups at once; a slow name server holds two descriptors for each. Tests have places of their own.
+LOOKUPS_MAX, LOOKUPS_EACH = 128, 8
+TEST_LOOKUPS_MAX, TEST_LOOKUPS_EACH = 16, 2
 
 
 class NotConnected(Exception):
@@ -27,63 +27,25 @@ class AddressRefused(NotConnected):
     """One of the host's addresses is not public."""
 
 
-class Resolver:
-    """The system's resolver in threads of its own; callers who ask for one host at one moment share the lookup.
+class Budget:
+    """So many look-ups under way at once: in all, and for each owner, who waits behind his own alone."""
 
-    The threads are daemons: a name server that never answers must not keep the process from ending.
-    """
+    def __init__(self, most: int, each: int) -> None:
+        self._all, self._each = asyncio.Semaphore(most), each
+        self._owners: dict[str, tuple[asyncio.Semaphore, set[object]]] = {}  # and who has or awaits a place
 
-    def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(LOOKUPS_MAX)
-        self._asked: dict[str, asyncio.Task[Sequence[Address]]] = {}
-
-    async def __call__(self, host: str) -> Sequence[Address]:
-        asked = self._asked.get(host)
-        if asked is None:
-            asked = self._asked[host] = asyncio.create_task(self._ask(host))
-            asked.add_done_callback(lambda done: self._forget(host, done))
-        # Shielded: one caller's deadline must not end the lookup that others wait for.
-        return await asyncio.shield(asked)
-
-    async def _ask(self, host: str) -> Sequence[Address]:
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Sequence[Address]] = loop.create_future()
-
-        def settle(found: Sequence[Address] | Exception) -> None:
-            if answered.cancelled():
-                return
-            if isinstance(found, Exception):
-                answered.set_exception(found)
-            else:
-                answered.set_result(found)
-
-        def work() -> None:
-            try:
-                found: Sequence[Address] | Exception = _lookup(host)
-            except (OSError, UnicodeError) as error:
-                found = error
-            # The loop may have ended meanwhile; then nobody waits.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(settle, found)
-
-        async with self._slots:
-            threading.Thread(target=work, name="resolve", daemon=True).start()
-            return await answered
-
-    def _forget(self, host: str, done: "asyncio.Task[Sequence[Address]]") -> None:
-        self._asked.pop(host, None)
-        if not done.cancelled():
-            done.exception()  # seen, whoever still waits
-
-    def close(self) -> None:
-        for asked in list(self._asked.values()):
-            asked.cancel()
-
-
-def _lookup(host: str) -> Sequence[Address]:
-    """Every spelling of an address (`0x7f.1`, `2130706433`) comes back from here in its plain form."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys((family, str(where[0])) for family, _, _, _, where in found))
+    @asynccontextmanager
+    async def place(self, owner: str) -> AsyncIterator[None]:
+        own, users = self._owners.setdefault(owner, (asyncio.Semaphore(self._each), set()))
+        user = object()
+        users.add(user)
+        try:
+            async with own, self._all:
+                yield
+        finally:
+            users.discard(user)
+            if not users:
+                self._owners.pop(owner, None)
 
 
 class CheckedNetwork:
@@ -92,11 +54,16 @@ class CheckedNetwork:
     def __init__(self, resolve: Resolve, *, allow_loopback: bool) -> None:
         self._resolve = resolve
         self._allow_loopback = allow_loopback
+        self._lookups = Budget(LOOKUPS_MAX, LOOKUPS_EACH)
+        self._test_lookups = Budget(TEST_LOOKUPS_MAX, TEST_LOOKUPS_EACH)
 
-    async def dial(self, host: str, port: int) -> socket.socket:
-        """Raises NotConnected or TimeoutError."""
+    async def dial(self, host: str, port: int, owner: str, *, is_test: bool) -> socket.socket:
+        """Raises NotConnected or TimeoutError. `owner` is the business whose look-ups this one is counted among."""
+        lookups = self._test_lookups if is_test else self._lookups
         async with asyncio.timeout(CONNECT_SECONDS):
-            return await self._dial(await self._addresses(host), port)
+            async with lookups.place(owner):
+                addresses = await self._addresses(host)
+            return await self._dial(addresses, port)
 
     async def _addresses(self, host: str) -> Sequence[Address]:
         try:

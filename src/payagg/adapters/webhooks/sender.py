@@ -5,10 +5,10 @@ import re
 import ssl
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -20,10 +20,9 @@ from payagg.adapters.webhooks.dialer import (
     CheckedNetwork,
     NameUnresolved,
     NotConnected,
-    Resolve,
-    Resolver,
 )
 from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
+from payagg.adapters.webhooks.resolver import Resolve, Resolver
 from payagg.application.ports import TryResult
 from payagg.domain.values import ascii_url
 
@@ -50,6 +49,9 @@ class Place(NamedTuple):
     port: int
 
 
+Connect = Callable[[Place], Awaitable[HttpConnection]]
+
+
 class HttpSender:
     """Keeps connections to hosts that answered. No redirects, cookies, proxies or decompression exist here."""
 
@@ -61,21 +63,22 @@ class HttpSender:
         tls: ssl.SSLContext | None = None,
         deadline: float = TRY_SECONDS,
     ) -> None:
-        self._resolver = Resolver() if resolve is None else None
-        self._network = CheckedNetwork(resolve or self._resolver, allow_loopback=allow_loopback)  # type: ignore[arg-type]
+        self._network = CheckedNetwork(resolve or Resolver(), allow_loopback=allow_loopback)
         self._tls = tls or ssl.create_default_context()
         self._tls.set_alpn_protocols(["http/1.1"])
         self._deadline = deadline
         self._idle: dict[Place, deque[tuple[float, HttpConnection]]] = {}  # each until a moment of the monotonic clock
         self._kept = 0
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> TryResult:
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str = "", is_test: bool = False
+    ) -> TryResult:
         started = time.monotonic()
         answered: list[HttpAnswer] = []
         error: str | None = None
         try:
             async with asyncio.timeout(self._deadline):
-                await self._post(url, headers, body, answered)
+                await self._post(url, headers, body, answered, partial(self._connected, owner=owner, is_test=is_test))
         except TimeoutError:
             error = "no answer in time"
         except Exception as failure:  # noqa: BLE001 - whatever a receiver or its URL provokes is one failed try
@@ -94,10 +97,10 @@ class HttpSender:
             for _, connection in kept:
                 connection.close()
         self._idle.clear()
-        if self._resolver is not None:
-            self._resolver.close()
 
-    async def _post(self, url: str, headers: Mapping[str, str], body: bytes, answered: list[HttpAnswer]) -> None:
+    async def _post(
+        self, url: str, headers: Mapping[str, str], body: bytes, answered: list[HttpAnswer], connect: Connect
+    ) -> None:
         place, head = _parsed(url)
         request = _request(head, headers, body)
         connection = self._kept_connection(place)
@@ -111,10 +114,10 @@ class HttpSender:
                 # The receiver may close a kept connection at any moment; before any answer that says nothing of it.
                 if answered:
                     raise
-        await self._exchange(place, await self._connected(place), request, answered)
+        await self._exchange(place, await connect(place), request, answered)
 
-    async def _connected(self, place: Place) -> HttpConnection:
-        dialled = await self._network.dial(place.host, place.port)
+    async def _connected(self, place: Place, *, owner: str, is_test: bool) -> HttpConnection:
+        dialled = await self._network.dial(place.host, place.port, owner, is_test=is_test)
         is_secure = place.scheme == "https"
         try:
             _, connection = await asyncio.get_running_loop().create_connection(

@@ -12,7 +12,7 @@ from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
 from payagg.entrypoints.http.request_id import REQUEST_ID
-from payagg.entrypoints.http.routing import AnyRequest, Call, Guard
+from payagg.entrypoints.http.routing import AnyRequest, Call, Guard, services
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
@@ -39,10 +39,15 @@ def bearer(request: AnyRequest) -> str:
 
 def secret(request: AnyRequest) -> str:
     """The presented secret key, counted against its limit, whether or not it is a good one: by its digest, before the
-    database is asked. Raises UNAUTHORIZED, INVALID_API_KEY or RATE_LIMITED."""
-    presented = bearer(request)
+    database is asked. Where this process knows whose it is, against the business's too: a key that stood within the
+    last minute, so that one that was revoked takes nothing of the others. Raises UNAUTHORIZED, INVALID_API_KEY or
+    RATE_LIMITED."""
+    presented, own, access = bearer(request), limits(request), services(request).access
     _, digest = parse_secret(presented)
-    limits(request).keys.hit(request, digest)
+    own.keys.hit(request, digest)
+    known = access.remembered.get(digest)
+    if known is not None and not known.key.is_use_stale(access.clock.now()):
+        own.businesses.hit(request, f"{known.business.id} {known.key.environment.value}")
     return presented
 
 
@@ -85,27 +90,28 @@ async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callab
 async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     # The reference stands for a credential here: its form first. Only unknown ones count as guesses and are refused, as
     # payers may share an address with somebody who guesses.
-    parse_reference(request.path_params["reference"])
+    own, reference = limits(request), request.path_params["reference"]
+    parse_reference(reference)
+    own.references.hit(request, reference)
     try:
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await limits(request).guesses.hit(client_address(request))
+            own.references.give_back(request, reference)  # guesses push no link out of the buckets that are kept
+            await own.guesses.hit(client_address(request))
         raise
 
 
 async def _charging_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    own, reference, address = limits(request), request.path_params["reference"], client_address(request)
-    own.references.hit(request, reference)
+    own, address = limits(request), client_address(request)
     own.addresses.hit(request, address)
     try:
         return await _public_reference(request, use_cases, proceed)
     except Refusal as refusal:
         _refused_body(request, refusal)
         if refusal.code in NO_PAYMENT:
-            # Guesses have a limit of their own and take nothing of the payers'.
-            own.references.take_back(reference)
-            own.addresses.take_back(address)
+            # Guesses and full references have limits of their own and take nothing of the payers'.
+            own.addresses.give_back(request, address)
         raise
 
 

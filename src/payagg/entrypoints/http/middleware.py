@@ -145,7 +145,9 @@ class Edge:
                 status = message["status"]
                 headers = [*message["headers"], *added]
                 present = {name.lower() for name, _ in headers}
-                if RATES in scope and b"ratelimit" not in present:
+                if scope.get(RATES):
+                    if b"ratelimit" in present:  # of a refusal, which knows nothing of the limit but its time
+                        headers = [header for header in headers if header[0].lower() != b"ratelimit"]
                     headers += rate_headers(scope[RATES])
                 headers += [header for header in defaults if header[0] not in present]
                 if body.is_begun and not body.is_done:

@@ -5,19 +5,20 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
+from math import ceil
 from typing import Any
 
 from payagg.application.ports import Clock, Store
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.rate_limit import HitWindow, RateLimit
+from payagg.domain.rate_limit import RateLimit, TokenBucket
 from payagg.entrypoints.http.client_address import Address, address_of
 from payagg.entrypoints.http.routing import AnyRequest, services
 from payagg.entrypoints.settings import Settings
 
-Rate = tuple[str, int, int, int]  # a limit's name, its size, what is left of it, seconds until it is whole
+Rate = tuple["LocalLimit", float]  # a limit, and what is left of it
 RATES = "rates"  # where the scope carries them to the edge
 WINDOW_SECONDS = 60
-SHOWN_FROM = 10  # from a tenth of a limit on
 REMEMBERED_MAX = 10_000
 
 
@@ -72,38 +73,47 @@ class SharedLimit:
 
 @dataclass(frozen=True)
 class LocalLimit:
-    """At most so many hits per bucket in any minute, counted by this process alone: N processes let N times as many
-    through. Of the buckets used last, REMEMBERED_MAX are kept."""
+    """A bucket of tokens for each caller, counted by this process alone: N processes let N times as many through. Of
+    the buckets used last, REMEMBERED_MAX are kept."""
 
     clock: Clock
     name: str
     limit: RateLimit
-    windows: dict[str | bytes, HitWindow] = field(default_factory=dict)
+    buckets: dict[str | bytes, TokenBucket] = field(default_factory=dict)
 
-    def hit(self, request: AnyRequest, bucket: str | bytes) -> None:
-        """Counts one; raises RATE_LIMITED where there is no room. Once no more than a tenth is left, the answer's
-        headers say so; until then answers are the same whatever was asked before."""
-        now = self.clock.now()
-        window = self.windows.pop(bucket, None) or HitWindow()
-        self.windows[bucket] = window  # at the end: the one used last
-        if len(self.windows) > REMEMBERED_MAX:
-            del self.windows[next(iter(self.windows))]
-        until = window.hit(self.limit, now)
-        room = self.limit.most - window.total
-        if room * SHOWN_FROM <= self.limit.most:
-            scope: Any = request.scope
-            reset = _seconds(self.limit.window if until is None else until - now)
-            scope.setdefault(RATES, []).append((self.name, self.limit.most, room, reset))
-        if until is not None:
-            raise _limited(until, now)
+    @cached_property
+    def policy(self) -> bytes:
+        return f'"{self.name}";q={self.limit.most};w={WINDOW_SECONDS}'.encode()
 
-    def take_back(self, bucket: str | bytes) -> None:
-        """Uncounts one hit."""
-        window = self.windows.get(bucket)
-        if window is not None:
-            window.take_back()
-            if not window.total:
-                del self.windows[bucket]
+    def told(self, left: float) -> str:
+        """What is left, and in how many seconds all of it is."""
+        return f'"{self.name}";r={int(left)};t={ceil((self.limit.most - left) / self.limit.rate)}'
+
+    def hit(self, request: AnyRequest, key: str | bytes) -> None:
+        """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
+        now, buckets, limit = self.clock.now(), self.buckets, self.limit
+        bucket = buckets.pop(key, None) or TokenBucket(limit, now)
+        buckets[key] = bucket  # at the end: the one used last
+        if len(buckets) > REMEMBERED_MAX:
+            del buckets[next(iter(buckets))]
+        wait = bucket.take(limit, now)
+        scope: Any = request.scope
+        if RATES in scope:
+            scope[RATES].append((self, bucket.left))
+        else:
+            scope[RATES] = [(self, bucket.left)]
+        if wait:
+            raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
+
+    def give_back(self, request: AnyRequest, key: str | bytes) -> None:
+        """As if it had not been asked: the answer tells nothing of this limit, either."""
+        bucket = self.buckets.get(key)
+        if bucket is not None:
+            bucket.give_back(self.limit)
+            if bucket.left >= self.limit.most:
+                del self.buckets[key]
+        scope: Any = request.scope
+        scope[RATES] = [rate for rate in scope.get(RATES, ()) if rate[0] is not self]
 
 
 @dataclass(frozen=True)
@@ -113,9 +123,10 @@ class Limits:
     inbound: SharedLimit  # provider events, by address
     guesses: SharedLimit  # unknown references, by address
     keys: LocalLimit  # requests with a secret key, by key
+    businesses: LocalLimit  # and by business and environment
     bodies: LocalLimit  # refused bodies of routes without a credential, by address
-    references: LocalLimit  # process and verify, by reference
-    addresses: LocalLimit  # and by address
+    references: LocalLimit  # a payer's requests, by reference: one checkout link
+    addresses: LocalLimit  # process and verify, by address
 
     @classmethod
     def of(cls, settings: Settings, store: Store, clock: Clock) -> "Limits":
@@ -123,6 +134,7 @@ class Limits:
             inbound=SharedLimit(store, clock, "inbound", RateLimit(settings.webhook_rate_limit)),
             guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
             keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
+            businesses=LocalLimit(clock, "business", RateLimit(settings.business_rate_limit)),
             bodies=LocalLimit(clock, "body", RateLimit(settings.refused_body_limit)),
             references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
             addresses=LocalLimit(clock, "address", RateLimit(settings.address_rate_limit)),
@@ -135,16 +147,10 @@ def limits(request: AnyRequest) -> Limits:
 
 
 def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
-    """What a caller may still send, as the IETF's draft of RateLimit header fields has it (window in seconds)."""
-    policy = ", ".join(f'"{name}";q={most};w={WINDOW_SECONDS}' for name, most, _, _ in rates)
-    left = ", ".join(f'"{name}";r={room};t={reset}' for name, _, room, reset in rates)
-    return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", left.encode())]
+    """What a caller may still send, as draft-ietf-httpapi-ratelimit-headers-11 has it; times in seconds."""
+    left = ", ".join([own.told(room) for own, room in rates])
+    return [(b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])), (b"ratelimit", left.encode())]
 
 
 def _limited(until: datetime, now: datetime) -> Refusal:
-    return Refusal(ErrorCode.RATE_LIMITED, retry_after=_seconds(until - now))
-
-
-def _seconds(wait: timedelta) -> int:
-    """Whole seconds after which the wait is over."""
-    return max(1, -(-wait // timedelta(seconds=1)))
+    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -((now - until) // timedelta(seconds=1))))

@@ -16,6 +16,7 @@ from payagg.domain.health import Health
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
+    ALONE_FROM,
     ANSWERS_WELL,
     CONCURRENCY_MAX,
     CONCURRENCY_START,
@@ -89,6 +90,31 @@ class WebhookContract:
             await tx.webhooks.save_endpoint(changed)
             assert await tx.webhooks.endpoint("biz_1", "whe_1") == kept
 
+    async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"), an_endpoint("whe_3"))
+        await emitted(store, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_3"))
+        off = await store.queue.deactivated()
+        async with store.begin() as tx:
+            for removed in ("whe_1", "whe_2"):
+                await tx.webhooks.remove_endpoint(removed, NOW)
+        async with store.begin() as tx:
+            assert [one.id for one in await tx.webhooks.endpoints("biz_1")] == ["whe_3"]
+            assert [one.id for one in await tx.webhooks.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
+            assert await tx.webhooks.endpoint("biz_1", "whe_1") is None
+            assert await tx.webhooks.find_endpoint("biz_1", "whe_1") is None
+        assert await store.queue.deactivated() == off
+        (left,) = await claim(store)
+        assert left.delivery.endpoint_id == "whe_3"
+        async with store.begin() as tx:
+            _, deliveries = await tx.webhooks.of_payment(REFERENCE)
+        assert [one.last_error for one in deliveries if one.endpoint_id == "whe_1"] == ["the endpoint is switched off"]
+        await store.queue.finish([DeliveryResult(left, OK, NOW, None)])
+        while await store.queue.purge(NOW + MINUTE, 100):
+            pass
+        async with store.begin() as tx:
+            await tx.webhooks.add_endpoint(an_endpoint())  # its id is free: nothing of it is left
+            assert [one.id for one in await tx.webhooks.endpoints("biz_1")] == ["whe_1", "whe_3"]
+
     async def test_events_are_read_by_cursor_within_one_environment(self, store: Store) -> None:
         await with_endpoints(store)
         events = [an_event(EVT[n], n) for n in (1, 2, 3)]
@@ -141,12 +167,57 @@ class QueueContract:
         await emitted(store, a_delivery())
         (dead,) = await claim(store)
         (alive,) = await claim(store, LEASE)
-        assert (alive.delivery.attempts, alive.is_lease_expired) == (2, True)
+        assert (alive.delivery.attempts, alive.delivery.lost_tries, alive.is_lease_expired) == (1, 1, True)
         await store.queue.finish([DeliveryResult(dead, OK, NOW + LEASE, None)])
         async with store.begin() as tx:
             stored = await tx.webhooks.delivery("whe_1", DLV[1])
         assert stored is not None
         assert (stored.status, stored.token) == (DeliveryStatus.PENDING, alive.delivery.token)
+
+    async def test_a_suspect_is_claimed_by_itself_and_stands_before_no_other(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint(concurrency=2))
+        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(8)))
+        for loss in range(ALONE_FROM):
+            assert len(await claim(store, loss * LEASE, per_partition=8)) == 2
+        at = ALONE_FROM * LEASE
+        lost = await claim(store, at, per_partition=8)
+        assert [(one.delivery.attempts, one.delivery.lost_tries) for one in lost] == [(1, ALONE_FROM)] * 2
+        assert await store.queue.claim_suspect(NOW + at, LEASE) is None
+        await store.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at, lost=True) for one in lost])
+        # They are due before the others, and yet the others get all that the endpoint may have at once.
+        others = await claim(store, at, per_partition=8)
+        assert len(others) == 2
+        assert {one.delivery.id for one in others}.isdisjoint(one.delivery.id for one in lost)
+        assert await store.queue.claim_suspect(NOW + at - SECOND, LEASE) is None
+        one, two = [await store.queue.claim_suspect(NOW + at, LEASE) for _ in range(2)]
+        assert one is not None
+        assert two is not None
+        assert {one.delivery.id, two.delivery.id} == {each.delivery.id for each in lost}
+        assert (one.body, one.url, one.secrets) == (lost[0].body, lost[0].url, lost[0].secrets)
+        assert await store.queue.claim_suspect(NOW + at, LEASE) is None
+        await store.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at)])
+        await store.queue.release([two])
+        async with store.begin() as tx:
+            stored = [await tx.webhooks.delivery("whe_1", each.delivery.id) for each in (one, two)]
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert [(each.attempts, each.lost_tries) for each in stored if each] == [(1, 0), (1, ALONE_FROM)]
+        assert endpoint is not None
+        assert endpoint.failing_since == NOW + at
+
+    async def test_a_lost_try_says_nothing_of_the_endpoint(self, store: Store) -> None:
+        await with_endpoints(store, an_endpoint())
+        await emitted(store, a_delivery())
+        await claim(store)
+        (lost,) = await claim(store, LEASE)
+        await store.queue.finish([DeliveryResult(lost, DOWN, NOW, NOW + MINUTE, lost=True)])
+        async with store.begin() as tx:
+            stored = await tx.webhooks.delivery("whe_1", DLV[1])
+            endpoint = await tx.webhooks.endpoint("biz_1", "whe_1")
+        assert stored is not None
+        assert (stored.status, stored.next_attempt_at) == (DeliveryStatus.PENDING, NOW + MINUTE)
+        assert (stored.last_error, stored.lost_tries, stored.duration_ms) == (DOWN.error, 1, None)
+        assert endpoint is not None
+        assert (endpoint.failing_since, endpoint.failed) == (None, 0)
 
     async def test_a_finished_try_ends_or_reschedules_the_delivery_and_moves_the_counters(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint())

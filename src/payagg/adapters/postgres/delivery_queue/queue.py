@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 from payagg.adapters.postgres.delivery_queue.statements import (
     CLAIM,
     CLAIM_DUE,
+    CLAIM_SUSPECT,
     DEACTIVATED,
     DUE,
     FINISH,
     OLDEST,
     PURGE_DELIVERIES,
+    PURGE_ENDPOINTS,
     PURGE_EVENTS,
     RELEASE,
     SIGNERS,
@@ -52,11 +54,24 @@ class PostgresDeliveryQueue:
     async def claim(
         self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
     ) -> list[ClaimedDelivery]:
-        claimed: list[ClaimedDelivery] = []
-        ended: list[DeliveryResult] = []
         async with self.pool.transaction() as connection:
             leased = await self._lap(connection, now, limit, per_partition, failing, lease)
             signers = await _signers(connection, leased) if leased else []
+        return await self._sendable(leased, signers, now)
+
+    async def claim_suspect(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
+        async with self.pool.transaction() as connection:
+            rows = await connection.rows(CLAIM_SUSPECT, now=now, until=now + lease)
+            leased = [_leased(row) for row in rows if row[1] is not None]
+            signers = await _signers(connection, leased) if leased else []
+        return next(iter(await self._sendable(leased, signers, now)), None)
+
+    async def _sendable(
+        self, leased: Sequence[_Leased], signers: Sequence[WebhookEndpoint], now: datetime
+    ) -> list[ClaimedDelivery]:
+        """What can be sent of it; the rest is ended."""
+        claimed: list[ClaimedDelivery] = []
+        ended: list[DeliveryResult] = []
         by_id = {signer.id: signer for signer in signers}
         for delivery, is_on, is_failing, is_lapsed, body in leased:
             endpoint = by_id.get(delivery.partition)
@@ -114,7 +129,8 @@ class PostgresDeliveryQueue:
             "durations": [result.sent.duration_ms for result in results],
             "times": [result.at for result in results],
             "gone": [result.deactivate for result in results],
-            "tried": [tried] * len(results),
+            "tried": [tried and not result.lost for result in results],
+            "lost": [result.lost for result in results],
             "urls": ["" if result.blameless else result.claimed.url for result in results],
             "lanes": list({result.claimed.delivery.partition for result in results}),
             "hopeless": DEACTIVATE_AFTER,
@@ -150,7 +166,8 @@ class PostgresDeliveryQueue:
         for statement, prefix in ((PURGE_DELIVERIES, "dlv"), (PURGE_EVENTS, "evt")):
             [(number,)] = await self.pool.read(statement, before=id_at(prefix, before), limit=limit)
             gone += int(number)
-        return gone
+        [(number,)] = await self.pool.read(PURGE_ENDPOINTS, limit=limit)
+        return gone + int(number)
 
 
 def _leased(row: Any) -> _Leased:

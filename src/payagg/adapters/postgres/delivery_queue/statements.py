@@ -9,7 +9,7 @@ rows wait in them. A test keeps the plans.
 
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
 from payagg.adapters.postgres.statement import Statement
-from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START
+from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
 
 LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
 DUE_MAX = 1_000  # deliveries, those in flight among them; more are due only when workers cannot keep up
@@ -44,6 +44,7 @@ WITH RECURSIVE lanes(lane, n) AS (
 # What has been chosen is locked by its key alone: naming its status or its instant too would let the server, when its
 # statistics are of a quiet time, walk through everything that is due once for each candidate.
 # The window is wider than that because rows in flight stand at its front, and late commits may come before them.
+# Suspects that wait are not in it: they are claimed one by one, below, and must not stand before the others meanwhile.
 _TAKEN = f"""
 ), free AS (
     SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_failing,
@@ -62,6 +63,7 @@ _TAKEN = f"""
             SELECT d.reference, d.id, d.next_attempt_at, coalesce(d.lease_until > :now, false) AS is_leased
             FROM deliveries d
             WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
+              AND (d.lost_tries < {ALONE_FROM} OR d.token IS NOT NULL OR NOT s.is_on)
             ORDER BY d.next_attempt_at, d.id
             LIMIT CASE WHEN s.is_on THEN 4 * s.most ELSE {ENDED_PER_LANE} END
         ) r
@@ -77,9 +79,13 @@ _TAKEN = f"""
     JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
     WHERE coalesce(d.next_attempt_at, 'infinity') <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
     FOR UPDATE OF d SKIP LOCKED
+"""
+# A try that was lost with its worker is made again under its number.
+_LEASED = f"""
 ), taken AS (
     UPDATE deliveries d
-    SET attempts = d.attempts + CASE WHEN k.is_on THEN 1 ELSE 0 END,
+    SET attempts = d.attempts + CASE WHEN k.is_on AND NOT k.is_lapsed AND d.lost_tries = 0 THEN 1 ELSE 0 END,
+        lost_tries = d.lost_tries + CASE WHEN k.is_on AND k.is_lapsed THEN 1 ELSE 0 END,
         last_attempt_at = CASE WHEN k.is_on THEN :now ELSE d.last_attempt_at END,
         lease_until = :until,
         token = gen_random_uuid()::text
@@ -93,8 +99,8 @@ LEFT JOIN taken t ON true
 LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
 ORDER BY t.next_attempt_at, t.id
 """
-CLAIM_DUE = Statement(f"{_DUE}{_TAKEN} SELECT seen.is_more, t.*, v.body FROM seen {_WITH_BODIES}")
-CLAIM = Statement(f"""{_WALK}{_TAKEN}, walked AS (
+CLAIM_DUE = Statement(f"{_DUE}{_TAKEN}{_LEASED} SELECT seen.is_more, t.*, v.body FROM seen {_WITH_BODIES}")
+CLAIM = Statement(f"""{_WALK}{_TAKEN}{_LEASED}, walked AS (
     SELECT count(*) AS chosen, max(lane) AS last_chosen,
            (SELECT max(l.lane) FROM lanes l) AS last_seen,
            (SELECT count(*) FROM lanes l WHERE l.lane IS NOT NULL) AS seen
@@ -104,6 +110,18 @@ SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
             WHEN w.seen >= {LANES_PER_CLAIM} THEN w.last_seen END AS walked_to,
        t.*, v.body
 FROM walked w
+{_WITH_BODIES}""")
+CLAIM_SUSPECT = Statement(f"""
+WITH locked AS (
+    SELECT d.reference, d.id, coalesce(e.is_active, true) AS is_on,
+           coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing, false AS is_lapsed
+    FROM deliveries d LEFT JOIN webhook_endpoints e ON e.id = d.lane
+    WHERE d.lost_tries > {ALONE_FROM - 1} AND d.token IS NULL AND d.next_attempt_at <= :now
+    ORDER BY d.next_attempt_at
+    LIMIT 1
+    FOR UPDATE OF d SKIP LOCKED
+{_LEASED}
+SELECT NULL, t.*, v.body FROM (VALUES (1)) AS one(row)
 {_WITH_BODIES}""")
 
 SIGNERS = Statement(
@@ -124,14 +142,16 @@ WITH results AS (
     SELECT * FROM unnest(
         CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[]), CAST(:statuses AS text[]),
         CAST(:retries AS timestamptz[]), CAST(:codes AS int[]), CAST(:errors AS text[]), CAST(:durations AS int[]),
-        CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[]), CAST(:urls AS text[])
-    ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried, url)
+        CAST(:times AS timestamptz[]), CAST(:gone AS boolean[]), CAST(:tried AS boolean[]), CAST(:lost AS boolean[]),
+        CAST(:urls AS text[])
+    ) AS r(reference, id, token, status, retry_at, code, error, duration_ms, at, gone, tried, lost, url)
 ), endpoints AS (
     SELECT e.id, e.url, e.is_active FROM webhook_endpoints e WHERE e.id = ANY(:lanes) ORDER BY e.id FOR UPDATE
 ), written AS (
     UPDATE deliveries d
     SET status = r.status, next_attempt_at = r.retry_at, lease_until = NULL, token = NULL,
         last_status_code = r.code, last_error = r.error,
+        lost_tries = CASE WHEN r.lost THEN d.lost_tries ELSE 0 END,
         duration_ms = CASE WHEN r.tried THEN r.duration_ms ELSE d.duration_ms END
     FROM results r
     WHERE (SELECT count(*) FROM endpoints) >= 0 AND d.reference = r.reference AND d.id = r.id AND d.token = r.token
@@ -163,7 +183,8 @@ SELECT id, business_id FROM moved WHERE is_switched_off
 """)
 
 RELEASE = Statement("""
-UPDATE deliveries d SET attempts = d.attempts - 1, lease_until = NULL, token = NULL
+UPDATE deliveries d
+SET attempts = d.attempts - CASE WHEN d.lost_tries = 0 THEN 1 ELSE 0 END, lease_until = NULL, token = NULL
 FROM unnest(CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS text[])) AS r(reference, id, token)
 WHERE d.reference = r.reference AND d.id = r.id AND d.token = r.token
 """)
@@ -213,7 +234,19 @@ DUE = Statement(
     " AND (lease_until IS NULL OR lease_until <= :now) LIMIT :limit) AS due",
     reads=True,
 )
-DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active", reads=True)
+DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active AND removed_at IS NULL", reads=True)
+# Whoever still had it before his eyes when it was removed has long emitted his last delivery.
+PURGE_ENDPOINTS = Statement("""
+WITH gone AS (
+    DELETE FROM webhook_endpoints e WHERE e.id IN (
+        SELECT r.id FROM webhook_endpoints r
+        WHERE r.removed_at < now() - interval '1 hour'
+          AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = r.id)
+        LIMIT :limit
+    ) RETURNING 1
+)
+SELECT count(*) FROM gone
+""")
 PURGE_EVENTS = Statement("""
 WITH old AS (
     SELECT o.reference, o.sequence

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
 
-ENDPOINTS_MAX = 1_000  # listed; only five can be active, so the rest are switched off
+ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 OF_PAYMENT_MAX = 1_000
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
@@ -36,7 +36,9 @@ DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Envir
 # Moved by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 
-_ENDPOINTS = select(*ENDPOINT.columns).where(webhook_endpoints.c.business_id == bindparam("business_id"))
+_ENDPOINTS = select(*ENDPOINT.columns).where(
+    webhook_endpoints.c.business_id == bindparam("business_id"), webhook_endpoints.c.removed_at.is_(None)
+)
 ENDPOINTS = Statement(
     _ENDPOINTS.order_by(
         webhook_endpoints.c.is_active.desc(), webhook_endpoints.c.created_at.desc(), webhook_endpoints.c.id.desc()
@@ -69,6 +71,11 @@ SAVE_ENDPOINT = Statement(
         parameters(*(name for name in ENDPOINT.names if name not in _COUNTERS))
         | {"failing_since": case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)}
     )
+)
+REMOVE_ENDPOINT = Statement(
+    update(webhook_endpoints)
+    .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
+    .values(is_active=False, removed_at=bindparam("now"), updated_at=bindparam("now"))
 )
 ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names)))
 ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
@@ -200,6 +207,9 @@ class PostgresWebhooks:
 
     async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
         self._connection.send(SAVE_ENDPOINT, **ENDPOINT.values(endpoint))
+
+    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
+        self._connection.send(REMOVE_ENDPOINT, endpoint_id=endpoint_id, now=now)
 
     async def emit(self, event: Event, deliveries_: Sequence[Delivery]) -> None:
         self._connection.send(ADD_EVENT, **EVENT.values(event))

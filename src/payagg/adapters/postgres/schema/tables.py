@@ -147,6 +147,7 @@ webhook_endpoints = Table(
     Column("concurrency", SmallInteger, nullable=False, server_default="5"),  # tries at once: grows with good answers
     _at("created_at"),
     _at("updated_at"),
+    _at("removed_at", nullable=True),
     Index("webhook_endpoints_of_business", "business_id", "environment"),
 )
 
@@ -407,12 +408,14 @@ deliveries = Table(
     Column("duration_ms", Integer),
     _at("last_attempt_at", nullable=True),
     _at("created_at"),
+    Column("lost_tries", SmallInteger, nullable=False, server_default="0"),  # in a row, their workers dead
     PrimaryKeyConstraint("reference", "id"),
     CheckConstraint("(status = 'PENDING') = (next_attempt_at IS NOT NULL)", name="pending_is_scheduled"),
     # Means the same as `status = 'PENDING'`, and keeps it out of the plans of those who say that.
     Index("deliveries_next", "next_attempt_at", "lane", postgresql_where=text("next_attempt_at IS NOT NULL")),
     Index("deliveries_due", "lane", "next_attempt_at", "id", postgresql_where=text("status = 'PENDING'")),
     Index("deliveries_of_endpoint", "endpoint_id", "id"),
+    Index("deliveries_suspect", "next_attempt_at", postgresql_where=text("lost_tries > 1")),
     # A delivery row is updated at each try; room on the page keeps those updates off the indexes.
     postgresql_with={"fillfactor": "80"},
 )

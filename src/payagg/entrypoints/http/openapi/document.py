@@ -54,8 +54,8 @@ HEADERS = {
         "schema": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 86400},
     },
     "RateLimit": {
-        "description": "Sent when little is left: by limit, how much (`r`), and the seconds until it is whole or, on a "
-        "429, until the next request may come (`t`).",
+        "description": "Of what is limited: by limit, how much is left (`r`), and the seconds until it is whole or, "
+        "on a 429 without a policy, until the next request may come (`t`).",
         "schema": {
             "type": "string",
             "maxLength": 256,
@@ -63,8 +63,8 @@ HEADERS = {
         },
     },
     "RateLimit-Policy": {
-        "description": "By limit, how many requests (`q`) in any so many seconds (`w`); each server process counts for "
-        "itself.",
+        "description": "By limit, how many requests (`q`) at once, and again over so many seconds (`w`); each server "
+        "process counts for itself.",
         "schema": {
             "type": "string",
             "maxLength": 256,

@@ -16,6 +16,7 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
 from payagg.entrypoints.http.auth import by, manager_changes, manager_reads, secret_key
 from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import integer_query, page_envelope, page_query, text_query
@@ -54,7 +55,8 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     returns=CreatedWebhook,
     status=201,
     errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
-    description="The signing secret is shown once. LIVE needs an https address.",
+    description="The signing secret is shown once. LIVE needs an https address. At most five are active, and at most "
+    f"{STORED_ENDPOINTS_MAX} stored in an environment.",
 )
 async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
@@ -86,10 +88,19 @@ async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     TAG,
     guard=manager_changes,
     returns=WebhookEndpointView,
-    errors=(ErrorCode.NOT_FOUND,),
+    query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    description="It stays in the list, and can be activated again. With `permanently=true` it is removed with its log, "
+    f"which makes room: a business may have {STORED_ENDPOINTS_MAX} in an environment.",
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
-    return await call.services.webhooks.deactivate(call.caller.business.id, call.path["endpoint_id"], by=by(call))
+    webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]
+    permanently = text_query(call.request, "permanently", 5) or "false"
+    if permanently not in ("true", "false"):
+        raise invalid("permanently", "Must be true or false.")
+    if permanently == "true":
+        return await webhooks.remove(business_id, endpoint_id, by=by(call))
+    return await webhooks.deactivate(business_id, endpoint_id, by=by(call))
 
 
 @route(
@@ -101,7 +112,8 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     guard=manager_changes,
     returns=TestDelivery,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED),
-    description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint.",
+    description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint, and for each business "
+    f"{TESTS_A_MINUTE} times in any minute and {TESTS_AT_ONCE} at once.",
 )
 async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))

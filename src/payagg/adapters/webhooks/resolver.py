@@ -1,0 +1,117 @@
+"""From a merchant's host name to addresses. Every question has an end, at which nothing of it is left: neither a thread
+nor a socket."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from dns.asyncresolver import Resolver as DnsResolver
+from dns.exception import DNSException
+from dns.nameserver import Do53Nameserver
+from dns.rdatatype import AAAA, RdataType
+from dns.rdatatype import A as A_
+from dns.resolver import LRUCache
+
+T = TypeVar("T")
+Address = tuple[socket.AddressFamily, str]
+Resolve = Callable[[str], Awaitable[Sequence[Address]]]
+NameServers = tuple[tuple[str, int], ...]  # address and port
+LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left to dial
+QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
+KEPT_MAX = 10_000  # answers kept, for as long as they say
+FAMILIES: dict[RdataType, socket.AddressFamily] = {AAAA: socket.AF_INET6, A_: socket.AF_INET}
+
+
+class Resolver:
+    """The system's name servers, or those given, and the system's file of hosts. A name is asked for as it stands:
+    search domains are for names of one's own network."""
+
+    def __init__(
+        self,
+        name_servers: NameServers = (),
+        *,
+        configuration: Path = Path("/etc/resolv.conf"),
+        hosts: Path = Path("/etc/hosts"),
+    ) -> None:
+        self._name_servers = name_servers
+        self._answers = LRUCache(KEPT_MAX)
+        self._dns = _OfFile(configuration, self._configured)
+        self._hosts = _OfFile(hosts, _read_hosts)
+
+    async def __call__(self, host: str) -> Sequence[Address]:
+        """Raises OSError or UnicodeError where there is no such host, or no answer in LOOKUP_SECONDS."""
+        known = _spelt(host) or self._hosts.current().get(host.lower().rstrip("."))
+        if known:
+            return known
+        resolver, name = self._dns.current(), f"{host.rstrip('.')}."
+        answers = await asyncio.gather(*(_ask(resolver, name, kind) for kind in FAMILIES), return_exceptions=True)
+        found = [address for answer in answers if not isinstance(answer, BaseException) for address in answer]
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "no address was found")
+        return found
+
+    def _configured(self, path: Path) -> DnsResolver:
+        resolver = DnsResolver(configure=False)
+        if self._name_servers:
+            resolver.nameservers = [Do53Nameserver(address, port) for address, port in self._name_servers]
+        else:
+            resolver.read_resolv_conf(path)
+        resolver.cache = self._answers
+        resolver.timeout, resolver.lifetime = QUESTION_SECONDS, LOOKUP_SECONDS
+        return resolver
+
+
+async def _ask(resolver: DnsResolver, name: str, kind: RdataType) -> list[Address]:
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            answer = await resolver.resolve(name, kind, raise_on_no_answer=False)
+    except DNSException as error:
+        raise socket.gaierror(socket.EAI_NONAME, type(error).__name__) from None
+    return [(FAMILIES[kind], record.address) for record in answer]
+
+
+def _spelt(host: str) -> list[Address]:
+    """The address that the host spells: any spelling (`0x7f.1`, `2130706433`) comes back in its plain form. Asks
+    nobody."""
+    with suppress(OSError):
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return [(family, str(where[0])) for family, _, _, _, where in found]
+    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761, 6.3: of no name server
+        return [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+    return []
+
+
+def _read_hosts(path: Path) -> dict[str, list[Address]]:
+    """hosts(5): an address and its names on each line."""
+    found: dict[str, list[Address]] = {}
+    for line in path.read_text(errors="replace").splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        with suppress(ValueError):
+            family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+            for name in names:
+                found.setdefault(name.lower(), []).append((family, address))
+    return found
+
+
+@dataclass
+class _OfFile(Generic[T]):
+    """What was read from a file of the system; read again when the file has changed."""
+
+    path: Path
+    read: Callable[[Path], T]
+    _seen: tuple[int, T] | None = field(default=None, init=False)
+
+    def current(self) -> T:
+        """Raises OSError where there is no such file and never was."""
+        try:
+            changed = self.path.stat().st_mtime_ns
+        except OSError:
+            changed = -1
+        if self._seen is None or changed not in (-1, self._seen[0]):
+            self._seen = changed, self.read(self.path)
+        return self._seen[1]

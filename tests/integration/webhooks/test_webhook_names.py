@@ -1,0 +1,158 @@
+"""Merchants' names: asked of a real name server, which may be silent, and never at another merchant's cost."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from payagg.adapters.webhooks import dialer, resolver
+from payagg.adapters.webhooks.dialer import LOOKUPS_EACH, TEST_LOOKUPS_EACH, TEST_LOOKUPS_MAX, Budget
+from payagg.adapters.webhooks.resolver import Resolver
+from payagg.adapters.webhooks.sender import HttpSender
+from tests.support.name_servers import NameServer, a_name_server
+from tests.support.receivers import Receiver, a_receiver, until
+
+pytestmark = pytest.mark.anyio
+BODY = b"{}"
+LOOPBACK = [(socket.AF_INET, "127.0.0.1")]
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param}
+
+
+def resolver_of(server: NameServer) -> Resolver:
+    return Resolver((("127.0.0.1", server.port),))
+
+
+@asynccontextmanager
+async def a_sender() -> AsyncIterator[tuple[HttpSender, NameServer, Receiver]]:
+    async with a_name_server() as server, a_receiver() as receiver:
+        sender = HttpSender(allow_loopback=True, resolve=resolver_of(server))
+        yield sender, server, receiver
+        await sender.close()
+
+
+def url_of(receiver: Receiver, host: str) -> str:
+    return f"http://{host}:{receiver.origin.rpartition(':')[2]}/"
+
+
+async def test_a_name_is_asked_for_once_as_it_stands_and_kept_as_long_as_the_answer_says() -> None:
+    async with a_name_server() as server:
+        resolve = resolver_of(server)
+        assert await resolve("shop.example") == LOOPBACK
+        assert await resolve("Shop.Example.") == LOOPBACK
+        assert sorted(server.asked) == [("shop.example", "A"), ("shop.example", "AAAA")]
+        with pytest.raises(OSError, match="no address"):
+            await resolve("missing.example")
+
+
+@pytest.mark.parametrize("host", ["localhost", "shop.localhost", "127.1", "0x7f.1", "2130706433", "::1"])
+async def test_what_needs_no_name_server_asks_none(host: str) -> None:
+    async with a_name_server() as server:
+        found = await resolver_of(server)(host)
+        assert {address for _, address in found} <= {"127.0.0.1", "::1"}
+        assert server.asked == []
+
+
+async def test_the_systems_hosts_and_name_servers_are_heeded_and_read_again_when_they_change(tmp_path: Path) -> None:
+    hosts, configuration = tmp_path / "hosts", tmp_path / "resolv.conf"
+    hosts.write_text("# ours\n\n10.1.2.3  Inner.example inner # not public\nnonsense x.example\n::1 inner.example\n")
+    configuration.write_text("search corp.example\nnameserver 127.0.0.9\n")
+    resolve = Resolver(hosts=hosts, configuration=configuration)
+    assert await resolve("inner.example") == [(socket.AF_INET, "10.1.2.3"), (socket.AF_INET6, "::1")]
+    assert resolve._dns.current().nameservers == ["127.0.0.9"]
+    hosts.write_text("10.9.9.9 inner.example\n")
+    configuration.write_text("nameserver 127.0.0.8\nnameserver 127.0.0.7\n")
+    assert await resolve("inner.example") == [(socket.AF_INET, "10.9.9.9")]
+    assert resolve._dns.current().nameservers == ["127.0.0.8", "127.0.0.7"]
+    hosts.unlink()
+    assert await resolve("inner.example") == [(socket.AF_INET, "10.9.9.9")]
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_a_slow_name_server_is_waited_for_and_a_silent_one_no_longer_than_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resolver, "LOOKUP_SECONDS", 0.9)
+    async with a_name_server(delay=lambda name: 0.5 if name.startswith("slow") else 0.0) as server:
+        resolve = resolver_of(server)
+        for number in range(3):
+            await resolve(f"quick{number}.example")  # what is quick now says nothing of the next name
+        assert await resolve("slow.example") == LOOPBACK
+        with pytest.raises((OSError, TimeoutError)):
+            await resolve("silent.example")
+        before = descriptors()
+        with pytest.raises((OSError, TimeoutError)):
+            await asyncio.gather(*(resolve(f"silent{number}.example") for number in range(20)))
+        await until(lambda: descriptors() <= before)
+
+
+async def test_one_owners_silent_names_delay_nobody_else() -> None:
+    """226 tests of endpoints with silent names, and 100 deliveries to others, of one business."""
+    async with a_sender() as (sender, server, receiver):
+        silent = [
+            asyncio.create_task(
+                sender.send(url_of(receiver, f"silent{number}.example"), {}, BODY, owner="biz_1", is_test=number < 226)
+            )
+            for number in range(326)
+        ]
+        # As many as one business may have under way, of each kind.
+        await until(lambda: len({name for name, _ in server.asked}) == LOOKUPS_EACH + TEST_LOOKUPS_EACH)
+        for number in range(20):
+            sent = await sender.send(url_of(receiver, f"shop{number}.example"), {}, BODY, owner=f"biz_{number + 2}")
+            assert sent.is_accepted
+        assert len({name for name, _ in server.asked if "silent" in name}) == LOOKUPS_EACH + TEST_LOOKUPS_EACH
+        assert not any(task.done() for task in silent)
+        for task in silent:
+            task.cancel()
+        await asyncio.gather(*silent, return_exceptions=True)
+
+
+async def test_the_tests_of_many_businesses_delay_no_delivery() -> None:
+    async with a_sender() as (sender, server, receiver):
+        silent = [
+            asyncio.create_task(
+                sender.send(url_of(receiver, f"silent{n}.example"), {}, BODY, owner=f"biz_{n}", is_test=True)
+            )
+            for n in range(300)
+        ]
+        await until(lambda: len({name for name, _ in server.asked}) == TEST_LOOKUPS_MAX)
+        assert (await sender.send(url_of(receiver, "shop.example"), {}, BODY, owner="biz_1")).is_accepted
+        for task in silent:
+            task.cancel()
+        await asyncio.gather(*silent, return_exceptions=True)
+
+
+async def test_a_lookup_that_is_not_answered_is_told_and_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver, "LOOKUP_SECONDS", 0.2)
+    monkeypatch.setattr(dialer, "LOOKUPS_EACH", 1)
+    async with a_sender() as (sender, _, receiver):
+        began = time.monotonic()
+        silent = sender.send(url_of(receiver, "silent.example"), {}, BODY, owner="biz_1")
+        sent, next_sent = await asyncio.gather(
+            silent, sender.send(url_of(receiver, "shop.example"), {}, BODY, owner="biz_1")
+        )
+        assert sent.error == "the host name could not be resolved"
+        assert next_sent.is_accepted
+        assert time.monotonic() - began >= 0.2
+
+
+async def test_places_are_forgotten_with_their_last_user() -> None:
+    budget = Budget(2, 1)
+    async with budget.place("biz_1"), budget.place("biz_2"):
+        third = asyncio.create_task(budget.place("biz_1").__aenter__())
+        await asyncio.sleep(0)
+        assert set(budget._owners) == {"biz_1", "biz_2"}
+        third.cancel()
+        await asyncio.gather(third, return_exceptions=True)
+        assert set(budget._owners) == {"biz_1", "biz_2"}
+    assert budget._owners == {}
