@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak fuzz check docs bench lock clean install install-dev browser pgbouncer
+.PHONY: help run test soak fuzz check docs bench lock sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 
 lock: install-dev ## Choose the newest dependencies and write both lock files
 	$(PYTHON) tools/lock.py
+
+sbom: install-dev ## List what production installs, and from which commit, as CycloneDX in dist/payagg.cdx.json
+	$(PYTHON) tools/sbom.py dist/payagg.cdx.json
 
 clean: ## Delete .venv and caches; the data under .payagg stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules
