@@ -12,7 +12,8 @@ run: install ## Start everything with demo data and print a tour (ARGS="--port 9
 test: install-dev browser pgbouncer ## Run every test (ARGS="-k name" chooses)
 	$(PYTHON) -m pytest -n 2 $(ARGS)
 
-soak: install-dev ## Search for illegal histories ten times as long as the tests do
+soak: install-dev ## Kill processes and Postgres under load, and search for illegal histories, ten times as long as tests do
+	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest tests/soak $(ARGS)
 	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest -n 2 -k "race_grid or payment_machine" $(ARGS)
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
