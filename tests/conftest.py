@@ -51,6 +51,9 @@ def postgres() -> Iterator[str]:
         tempfile.TemporaryDirectory(prefix="payagg-tests-") as folder,
         EmbeddedPostgres(Path(folder) / "state", durable=False) as server,
     ):
+        # More than the application may: tests make databases, and look at what a switched-off trigger lets in.
+        _execute(server.superuser_url, "ALTER ROLE {} CREATEDB", "payagg")
+        _execute(server.superuser_url, "GRANT SET ON PARAMETER session_replication_role TO {}", "payagg")
         _execute(server.url, "CREATE DATABASE {}", TEMPLATE)
         migrate(_at(server.url, TEMPLATE))
         yield server.url

@@ -46,7 +46,7 @@ total=$(grep -c '^[a-z0-9].*==' "$lock")
 echo "Installing $total packages from $lock (once; later starts skip this) ..."
 log=.venv/install.log
 if [ -t 1 ]; then line='\r'; else line='\n'; fi
-{ pip install --progress-bar off --require-hashes -r "$lock" 2>&1 && echo done-well; } | tee "$log" | awk -v total="$total" -v line="$line" '
+{ pip install --progress-bar off --no-deps --require-hashes -r "$lock" 2>&1 && echo done-well; } | tee "$log" | awk -v total="$total" -v line="$line" '
     /^Collecting |^Requirement already/ { n++; if (line == "\r" || n % 20 == 0) { printf "  %d of %d" line, n, total; fflush() } }
     /^Installing collected/ { printf "  unpacking ...          " line; fflush() }'
 if [ -t 1 ]; then printf '\r                              \r'; fi
@@ -55,5 +55,8 @@ if ! tail -n 1 "$log" | grep -q done-well; then
     echo "The packages could not be installed; the whole story is in $log." >&2
     exit 1
 fi
-pip install -q --no-deps --no-build-isolation -e .
+# The package itself is used from where it lies: what `git pull` brings is there at the next start.
+echo "$(pwd)/src" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payagg.pth"
+printf '#!/bin/sh\nexec "%s/.venv/bin/python" -m payagg "$@"\n' "$(pwd)" >.venv/bin/payagg
+chmod +x .venv/bin/payagg
 state "$lock" >".venv/$lock.installed"

@@ -1,7 +1,8 @@
 """The lock files: `python tools/lock.py` writes them with uv, `--check` says whether they fit pyproject.toml.
 
-A lock names every package with its hashes, for CPython 3.11 to 3.13 on Linux and macOS, and no index: where packages
-come from is each machine's own setting. The first line holds a digest of what pyproject.toml asks for.
+`--keep` leaves each version as it is where that fits. A lock is whole (`pip install --no-deps`) and names every package
+with its hashes, for CPython 3.11 to 3.13 on Linux and macOS, and no index: where packages come from is each machine's
+own setting. The first line holds a digest of what pyproject.toml asks for.
 """
 
 import hashlib
@@ -13,7 +14,10 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LOCKS = {"requirements.lock": ["install"], "requirements-dev.lock": ["dev"]}
+LOCKS: dict[str, list[str]] = {"requirements.lock": [], "requirements-dev.lock": ["dev"]}
+# Litestar requires polyfactory, and that faker, for one thing alone: examples that it invents for OpenAPI documents.
+# Ours are written by hand (docs/decisions/0127-production-packages.md).
+LEFT_OUT = ("faker", "polyfactory")
 
 
 def wanted() -> str:
@@ -29,11 +33,13 @@ def wanted() -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
-def write() -> None:
+def write(*, keep: bool) -> None:
     for name, groups in LOCKS.items():
         command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--quiet", "--universal"]
         command += ["--python-version", "3.11", "--generate-hashes", "--no-emit-index-url", "--no-header"]
-        command += ["--no-annotate", "--output-file", name, "--upgrade"]
+        command += ["--no-annotate", "--output-file", name, *([] if keep else ["--upgrade"])]
+        for package in LEFT_OUT:
+            command += ["--no-emit-package", package]
         for group in groups:
             command += ["--group", group]
         subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own words
@@ -53,6 +59,7 @@ def faults() -> list[str]:
         pinned = re.findall(r"^[a-z0-9][^=\n]*==[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
         if len(pinned) != len(re.findall(r"^[a-z0-9]", text, re.MULTILINE)):
             found.append(f"{name} holds a package without hashes.")
+        found += [f"{name} holds {one}." for one in LEFT_OUT if re.search(rf"^{one}==", text, re.MULTILINE)]
     return found
 
 
@@ -61,4 +68,4 @@ if __name__ == "__main__":
         for fault in faults():
             sys.stderr.write(fault + "\n")
         sys.exit(1 if faults() else 0)
-    write()
+    write(keep=sys.argv[1:] == ["--keep"])

@@ -39,6 +39,13 @@ def a_png_of(size: int) -> bytes:
     return head + chunk + tail
 
 
+def a_jpeg_of_scans(scans: int, size: tuple[int, int] = (16, 16)) -> bytes:
+    """A true progressive JPEG whose last scan comes again and again: each costs a decoder a pass over the picture."""
+    plain = an_image("JPEG", size, progressive=True)
+    last, end = plain.rindex(b"\xff\xda"), len(plain) - 2
+    return plain[:end] + plain[last:end] * (scans - plain.count(b"\xff\xda")) + plain[end:]
+
+
 HOSTILE: dict[str, bytes] = {
     "nothing": b"",
     "an svg": b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>',
@@ -57,6 +64,7 @@ HOSTILE: dict[str, bytes] = {
     "a truncated jpeg": an_image("JPEG", size=(300, 300))[:-30],
     "a png with a wrong checksum": an_image()[:-30] + b"?" + an_image()[-29:],
     "a jpeg of fill bytes": b"\xff\xd8" + b"\xff" * 500_000,
+    "a jpeg of 3,000 scans": a_jpeg_of_scans(3000, (4096, 4096)),
     "a bomb": a_png_that_claims(40_000, 40_000),
     "a picture one pixel too wide": an_image(size=(4097, 1)),
     "a picture one pixel too high": an_image("JPEG", size=(1, 4097)),

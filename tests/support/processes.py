@@ -49,15 +49,19 @@ def one_line(done: "subprocess.CompletedProcess[str]") -> str:
 
 
 @contextmanager
-def serving(database_url: str, *arguments: str, **settings: str) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
-    """`payagg serve`, ready; leaving stops it and expects a clean end."""
+def serving(
+    database_url: str | None, *arguments: str, **settings: str
+) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
+    """`payagg serve`, ready; leaving stops it and expects a clean end. Without a URL it is on its embedded Postgres."""
+    if database_url is not None:
+        settings["PAYAGG_DATABASE_URL"] = database_url
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         [sys.executable, "-m", "payagg", "serve", "--port", str(port), *arguments],
         stderr=subprocess.DEVNULL,
-        env=environment(PAYAGG_DATABASE_URL=database_url, **SECRETS, **settings),
+        env=environment(**SECRETS, **settings),
     )
     try:
         wait_until(lambda: is_ready(port))

@@ -1,18 +1,26 @@
 """Dependencies: each is bounded below and above, and what we use of a library's inside is still there."""
 
 import ast
+import json
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 import pytest
+from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+import payagg
+from tools.lock import LEFT_OUT
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +52,25 @@ INSIDES = {
     "sqlalchemy.sql.compiler.SQLCompiler": "binds positiontup",
     "sqlalchemy.BindParameter": "required effective_value type",
 }
+# Every module of the product, and the API's description, which is what Litestar has those packages for.
+WITHOUT = """
+import importlib, pkgutil, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1:]:
+            raise ModuleNotFoundError(name)
+
+sys.path.insert(0, "src")
+sys.meta_path.insert(0, Absent())
+import payagg
+for module in pkgutil.walk_packages(payagg.__path__, "payagg."):
+    if not module.name.startswith(("payagg.testing", "payagg.__main__", "payagg.adapters.postgres.migrations.env")):
+        if ".versions." not in module.name:
+            importlib.import_module(module.name)
+from payagg.entrypoints.cli.main import main
+main(["openapi"])
+"""
 # Bases that their library offers for exactly that.
 OFFERED = {"msgspec.Struct", "hypothesis.stateful.RuleBasedStateMachine", "requests.auth.AuthBase"}
 
@@ -70,6 +97,40 @@ def test_a_dependency_has_a_lower_bound_and_ends_before_the_next_major_version(r
     assert requirement.specifier.contains(locked()[requirement.name], prereleases=True), (
         f"{requirement}: the lock file holds {locked()[requirement.name]}"
     )
+
+
+def asked_for(requirement: Requirement) -> set[str]:
+    """The packages that a requirement brings on this machine, by what the installed ones say of themselves."""
+    found: set[str] = set()
+    waiting = [requirement]
+    while waiting:
+        one = waiting.pop()
+        name = canonicalize_name(one.name)
+        if name not in found:
+            found.add(name)
+        extras = one.extras or {""}
+        for line in metadata.requires(name) or []:
+            further = Requirement(line)
+            is_asked = any(further.marker is None or further.marker.evaluate({"extra": extra}) for extra in extras)
+            if is_asked and canonicalize_name(further.name) not in found | set(LEFT_OUT):
+                waiting.append(further)
+    return found
+
+
+def test_production_installs_what_its_dependencies_ask_for_and_nothing_else() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = set[str]().union(*(asked_for(Requirement(one)) for one in project["dependencies"]))
+    pattern = r"^([a-z0-9-]+)(?:\[.*\])?==[^\s;]+(?: ; (.+))? \\$"
+    lines = re.findall(pattern, (ROOT / "requirements.lock").read_text(), re.M)
+    assert {name for name, marker in lines if not marker or Marker(marker).evaluate()} == needed
+
+
+def test_the_product_does_without_what_the_locks_leave_out() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *LEFT_OUT], check=False, capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["openapi"].startswith("3.1")
 
 
 def names_in(thing: Any) -> set[str]:
@@ -126,3 +187,7 @@ def test_every_class_of_a_library_that_we_subclass_is_named_here() -> None:
     uses = {use: path for path in files if "node_modules" not in path.parts for use in inside_uses(path.read_text())}
     assert "uvicorn.Server" in uses
     assert {use: str(path) for use, path in uses.items() if use not in {*INSIDES, *OFFERED}} == {}
+
+
+def test_the_package_and_its_metadata_tell_one_version() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == payagg.__version__

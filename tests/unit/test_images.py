@@ -1,10 +1,16 @@
 """Which bytes pass as a logo."""
 
+import asyncio
+import os
+import resource
+
+import psutil
 import pytest
 
-from payagg.adapters.images import PillowImages
+from payagg.adapters import images
+from payagg.adapters.images import SCANS_MAX, PillowImages, judge
 from payagg.domain.errors import ErrorCode, Refusal
-from tests.support.images import HOSTILE, a_png_of, an_image
+from tests.support.images import HOSTILE, a_jpeg_of_scans, a_png_of, an_image
 
 pytestmark = pytest.mark.anyio
 
@@ -12,9 +18,15 @@ GOOD = {
     "png": ("png", an_image()),
     "jpeg": ("jpg", an_image("JPEG")),
     "a progressive jpeg": ("jpg", an_image("JPEG", size=(300, 200), progressive=True)),
+    "the most scans": ("jpg", a_jpeg_of_scans(SCANS_MAX)),
+    "the largest picture": ("png", an_image(size=(4096, 4096))),
+    "the largest progressive jpeg": ("jpg", an_image("JPEG", size=(4096, 4096), progressive=True, subsampling=0)),
     "the largest side": ("png", an_image(size=(4096, 1))),
     "the largest file": ("png", a_png_of(2 * 1024 * 1024)),
 }
+
+# As slow to decode as an image may be.
+COSTLY = a_jpeg_of_scans(SCANS_MAX, (4096, 4096))
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -34,3 +46,57 @@ async def test_a_jpeg_with_restart_markers_is_walked_to_its_end() -> None:
     content = an_image("JPEG", size=(200, 200), restart_marker_blocks=1)
     assert b"\xff\xd0" in content
     assert await PillowImages().kind(content) == "jpg"
+
+
+async def test_one_scan_too_many_is_told_before_any_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "_flaw", None)  # decoding would fail the test
+    assert judge(a_jpeg_of_scans(SCANS_MAX + 1)) == {"flaw": f"Must have at most {SCANS_MAX} scans."}
+
+
+async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:
+    """The process that decodes, once it runs; until then the loop is free for us."""
+    while True:
+        for child in psutil.Process().children():
+            if "payagg.adapters.images" in child.cmdline():
+                return child
+        assert not decoding.done()
+        await asyncio.sleep(0)
+
+
+async def test_decoding_keeps_nobody_waiting_and_is_killed_when_its_time_is_up() -> None:
+    decoding = asyncio.create_task(PillowImages(seconds=1).kind(COSTLY))
+    decoder = await decoder_of(decoding)
+    with pytest.raises(Refusal) as refused:
+        await decoding
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "file")
+    assert not decoder.is_running()
+
+
+async def test_an_image_whose_decoder_the_kernel_ends_is_refused() -> None:
+    decoding = asyncio.create_task(PillowImages().kind(COSTLY))
+    (await decoder_of(decoding)).kill()
+    with pytest.raises(Refusal) as refused:
+        await decoding
+    assert refused.value.message == images.TOO_COSTLY
+
+
+async def test_a_caller_that_goes_away_takes_the_decoder_along() -> None:
+    decoding = asyncio.create_task(PillowImages().kind(COSTLY))
+    decoder = await decoder_of(decoding)
+    decoding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await decoding
+    assert not decoder.is_running()
+
+
+def test_the_decoder_bounds_its_own_memory_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = {}
+    monkeypatch.setattr(resource, "setrlimit", lambda what, bound: bounds.update({what: bound}))
+    read, write = os.pipe()
+    os.write(write, b"no image")
+    os.close(write)
+    with open(read) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        images.main()
+    bounded = {resource.RLIMIT_CPU: images.SECONDS, resource.RLIMIT_AS: images.MEMORY, resource.RLIMIT_CORE: 0}
+    assert bounds == {what: (bound, bound) for what, bound in bounded.items()}

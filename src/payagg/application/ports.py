@@ -16,7 +16,7 @@ from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
-from payagg.domain.rate_limit import RateLimit
+from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.report import ProviderReport
 from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
@@ -308,11 +308,20 @@ class PaymentRepository(Protocol):
         """Whether it was written: only while the stored token is still `token`."""
 
     async def due_asks(
-        self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
+        self,
+        gateway: str,
+        environment: Environment,
+        now: datetime,
+        limit: int,
+        hold: timedelta,
+        since: datetime = EPOCH,
     ) -> list[Attempt]:
         """Attempts at one gateway's slug and environment whose `next_ask_at` has come, oldest first, held until
         now + hold so that other workers skip them. Saving an attempt ends its hold. Where more are due than `limit`,
-        businesses take turns."""
+        businesses take turns.
+
+        And those that were in the air at `since`: their first ask would come within FIRST_ASK_MAX of it, and nobody has
+        asked about them or held them since."""
 
     async def end_asks(self, reference: str) -> None:
         """No attempt of the payment is asked about any more. Call under `lock`."""

@@ -12,6 +12,7 @@ from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
 from payagg.domain.attempt import Attempt, after_ask, postpone_ask
 from payagg.domain.payment import Payment
+from payagg.domain.rate_limit import EPOCH
 from payagg.domain.report import ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
@@ -41,9 +42,12 @@ class Reconciler:
         """Each has a rate of its own, so that none waits behind another's backlog."""
         return [(slug, environment) for slug in self.payment_options.providers for environment in Environment]
 
-    async def run_at(self, slug: str, environment: Environment) -> int:
-        """Asks about what is due there, RATE at most; the number taken up. Safe in any number of workers."""
-        due = await self._due(slug, environment)
+    async def run_at(self, slug: str, environment: Environment, since: datetime = EPOCH) -> int:
+        """Asks about what is due there, RATE at most; the number taken up. Safe in any number of workers.
+
+        And about what was in the air at `since`, the start of this worker: whoever waited for its news may have died.
+        """
+        due = await self._due(slug, environment, since)
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def bounded(attempt: Attempt) -> None:
@@ -63,9 +67,9 @@ class Reconciler:
             return await tx.payments.oldest_ask(self.payment_options.providers, self.clock.now())
 
     @retried
-    async def _due(self, slug: str, environment: Environment) -> list[Attempt]:
+    async def _due(self, slug: str, environment: Environment, since: datetime) -> list[Attempt]:
         async with self.store.begin() as tx:
-            return await tx.payments.due_asks(slug, environment, self.clock.now(), RATE, HOLD)
+            return await tx.payments.due_asks(slug, environment, self.clock.now(), RATE, HOLD, since)
 
     async def _ask(self, attempt: Attempt) -> None:
         opened = await self._open(attempt)

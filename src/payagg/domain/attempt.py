@@ -36,6 +36,8 @@ ASK_AFTER = (
     timedelta(hours=72),
 )
 
+FIRST_ASK_MAX = ASK_AFTER[0] * (1 + ASK_JITTER)  # an attempt that was handed off is asked about so soon
+
 
 def next_ask(since: datetime, now: datetime, chance: float) -> datetime | None:
     """The next instant of the schedule still ahead, a little spread by `chance` in [0, 1); None after the last.
@@ -144,7 +146,7 @@ class Attempt:
             hand_off=None,
             created_at=now,
             # Should the claimant die, the reconciler asks the provider although nobody comes back to process.
-            next_ask_at=now + LEASE + ASK_AFTER[0],
+            next_ask_at=now + LEASE,
         )
 
     def may_still_be_paid(self, payment: Payment, now: datetime) -> bool:
@@ -284,7 +286,7 @@ def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt |
     if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
         return revised(attempt, next_ask_at=None)
     if attempt.is_held(now):
-        return revised(attempt, next_ask_at=attempt.lease_until + LEASE)
+        return revised(attempt, next_ask_at=attempt.lease_until)
     return None
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -43,6 +43,7 @@ from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
+CLOSE_SECONDS = 5
 _log = structlog.get_logger("payagg.bootstrap")
 
 
@@ -202,6 +203,9 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
     finally:
         for task in keeping:
             task.cancel()
-        await flush(store)
         await sender.close()
-        await store.close()
+        # Nobody waits for an answer any more; a database that says nothing must not keep the process.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await flush(store)
+                await store.close()

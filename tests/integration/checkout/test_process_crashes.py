@@ -58,3 +58,13 @@ async def test_an_ask_survives_its_worker(world: World, label: str) -> None:
     await world.services.reconciler.run_once()
     assert await world.history(payment) == ["PENDING", "SUCCESS"]
     assert await world.events(payment) == (2, 2)
+
+
+async def test_an_ask_whose_worker_died_is_asked_by_the_next_worker_at_once(world: World) -> None:
+    payment = await world.handed_over()
+    world.fakes.paystack.pay(payment.reference)
+    world.clock.move(ASK_AFTER[0] * 2)
+    await world.dies_at("J1", "reconcile")
+    world.clock.move(timedelta(seconds=1))
+    await world.services.reconciler.run_at("provider_a", payment.environment, world.clock.now())
+    assert (await world.read(payment)).status is Status.SUCCESS

@@ -49,6 +49,52 @@ async def test_a_payment_whose_event_was_lost_is_found_paid(world: World) -> Non
     assert world.fakes.paystack.book.count("verify") == 1
 
 
+async def test_a_worker_that_starts_asks_at_once_about_what_was_in_the_air_and_then_keeps_to_the_schedule(
+    world: World,
+) -> None:
+    paid, open_one = await world.handed_over(), await world.handed_over()
+    world.fakes.paystack.pay(paid.reference)
+    world.clock.move(timedelta(seconds=1))
+    since = world.clock.now()
+    later = await world.handed_over()
+    for taken in (2, 0):
+        assert await world.services.reconciler.run_at("provider_a", paid.environment, since) == taken
+    assert (await world.read(paid)).status is Status.SUCCESS
+    assert world.fakes.paystack.book.count("verify", later.reference) == 0
+    [attempt] = await world.attempts(open_one)
+    assert attempt.handed_off_at is not None
+    assert attempt.next_ask_at is not None
+    assert attempt.next_ask_at - attempt.handed_off_at >= ASK_AFTER[0]
+
+
+async def test_what_was_in_the_air_is_asked_about_at_the_rate_of_all_asks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciliation, "RATE", 2)
+    due, *ahead = [await world.handed_over() for _ in range(4)]
+    world.clock.move(timedelta(seconds=1))
+    [attempt] = await world.attempts(due)
+    async with world.store.begin() as tx:
+        assert await tx.payments.save_attempt(replace(attempt, next_ask_at=world.clock.now()), attempt.token)
+    since = world.clock.now()
+    for taken in (2, 2, 0):
+        assert await world.services.reconciler.run_at("provider_a", due.environment, since) == taken
+    assert world.fakes.paystack.book.calls.index(("verify", due.reference)) < min(
+        world.fakes.paystack.book.calls.index(("verify", one.reference)) for one in ahead[1:]
+    )
+
+
+async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(world: World) -> None:
+    payment = await world.payment()
+    await world.killed(payment, "P4")
+    world.fakes.paystack.pay(payment.reference)
+    await world.services.reconciler.run_at("provider_a", payment.environment, world.clock.now())
+    assert (await world.read(payment)).status is not Status.SUCCESS  # its owner might be alive
+    world.clock.move(LEASE)
+    await world.services.reconciler.run_once()
+    assert (await world.read(payment)).status is Status.SUCCESS
+
+
 async def test_an_open_payment_is_asked_about_on_the_whole_schedule_and_then_expires_on_evidence(world: World) -> None:
     payment = await world.handed_over()
     world.fakes.paystack.abandon(payment.reference)

@@ -10,12 +10,18 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
-from payagg.adapters.postgres.embedded.server import SOCKET_PATH_MAX, EmbeddedPostgres, EmbeddedPostgresError
+from payagg.adapters.postgres.embedded import programs
+from payagg.adapters.postgres.embedded.access import SOCKET, SOCKET_PATH_MAX
+from payagg.adapters.postgres.embedded.os_account import SPARE
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
+from tests.support.processes import wait_until
 
+INSTALLED = programs.installed()
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 START_AND_DIE = """
 import os, signal, sys
@@ -33,6 +39,15 @@ try:
     with EmbeddedPostgres(Path(sys.argv[1])):
         print("ran")
 except EmbeddedPostgresError as error:
+    print(error)
+"""
+CONNECT = """
+import sys
+import psycopg
+try:
+    psycopg.connect(sys.argv[1]).close()
+    print("connected")
+except psycopg.OperationalError as error:
     print(error)
 """
 
@@ -62,15 +77,29 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def run_python(code: str, state: Path, account: pwd.struct_passwd | None = None) -> "subprocess.CompletedProcess[str]":
+def run_python(
+    code: str, argument: Path | str, account: pwd.struct_passwd | None = None
+) -> "subprocess.CompletedProcess[str]":
     """Another process of ours; under `account` it may still read this Python, wherever it is installed."""
     before: list[str] = []
     if account is not None:
         reach = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--securebits=+no_setuid_fixup"]
         before = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *reach]
-    command = [*before, sys.executable, "-c", code, str(state)]
+    command = [*before, sys.executable, "-c", code, str(argument)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=env)
+
+
+def as_account(account: pwd.struct_passwd, command: list[str]) -> "subprocess.CompletedProcess[str]":
+    identity: dict[str, Any] = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    return subprocess.run(command, check=False, capture_output=True, text=True, env={"LC_ALL": "C"}, **identity)
+
+
+def answers(server: EmbeddedPostgres) -> bool:
+    try:
+        return asked(server, "SELECT 1") == 1
+    except psycopg.OperationalError:
+        return False
 
 
 def test_data_written_before_a_stop_is_there_after_the_next_start(state: Path) -> None:
@@ -201,12 +230,83 @@ def test_a_path_too_long_for_a_socket_gets_a_short_folder(state: Path) -> None:
     EmbeddedPostgres(deep).destroy()
 
 
+def test_the_application_owns_its_database_and_is_no_superuser(state: Path) -> None:
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT current_user") == "payagg"
+        rights = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
+        assert asked(server, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user") is False
+        assert asked(server, "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'payagg'") == "payagg"
+        for stolen in ("COPY (SELECT 1) TO PROGRAM 'id'", "SELECT pg_read_file('/etc/hostname')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                asked(server, stolen)
+
+
+def test_a_server_that_is_killed_under_its_user_is_started_again(state: Path) -> None:
+    with EmbeddedPostgres(state) as server, EmbeddedPostgres(state) as second:
+        with psycopg.connect(server.url) as connection:
+            connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
+        killed = postmaster(state)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: answers(server))
+        assert asked(second, "SELECT word FROM kept") == "here"
+        assert is_alive(postmaster(state))
+    assert not (state / "postgres" / "postmaster.pid").exists()
+
+
 @AS_ROOT
-def test_root_runs_it_under_another_account(state: Path) -> None:
+def test_root_runs_it_under_an_id_that_is_nobodys_and_without_rights(state: Path) -> None:
     with EmbeddedPostgres(state):
         owner = (state / "postgres").stat().st_uid
-        assert owner != 0
-        assert Path(f"/proc/{postmaster(state)}").stat().st_uid == owner
+        assert owner in SPARE
+        with pytest.raises(KeyError):
+            pwd.getpwuid(owner)
+        status = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{postmaster(state)}/status").read_text().splitlines()
+        )
+        assert status["Uid"].split() == status["Gid"].split() == [str(owner)] * 4
+        assert status["Groups"].split() == []
+        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
+        if shutil.which("setpriv"):
+            assert status["NoNewPrivs"] == "1"
+
+
+@AS_ROOT
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_another_account_neither_connects_nor_reads_the_data(umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            state = Path(folder) / "state"
+            with EmbeddedPostgres(state) as server:
+                nobody = pwd.getpwnam("nobody")
+                for denied in (state / "postgres" / "PG_VERSION", state / "postgres.hba", state / "run" / SOCKET):
+                    assert as_account(nobody, ["cat", str(denied)]).stderr.endswith("Permission denied\n")
+                # With every folder and the socket open to all, the server itself refuses.
+                for opened in (state, state / "run", state / "run" / SOCKET):
+                    opened.chmod(0o777)
+                for account in ("nobody", "daemon"):
+                    for role in ("payagg", "postgres"):
+                        url = server.url.replace("payagg@", f"{role}@")
+                        told = run_python(CONNECT, url, account=pwd.getpwnam(account)).stdout
+                        assert f'Peer authentication failed for user "{role}"' in told
+                assert asked(server, "SELECT 1") == 1
+    finally:
+        os.umask(before)
+
+
+@AS_ROOT
+def test_a_folder_that_belonged_to_an_account_with_a_name_is_taken_from_it(state: Path) -> None:
+    with EmbeddedPostgres(state) as server, psycopg.connect(server.url) as connection:
+        connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
+    nobody = pwd.getpwnam("nobody")
+    for path in (state / "postgres", *(state / "postgres").rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    with EmbeddedPostgres(state) as server:
+        assert asked(server, "SELECT word FROM kept") == "here"
+        owners = {path.stat().st_uid for path in ((state / "postgres"), *(state / "postgres").rglob("*"))}
+        assert len(owners) == 1
+        assert owners < set(SPARE)
 
 
 @AS_ROOT
@@ -217,6 +317,26 @@ def test_root_runs_it_below_a_folder_closed_to_others_and_leaves_it_closed(tmp_p
         assert asked(server, "SELECT 1") == 1
     assert closed.stat().st_mode & 0o777 == 0o700
     EmbeddedPostgres(closed / "state").destroy()
+
+
+@AS_ROOT
+def test_programs_below_a_closed_folder_are_copied_to_where_the_account_reaches_them(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Path(tempfile.mkdtemp())
+    cache.chmod(0o755)
+    closed = tmp_path / "closed"
+    shutil.copytree(INSTALLED, closed / INSTALLED.name, symlinks=True)
+    shutil.copytree(INSTALLED.with_name(f"{INSTALLED.name}.libs"), closed / f"{INSTALLED.name}.libs")
+    closed.chmod(0o700)
+    monkeypatch.setattr(programs, "CACHE", cache / "payagg")
+    monkeypatch.setattr(programs, "installed", lambda: closed / INSTALLED.name)
+    for _ in range(2):
+        with EmbeddedPostgres(state) as server:
+            assert asked(server, "SELECT 1") == 1
+            executable = os.readlink(f"/proc/{postmaster(state)}/exe")
+            assert Path(executable).is_relative_to(cache)
+    shutil.rmtree(cache)
 
 
 @AS_ROOT

@@ -186,6 +186,10 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE),
         {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
+    "asks about what was in the air": (
+        lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
+        {"attempts_due", "attempts_pkey", "payments_pkey"},
+    ),
     "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_open_of_gateway"}),
     "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_open_of_gateway"}),
     "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),

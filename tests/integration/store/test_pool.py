@@ -21,6 +21,7 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
+from tests.support.postgres_world import silent_route
 
 pytestmark = pytest.mark.anyio
 PID = Statement("SELECT pg_backend_pid()", reads=True)
@@ -345,3 +346,18 @@ async def test_a_caller_whose_time_ends_between_two_parts_of_an_answer_is_told(
         await pool.run(ECHO, text="naira" * 2_000_000)
     monkeypatch.undo()
     assert await pid(pool) != first
+
+
+async def test_a_connection_over_tcp_notices_by_itself_that_the_other_host_is_gone(database_url: str) -> None:
+    async with silent_route(database_url) as route:
+        connection = await connector(route.url, pgbouncer=False)()
+        with socket.socket(fileno=os.dup(connection.fileno())) as tcp:
+            options = (
+                (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+                (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL),
+                (socket.IPPROTO_TCP, socket.TCP_KEEPCNT),
+                (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT),
+            )
+            assert [tcp.getsockopt(*option) for option in options] == [1, 5, 2, 3, 8000]
+        await connection.close()

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken
-from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
+from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import Environment
 
 R = TypeVar("R")
@@ -96,15 +97,26 @@ class MemoryPayments:
         return True
 
     async def due_asks(
-        self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
+        self,
+        gateway: str,
+        environment: Environment,
+        now: datetime,
+        limit: int,
+        hold: timedelta,
+        since: datetime = EPOCH,
     ) -> list[Attempt]:
         holds, turns = self.state.holds, Counter[str]()
         free = []
-        for at, attempt in self._asked_by(now):
+        for at, attempt in self._asked_by(max(now, since + FIRST_ASK_MAX)):
             payment = self.state.payments.get(attempt.reference)
             if payment is None or (attempt.gateway, payment.environment) != (gateway, environment):
                 continue
-            if holds.get((attempt.reference, attempt.number), now) <= now:
+            held_until = holds.get((attempt.reference, attempt.number), EPOCH)
+            is_due = at <= now and held_until <= now
+            is_unasked = now < since + FIRST_ASK_MAX and (attempt.last_ask_at or EPOCH) < since
+            is_unasked = is_unasked and held_until < since + hold
+            was_in_the_air = attempt.created_at < since and attempt.state is not AttemptState.CLAIMED
+            if is_due or (is_unasked and was_in_the_air):
                 turns[payment.business_id] += 1
                 free.append((turns[payment.business_id], at, attempt.reference, attempt))
         chosen = sorted(free, key=lambda due: due[:3])[:limit]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
+from payagg import __version__
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -48,21 +49,11 @@ def _complain(lines: str) -> int:
     return 1
 
 
-class _Version(argparse.Action):
-    """Read only when asked for, as reading a package's metadata takes longer than all else at the start."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"payagg {version('payagg')}")  # noqa: T201
-        parser.exit()
-
-
 def _parser() -> argparse.ArgumentParser:
     from payagg.domain.anomaly import AnomalyKind
 
     parser = argparse.ArgumentParser(prog="payagg", description="A payment aggregator service for merchants.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    parser.add_argument("--version", action="version", version=f"payagg {__version__}", help="print the version")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     dev = commands.add_parser("dev", help="everything in one terminal, with demo data and a tour")

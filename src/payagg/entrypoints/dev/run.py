@@ -29,7 +29,7 @@ from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.settings import Settings, SettingsError
 
 HOST = "127.0.0.1"
-KEPT = ("demo.json", "dev.json", "dev.log", "postgres.log", "postgres.socket")
+KEPT = ("demo.json", "dev.json", "dev.log", "postgres.hba", "postgres.ident", "postgres.log", "postgres.socket")
 KEPT_FOLDERS = (FOLDER, "logos", "run")
 
 
@@ -89,7 +89,7 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
 def _only_one(state_dir: Path) -> Iterator[None]:
     """Holds the state folder for this `dev`; the kernel lets go of it if we are killed."""
     try:
-        state_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(state_dir / "dev.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise SettingsError(

@@ -4,7 +4,6 @@ import hmac
 import platform
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
 from litestar import Request, Response, get
@@ -12,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from payagg import __version__
 from payagg.application.counters import counts, flush
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.anomaly import AnomalyKind
@@ -44,7 +44,7 @@ class Snapshot:
         yield from counter_families(self._use_cases, self._totals)
         yield from histogram_families(self._totals)
         build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
-        build.add_metric([version("payagg"), platform.python_version()], 1)
+        build.add_metric([__version__, platform.python_version()], 1)
         yield build
         for name, (text, level) in self._gauges.items():
             yield GaugeMetricFamily(f"payagg_{name}", text, value=level)

@@ -15,7 +15,7 @@ import uvicorn
 import uvloop
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.connections import UNREAD_SECONDS, OpenConnections
 from payagg.entrypoints.http.uvicorn_protocol import ServerProtocol
@@ -23,8 +23,10 @@ from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings, SettingsError
 
-DRAIN_SECONDS = 20  # for requests that were accepted; a charge may take 15
 UNSENT_BYTES = 128 * 1024  # of a connection's answers that the kernel keeps beyond what is on its way
+DRAIN_SECONDS = 20  # for requests that were accepted
+CHARGE_SECONDS = 25  # for charges whose payer may have gone: a provider takes 15 at most, recording its answer 8
+STOP_SECONDS = CHARGE_SECONDS + CLOSE_SECONDS  # whatever hangs, a process has ended so long after its SIGTERM
 RESTART_SECONDS = 1.0
 BACKLOG = 2048
 FILES_MAX, FILES_KEPT = 65_536, 1_000
@@ -126,10 +128,12 @@ async def serve_http(
     try:
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
+        until = asyncio.get_running_loop().time() + CHARGE_SECONDS
         await serving
         # A payer may have gone while a charge was under way: it is finished, not dropped.
         if services.checkout.running:
-            await asyncio.wait(services.checkout.running, timeout=DRAIN_SECONDS)
+            patience = until - asyncio.get_running_loop().time()
+            await asyncio.wait(services.checkout.running, timeout=max(patience, 0))
     finally:
         stopping.cancel()
         stop.set()

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from payagg.entrypoints.process.logs import configure_logs
-from payagg.entrypoints.process.server import DRAIN_SECONDS, RESTART_SECONDS, run, run_process, stop_on_signals
+from payagg.entrypoints.process.server import RESTART_SECONDS, STOP_SECONDS, run, run_process, stop_on_signals
 from payagg.entrypoints.settings import SettingsError, read_settings
 
 START_SECONDS = 60.0
@@ -88,7 +88,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), DRAIN_SECONDS * 2 + 5)
+        await asyncio.wait_for(process.wait(), STOP_SECONDS)
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -31,12 +31,13 @@ class Sweep:
 
 
 def sweeps(services: Services) -> list[Sweep]:
+    started = services.clock.now()
     # The reconciler's rate is per run, which going on until dry would defeat.
     asking = [
         Sweep(
             f"reconciliation at {slug} {environment.value}",
             1.0,
-            partial(services.reconciler.run_at, slug, environment),
+            partial(services.reconciler.run_at, slug, environment, started),
             until_dry=False,
         )
         for slug, environment in services.reconciler.shares()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken, Store
-from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.values import Environment
@@ -244,6 +244,35 @@ class PaymentContract:
             assert [attempt.reference for attempt in again] == [OTHER]
             assert await tx.payments.save_attempt(again[0], again[0].token)
             assert await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+
+    async def test_what_was_in_the_air_when_a_process_began_is_asked_about_once_ahead_of_its_time(
+        self, store: Store
+    ) -> None:
+        """One each: held by a worker before; handed off; asked about since; made since; a claim; far from its ask."""
+        began = NOW + MINUTE
+        soon = {"next_ask_at": began + TICK}
+        attempts: list[dict[str, Any]] = [
+            {},
+            {},
+            {"last_ask_at": began},
+            {"created_at": began},
+            {"state": AttemptState.CLAIMED, "lease_until": began + HOUR},
+            {"next_ask_at": began + FIRST_ASK_MAX + TICK},
+        ]
+        for number, fields in enumerate(attempts):
+            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            state = fields.pop("state", AttemptState.HANDED_OFF)
+            await handed(store, an_attempt(payment, 1, state, **{**soon, **fields}))
+        place = ("provider_a", SANDBOX)
+        async with store.begin() as tx:
+            # A worker that began earlier, and died.
+            [held] = await tx.payments.due_asks(*place, began - TICK, 1, HOUR, began - TICK)
+            assert held.reference[-1] == "0"
+            assert await tx.payments.due_asks(*place, began, 10, HOUR) == []
+            found = await tx.payments.due_asks(*place, began, 10, HOUR, began)
+            assert [attempt.reference[-1] for attempt in found] == ["0", "1"]
+            assert await tx.payments.due_asks(*place, began, 10, HOUR, began) == []
+            assert len(await tx.payments.due_asks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
 
     async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, store: Store) -> None:
         """Eight old payments of one business, a younger one of another, and one in the other environment."""

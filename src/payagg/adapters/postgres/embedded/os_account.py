@@ -1,4 +1,4 @@
-"""The account of the embedded Postgres: our own, or an unprivileged one when we are root, which Postgres refuses."""
+"""The account of the embedded Postgres: our own, or one that is nobody's when we are root, which Postgres refuses."""
 
 import os
 import pwd
@@ -11,97 +11,111 @@ from typing import Any
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C", "TZ": "UTC"}
-PREFERRED = ("postgres", "nobody")
+# User ids that neither systemd (uids-gids) nor Debian's policy gives to anybody, within what a container maps.
+SPARE = range(61_100, 61_184)
+# initdb asks for its account's name, which a spare id lacks.
+NAMED = ("nobody", "daemon", "bin")
+OPEN_FILES = Path("/proc/self/fd")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Account:
-    """How to run a Postgres program: `prefix` comes before its path, `identity` goes to subprocess.
+    """Who runs the Postgres programs; `uid` is None when that is ourselves.
 
-    `owner` is the user id that must own the data folder, None when that is ourselves.
+    Started by root under another account they get their files as open descriptors, and reach them whatever the modes
+    of the folders above are. `close` closes ours.
     """
 
-    owner: int | None = None
-    group: int = -1
-    prefix: tuple[str, ...] = ()
-    identity: dict[str, Any] = field(default_factory=dict)
+    uid: int | None = None
+    gid: int = -1
+    descriptors: list[int] = field(default_factory=list)
 
-    def own(self, folder: Path) -> None:
-        if self.owner is not None:
-            os.chown(folder, self.owner, self.group)
+    def seen(self, path: Path, otherwise: str = "") -> str:
+        """What leads the programs to `path`, which is there; `otherwise` where they need no descriptor."""
+        if self.uid is None or not OPEN_FILES.exists():
+            return otherwise or str(path)
+        self.descriptors.append(os.open(path, os.O_RDONLY))
+        return str(OPEN_FILES / str(self.descriptors[-1]))
 
-    def reaches(self, folder: Path, initdb: Path) -> bool:
-        """Whether this account can enter `folder` and work with the programs and files of `initdb`, tried for real."""
-        attempt = ["/bin/sh", "-c", 'cd "$1" && exec "$2" --show --pgdata="$1"', "sh", str(folder), str(initdb)]
-        return self.run(attempt).returncode == 0
+    def close(self) -> None:
+        while self.descriptors:
+            os.close(self.descriptors.pop())
 
-    def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+    def own(self, path: Path) -> None:
+        if self.uid is not None:
+            os.chown(path, self.uid, self.gid)
+
+    def own_all(self, folder: Path) -> None:
+        """`folder` and all that is in it, following no link."""
+        if self.uid is not None:
+            for _, folders, files, at in os.fwalk(folder):
+                os.chown(at, self.uid, self.gid)
+                for name in (*folders, *files):
+                    os.chown(name, self.uid, self.gid, dir_fd=at, follow_symlinks=False)
+
+    def maker(self) -> int | None:
+        """Who makes the data folder: somebody who has a name. With our group, so that the kernel keeps the processes
+        of whoever else uses that account away from ours."""
+        return next(map(_uid, filter(_has, NAMED)), self.uid) if self.uid in SPARE else self.uid
+
+    def started(self, uid: int | None = None) -> dict[str, Any]:
+        """What subprocess is told to start a program under this account, or under `uid` in this account's group.
+
+        Giving up root empties the sets of capabilities."""
+        plain = {"env": ENVIRONMENT, "cwd": "/"}
+        if self.uid is None:
+            return plain
+        identity = {"user": uid or self.uid, "group": self.gid, "extra_groups": []}
+        return plain | identity | {"pass_fds": self.descriptors}
+
+    def run(self, command: list[str], uid: int | None = None, said: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(  # noqa: S603 - programs of our own choice
-            [*self.prefix, *command],
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            env=ENVIRONMENT,
-            cwd="/",
-            **self.identity,
+            command, check=False, capture_output=True, text=True, errors="replace", input=said, **self.started(uid)
         )
 
 
-def choose_account(folder: Path, initdb: Path, data: Path) -> Account:
-    """The first account that can work in `folder` (ours, already made) and run `initdb`; raises EmbeddedPostgresError.
+def choose_account(state: Path, data: Path) -> Account:
+    """Ourselves; for root whoever the state folder belongs to, and a spare id in place of root itself.
 
-    An existing data folder decides by its owner. No parent folder is ever opened up to make an account fit.
+    Raises EmbeddedPostgresError.
     """
-    existing = data.stat() if data.exists() else None
+    found = data.stat() if data.exists() else None
     if os.geteuid() != 0:
-        if existing and existing.st_uid != os.geteuid():
+        if found and found.st_uid != os.geteuid():
             raise EmbeddedPostgresError(
-                f"{data} belongs to {_name(existing.st_uid)}, not to you: "
+                f"{data} belongs to {_name(found.st_uid)}, not to you: "
                 "run as that account or choose another PAYAGG_STATE_DIR."
             )
         return Account()
-    candidates = _accounts_of_root(existing.st_uid if existing else None)
-    for candidate in candidates:
-        candidate.own(folder)
-        if candidate.reaches(folder, initdb):
-            return candidate
-    raise EmbeddedPostgresError(
-        f"Postgres refuses to run as root and no other account can reach {folder}: run payagg as an ordinary user, "
-        "move it below a folder that others may enter, or set PAYAGG_DATABASE_URL."
-    )
+    folder = state.stat()
+    if folder.st_uid != 0:
+        return Account(folder.st_uid, folder.st_gid)
+    spare = found.st_uid if found and found.st_uid in SPARE else next(uid for uid in SPARE if not _has(uid))
+    return Account(spare, spare)
 
 
-def _accounts_of_root(owner: int | None) -> list[Account]:
-    """Plainly another account; that account with the right to pass closed folders; root seen as that account."""
-    entries = [entry for entry in map(_entry, PREFERRED if owner in (None, 0) else (owner,)) if entry]
-    accounts = []
-    for entry in entries:
-        uid, gid = entry.pw_uid, entry.pw_gid
-        if owner != 0:
-            accounts.append(Account(uid, gid, (), {"user": uid, "group": gid, "extra_groups": []}))
-            if setpriv := shutil.which("setpriv"):
-                # Without the last one access(2) would deny what open(2) allows, and Postgres asks it.
-                rights = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--securebits=+no_setuid_fixup")
-                accounts.append(
-                    Account(uid, gid, (setpriv, f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *rights))
-                )
-    unshare = shutil.which("unshare")
-    if unshare and owner in (None, 0) and entries:
-        # Outside the user namespace this is still root without its powers, so root owns the files.
-        mapped = (unshare, "--user", f"--map-user={entries[0].pw_uid}", f"--map-group={entries[0].pw_gid}")
-        accounts.append(Account(0, 0, mapped))
-    return accounts
+def admitted(state: Path) -> set[str]:
+    """The accounts that may connect: ours, the state folder's, and root, which no rule could keep out."""
+    return {_name(uid) for uid in (0, os.geteuid() or state.stat().st_uid)}
 
 
-def _entry(account: str | int) -> pwd.struct_passwd | None:
+def no_new_rights() -> tuple[str, ...]:
+    """What comes before the server's path, where the system has it: nothing that it starts gains rights by its file."""
+    setpriv = shutil.which("setpriv")
+    return (setpriv, "--no-new-privs") if setpriv and os.geteuid() == 0 else ()
+
+
+def _has(account: str | int) -> bool:
     try:
-        return pwd.getpwuid(account) if isinstance(account, int) else pwd.getpwnam(account)
+        pwd.getpwuid(account) if isinstance(account, int) else pwd.getpwnam(account)
     except KeyError:
-        return None
+        return False
+    return True
+
+
+def _uid(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
 
 
 def _name(uid: int) -> str:
-    entry = _entry(uid)
-    return entry.pw_name if entry else f"user {uid}"
+    return pwd.getpwuid(uid).pw_name if _has(uid) else f"user {uid}"

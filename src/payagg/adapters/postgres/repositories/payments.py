@@ -34,9 +34,10 @@ from payagg.adapters.postgres.schema.tables import (
 )
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken
-from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
+from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import Environment
 
 PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
@@ -107,14 +108,17 @@ SAVE_ATTEMPT = Statement(
 DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
 
 
-# Of the oldest, businesses take turns. What was chosen is looked at again under its lock, as another worker may have
-# taken it meanwhile. LIMIT keeps the look-up of a payment a look-up, and `coalesce` the lock one by key: asked for what
-# is due, the server could walk through all of that once for each. RETURNING comes in no order of its own.
-DUE_ASKS = Statement(f"""
+def _asks(due: str, conditions: str) -> Statement:
+    """Claims what is to be asked about until the instant `due`.
+
+    Of the oldest, businesses take turns. What was chosen is looked at again under its lock, as another worker may have
+    taken it meanwhile. LIMIT keeps the look-up of a payment a look-up, and `coalesce` the lock one by key: asked for
+    what is due, the server could walk through all of that once for each. RETURNING comes in no order of its own.
+    """
+    return Statement(f"""
 WITH oldest AS (
     SELECT a.reference, a.number, a.next_ask_at FROM attempts a
-    WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at <= :now
-    AND (a.held_until IS NULL OR a.held_until <= :now)
+    WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at <= {due} AND {conditions}
     ORDER BY a.next_ask_at, a.reference LIMIT {DUE_WINDOW}
 ), turns AS (
     SELECT o.*, row_number() OVER (PARTITION BY p.business_id ORDER BY o.next_ask_at, o.reference) AS turn
@@ -125,14 +129,23 @@ WITH oldest AS (
 ), locked AS (
     SELECT a.reference, a.number FROM chosen c
     JOIN attempts a ON a.reference = c.reference AND a.number = c.number
-    WHERE coalesce(a.next_ask_at, 'infinity') <= :now AND coalesce(a.held_until, '-infinity') <= :now
+    WHERE coalesce(a.next_ask_at, 'infinity') <= {due} AND {conditions}
     FOR NO KEY UPDATE OF a SKIP LOCKED
 ), held AS (
     UPDATE attempts a SET held_until = :until FROM locked l WHERE a.reference = l.reference AND a.number = l.number
     RETURNING {", ".join(f"a.{name}" for name in _COLUMNS)}
 )
 SELECT * FROM held ORDER BY next_ask_at, reference
-""")  # noqa: S608 - our own column names
+""")  # noqa: S608 - our own words
+
+
+DUE_ASKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now)")
+# Sent to a provider before `since`, and neither asked about nor held by a worker since.
+ASKS_IN_THE_AIR = _asks(
+    ":due",
+    "a.created_at < :since AND a.state <> 'CLAIMED' AND (a.last_ask_at IS NULL OR a.last_ask_at < :since) "
+    "AND (a.held_until IS NULL OR a.held_until < :held_since)",
+)
 END_ASKS = Statement(
     update(attempts)
     .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
@@ -268,10 +281,22 @@ class PostgresPayments:
         return await self._connection.row(SAVE_ATTEMPT, was=token, **_attempt_values(attempt)) is not None
 
     async def due_asks(
-        self, gateway: str, environment: Environment, now: datetime, limit: int, hold: timedelta
+        self,
+        gateway: str,
+        environment: Environment,
+        now: datetime,
+        limit: int,
+        hold: timedelta,
+        since: datetime = EPOCH,
     ) -> list[Attempt]:
         values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold, "limit": limit}
-        return [_attempt(row) for row in await self._connection.rows(DUE_ASKS, **values)]
+        rows = await self._connection.rows(DUE_ASKS, **values)
+        due = since + FIRST_ASK_MAX
+        if len(rows) < limit and now < due:
+            del values["now"]
+            values |= {"since": since, "due": due, "held_since": since + hold, "limit": limit - len(rows)}
+            rows += await self._connection.rows(ASKS_IN_THE_AIR, **values)
+        return [_attempt(row) for row in rows]
 
     async def end_asks(self, reference: str) -> None:
         self._connection.send(END_ASKS, reference=reference)

