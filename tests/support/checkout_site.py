@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from payagg.application.schemas.payments import InitiatePayment
+from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.business import Business
 from payagg.domain.checks import revised
 from payagg.domain.gateway import Gateway
@@ -66,6 +66,10 @@ class Site:
         payment: Payment = revised(a_payment(**fields), callback_url=address)
         self.do(self.services.store.add_payment(payment))
         return f"{self.base_url}/checkout/{payment.reference}"
+
+    def hand_off(self, page_url: str, slug: str = "sandbox", card: str | None = None) -> None:
+        """The payer's choice, without a browser: the payment is PENDING after it."""
+        self.do(self.services.checkout.process(page_url[-19:], ProcessPayment(gateway_slug=slug, card_number=card)))
 
     def gateway(self, slug: str, **fields: Any) -> Gateway:
         """The gateway `slug`, there and ACTIVE, with `fields` as given."""

@@ -119,6 +119,24 @@ class PaymentOptions:
             ]
         return options
 
+    async def offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+        """The listed options as a payer should read them: what can be chosen comes first, and what has no processor,
+        which no payer can do anything about, is left out."""
+        listed = [option for option in await self.listed(payment, business) if option.slug in self.providers]
+        return sorted(listed, key=lambda option: not option.available)
+
+    async def method(self, payment: Payment) -> str | None:
+        """The name of the payment's gateway as its business calls it; the slug once the gateway is deleted."""
+        if payment.gateway is None or payment.gateway == SANDBOX_SLUG:
+            return SIMULATOR_OPTION.name if payment.gateway else None
+        async with self.store.begin() as tx:
+            found = await tx.gateways.choices(payment.business_id)
+        gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)
+        if gateway is None:
+            return payment.gateway
+        own = found.settings.get(gateway.id)
+        return own.display_name if own and own.display_name else gateway.name
+
     async def choose(self, tx: Transaction, payment: Payment, slug: str) -> ChosenProvider:
         """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED
         when only its credentials are missing."""
