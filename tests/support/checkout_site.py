@@ -112,6 +112,7 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
                 encryption_keys=(("k1", b"k" * 32),),
                 jwt_key="j" * 32,
                 jwt_algorithm="HS256",
+                logo_store="memory:///",
                 dev=True,
             ),
             **settings,
