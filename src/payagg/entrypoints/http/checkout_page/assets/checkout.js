@@ -11,7 +11,8 @@ const LONGEST_WAIT_MS = 10000;
 const LONG_WAIT_MS = 60000; // after this the page says that waiting is not needed
 const RECEIPT_S = 10; // how long the receipt stands before the payer is taken back
 const all = (selector) => Array.from(document.querySelectorAll(selector));
-let wait, waitingSince, leavesIn; // seconds, null while the payer stays
+let wait, waitingSince;
+let leavesIn = null; // seconds, null while the payer stays
 let timer = 0;
 let asking = false;
 let askedAt = -Infinity;
@@ -268,7 +269,8 @@ document.addEventListener("visibilitychange", () => {
   if (shown() === "waiting") poll();
   else if (shown() === "choose") recheck(); // the machine may have slept, and another tab may have paid
 });
-setInterval(() => {
+
+function everySecond() {
   if (!at("payment")) return;
   countDown();
   // The countdown decides nothing: at zero the server is asked, and asked again while it says the window is open.
@@ -276,8 +278,11 @@ setInterval(() => {
     askedAt = performance.now();
     recheck();
   }
-}, 1000);
+}
 
 // What a provider adds to the address on return is informational, and the reference is in the path already.
 if (location.search) history.replaceState(null, "", facts().page);
-if (ready()) begin();
+if (ready()) {
+  begin();
+  setInterval(everySecond, 1000);
+}
