@@ -72,8 +72,7 @@ class PaymentOptions:
         if slug == SANDBOX_SLUG and not simulator_allowed(environment):
             raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
         now = self.clock.now()
-        async with self.store.begin() as tx:
-            found = await tx.gateways.choices(business_id)
+        found = await self.store.find_choices(business_id)
         gateways, settings = [gateway.as_of(now) for gateway in found.gateways], found.settings
         if slug is not None and slug != SANDBOX_SLUG:
             preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
@@ -88,8 +87,7 @@ class PaymentOptions:
         """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
         has the simulator alone; a business that takes no money has nothing that can be chosen."""
         now = self.clock.now()
-        async with self.store.begin() as tx:
-            found = await tx.gateways.choices(payment.business_id)
+        found = await self.store.find_choices(payment.business_id)
         gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in found.gateways]
         unhealthy = {h.gateway for h in found.health if h.environment is payment.environment and h.is_open(now)}
         options = []
@@ -129,8 +127,7 @@ class PaymentOptions:
         """The name of the payment's gateway as its business calls it; the slug once the gateway is deleted."""
         if payment.gateway is None or payment.gateway == SANDBOX_SLUG:
             return SIMULATOR_OPTION.name if payment.gateway else None
-        async with self.store.begin() as tx:
-            found = await tx.gateways.choices(payment.business_id)
+        found = await self.store.find_choices(payment.business_id)
         gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)
         if gateway is None:
             return payment.gateway
