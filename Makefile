@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak fuzz attack check docs bench lock sbom clean install install-dev browser pgbouncer
+.PHONY: help run test soak fuzz attack check docs bench page lock sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ docs: install-dev ## Write the documents that are generated from code
 
 bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 	$(PYTHON) -m benchmarks.run $(ARGS)
+
+page: install-dev browser ## Measure the payer's page on a slow line and write the table (ARGS="--rounds 3")
+	$(PYTHON) -m benchmarks.first_paint $(ARGS)
 
 lock: install-dev ## Choose the newest dependencies and write both lock files
 	$(PYTHON) tools/lock.py

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from payagg.application.schemas.payments import InitiatePayment
+from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.business import Business
 from payagg.domain.checks import revised
 from payagg.domain.gateway import Gateway
@@ -67,6 +67,10 @@ class Site:
         self.do(self.services.store.add_payment(payment))
         return f"{self.base_url}/checkout/{payment.reference}"
 
+    def hand_off(self, page_url: str, slug: str = "sandbox", card: str | None = None) -> None:
+        """The payer's choice, without a browser: the payment is PENDING after it."""
+        self.do(self.services.checkout.process(page_url[-19:], ProcessPayment(gateway_slug=slug, card_number=card)))
+
     def gateway(self, slug: str, **fields: Any) -> Gateway:
         """The gateway `slug`, there and ACTIVE, with `fields` as given."""
 
@@ -108,6 +112,7 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
                 encryption_keys=(("k1", bytes(range(32))),),
                 jwt_key="j" * 32,
                 jwt_algorithm="HS256",
+                logo_store="memory:///",
                 dev=True,
             ),
             **settings,

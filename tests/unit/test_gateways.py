@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
+from payagg.adapters.images import PillowImages
 from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.looks import looks_of
+from payagg.application.ports import Unavailable
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from tests.support.builders import AN_ADMIN, NOW, a_business
 from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
+from tests.support.images import an_image
 from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
@@ -247,3 +251,43 @@ async def test_seeding_again_changes_nothing_and_a_deleted_provider_stays_delete
     before = await world.gateways.listed()
     await world.gateways.seed("builtin", ["provider_a", "provider_b"])
     assert await world.gateways.listed() == before
+
+
+async def test_a_seeded_gateway_has_name_words_and_logo_until_an_administrator_changes_them() -> None:
+    world = GatewayWorld()
+    looks = looks_of("provider_a", "provider_b")
+    await world.gateways.seed("builtin", ["provider_a"], looks)
+    gateway = await world.gateways.detail("gw_provider_a")
+    assert (gateway.name, gateway.description) == ("Paystack", "Card, bank transfer or USSD")
+    assert (await world.gateways.logo("gw_provider_a")).content == looks["provider_a"].logo
+    await world.gateways.upload_logo("gw_provider_a", an_image(), by=AN_ADMIN)
+    await world.gateways.seed("builtin", ["provider_a"], looks)
+    assert (await world.gateways.logo("gw_provider_a")).content == an_image()
+
+
+async def test_a_logo_store_that_is_away_costs_a_seeded_gateway_its_logo_and_no_start() -> None:
+    world = GatewayWorld(logos=Away())
+    await world.gateways.seed("builtin", ["provider_a"], looks_of("provider_a", "provider_b"))
+    gateway = await world.gateways.detail("gw_provider_a")
+    assert (gateway.name, gateway.logo_url) == ("Paystack", None)
+
+
+@pytest.mark.parametrize("slug", ["provider_a", "provider_b"])
+async def test_the_drawn_logos_are_images_that_an_administrator_could_upload(slug: str) -> None:
+    logo = looks_of("provider_a", "provider_b")[slug].logo
+    assert logo is not None
+    assert await PillowImages().kind(logo) == "png"
+    assert len(logo) < 1_024
+
+
+class Away:
+    """A logo store that nobody reaches."""
+
+    async def put(self, path: str, content: bytes) -> None:
+        raise Unavailable("away")
+
+    async def get(self, path: str) -> bytes | None:
+        raise Unavailable("away")
+
+    async def delete(self, path: str) -> None:
+        raise Unavailable("away")

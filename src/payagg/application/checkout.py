@@ -15,12 +15,13 @@ from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import (
     CheckoutGateways,
-    PayerReason,
+    CheckoutPage,
     ProcessedPayment,
     ProcessPayment,
     PublicPaymentDetail,
 )
 from payagg.application.settlement import Settlement
+from payagg.application.verification import redirect_url
 from payagg.domain.attempt import (
     LEASE,
     Attempt,
@@ -34,7 +35,7 @@ from payagg.domain.attempt import (
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
-from payagg.domain.payment import Payment
+from payagg.domain.payment import Payment, Status
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.simulator import scenario_of
 
@@ -69,19 +70,19 @@ class Checkout:
 
     async def detail(self, reference: str) -> PublicPaymentDetail:
         payment, business = await self._found(reference)
+        return PublicPaymentDetail.of(payment, business, self.clock.now())
+
+    async def page(self, reference: str) -> CheckoutPage:
+        """All that the hosted page shows of the payment as it stands; asks no provider."""
+        payment, business = await self._found(reference)
         now = self.clock.now()
         seen = payment.as_of(now)
-        return PublicPaymentDetail(
-            reference=seen.reference,
-            amount=seen.amount,
-            currency=seen.currency,
-            status=seen.status,
-            environment=seen.environment,
-            business_name=business.name,
-            gateway=seen.gateway,
-            expires_at=seen.expires_at,
-            expired=now >= seen.expires_at,
-            failure_reason=PayerReason.of(seen.failure_reason),
+        return CheckoutPage(
+            payment=PublicPaymentDetail.of(payment, business, now),
+            options=await self.payment_options.offered(payment, business) if seen.status is Status.INITIATED else [],
+            redirect_url=redirect_url(seen),
+            settled_at=seen.settled_at,
+            method=await self.payment_options.method(seen) if seen.is_final else None,
         )
 
     async def options(self, reference: str) -> CheckoutGateways:

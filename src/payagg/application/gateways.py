@@ -45,6 +45,18 @@ class Logo:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What a seeded gateway shows from the start; `logo` is a PNG."""
+
+    name: str
+    description: str | None = None
+    logo: bytes | None = None
+
+
+NO_LOOKS: Mapping[str, Look] = {}
+
+
+@dataclass(frozen=True)
 class Gateways:
     store: Store
     clock: Clock
@@ -226,21 +238,42 @@ class Gateways:
             return len(drained)
 
     @retried
-    async def seed(self, builtin_slug: str, provider_slugs: Iterable[str]) -> None:
+    async def seed(
+        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = NO_LOOKS
+    ) -> None:
         """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
-        deleted stays deleted, and one created again under the same slug is left alone."""
+        deleted stays deleted, and one created again under the same slug is left alone. `looks` is by slug."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
                 built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
                 await self._seed(tx, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
-            for order, slug in enumerate(provider_slugs, start=1):
-                name = slug.replace("_", " ").replace("-", " ").title()
-                await self._seed(tx, Gateway.seed(id=f"gw_{slug}", slug=slug, name=name, display_order=order, now=now))
+        for order, slug in enumerate(provider_slugs, start=1):
+            id, look = f"gw_{slug}", looks.get(slug) or Look(slug.replace("_", " ").replace("-", " ").title())
+            async with self.store.begin() as tx:
+                if await tx.gateways.get_any(id) is not None:
+                    continue
+            own = Gateway.seed(
+                id=id, slug=slug, name=look.name, description=look.description, display_order=order, now=now
+            )
+            own = revised(own, logo_path=await self._seeded_logo(id, look))
+            async with self.store.begin() as tx:
+                await self._seed(tx, own)
 
     async def _seed(self, tx: Transaction, gateway: Gateway) -> None:
         if await tx.gateways.add(gateway):
             await self._record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
+
+    async def _seeded_logo(self, gateway_id: str, look: Look) -> str | None:
+        """The path of the look's logo, None where it has none or the store cannot be reached: a server starts without
+        it. Every process that starts at once writes the same file."""
+        if look.logo is None:
+            return None
+        path = f"{gateway_id}/seeded.png"
+        with suppress(Unavailable):
+            await self.logos.put(path, look.logo)
+            return path
+        return None
 
     @retried
     async def _delete(self, gateway_id: str, by: Actor) -> str | None:

@@ -72,8 +72,7 @@ class PaymentOptions:
         if slug == SANDBOX_SLUG and not simulator_allowed(environment):
             raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
         now = self.clock.now()
-        async with self.store.begin() as tx:
-            found = await tx.gateways.choices(business_id)
+        found = await self.store.find_choices(business_id)
         gateways, settings = [gateway.as_of(now) for gateway in found.gateways], found.settings
         if slug is not None and slug != SANDBOX_SLUG:
             preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
@@ -88,8 +87,7 @@ class PaymentOptions:
         """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
         has the simulator alone; a business that takes no money has nothing that can be chosen."""
         now = self.clock.now()
-        async with self.store.begin() as tx:
-            found = await tx.gateways.choices(payment.business_id)
+        found = await self.store.find_choices(payment.business_id)
         gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in found.gateways]
         unhealthy = {h.gateway for h in found.health if h.environment is payment.environment and h.is_open(now)}
         options = []
@@ -118,6 +116,23 @@ class PaymentOptions:
                 for option in options
             ]
         return options
+
+    async def offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+        """The listed options as a payer should read them: what can be chosen comes first, and what has no processor,
+        which no payer can do anything about, is left out."""
+        listed = [option for option in await self.listed(payment, business) if option.slug in self.providers]
+        return sorted(listed, key=lambda option: not option.available)
+
+    async def method(self, payment: Payment) -> str | None:
+        """The name of the payment's gateway as its business calls it; the slug once the gateway is deleted."""
+        if payment.gateway is None or payment.gateway == SANDBOX_SLUG:
+            return SIMULATOR_OPTION.name if payment.gateway else None
+        found = await self.store.find_choices(payment.business_id)
+        gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)
+        if gateway is None:
+            return payment.gateway
+        own = found.settings.get(gateway.id)
+        return own.display_name if own and own.display_name else gateway.name
 
     async def choose(self, tx: Transaction, payment: Payment, slug: str) -> ChosenProvider:
         """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED

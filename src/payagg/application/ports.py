@@ -722,6 +722,9 @@ class Store(Protocol):
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         """A payment and whose it is, for its payer."""
 
+    async def find_choices(self, business_id: str) -> GatewayChoices:
+        """As `GatewayRepository.choices`, where nothing is to be decided in a transaction."""
+
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
 

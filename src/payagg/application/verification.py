@@ -94,18 +94,23 @@ class Verification:
         return payment.as_of(self.clock.now())
 
 
+def redirect_url(payment: Payment) -> str | None:
+    """Where the merchant wants the payer back: its callback URL with the reference and the status. None without one,
+    and for a stored text that no browser may be sent to, which initiate would have refused."""
+    if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):
+        return None
+    parts = urlsplit(ascii_url(payment.callback_url))
+    own = urlencode({"reference": payment.reference, "status": payment.status.value})
+    return urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
+
+
 def _verified(payment: Payment, last_decline: str | None) -> VerifiedPayment:
-    redirect = None
-    if payment.callback_url is not None:
-        parts = urlsplit(ascii_url(payment.callback_url))
-        own = urlencode({"reference": payment.reference, "status": payment.status.value})
-        redirect = urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
     return VerifiedPayment(
         reference=payment.reference,
         status=payment.status,
         amount=payment.amount,
         currency=payment.currency,
         callback_url=payment.callback_url,
-        redirect_url=redirect,
+        redirect_url=redirect_url(payment),
         last_decline=PayerReason.of(last_decline) if payment.status is Status.PENDING else None,
     )

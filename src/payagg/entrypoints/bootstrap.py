@@ -13,6 +13,7 @@ from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.looks import looks_of
 from payagg.adapters.security import AesVault, Tokens, UnfitKey
 from payagg.adapters.system import DatabaseClock, SystemEntropy
 from payagg.adapters.webhooks.addresses import is_public_name
@@ -198,7 +199,8 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
         )
-        await services.gateways.seed(settings.builtin_slug, (settings.provider_a_slug, settings.provider_b_slug))
+        slugs = (settings.provider_a_slug, settings.provider_b_slug)
+        await services.gateways.seed(settings.builtin_slug, slugs, looks_of(*slugs))
         yield services
     finally:
         for task in keeping:

@@ -335,6 +335,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
     "checkouts found": (lambda on: find_checkouts(on.hot), {"payments_pkey"}),
     "checkouts found through PgBouncer": (lambda on: find_checkouts(on.bounced), {"payments_pkey"}),
+    "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
     "ask begun": (lambda on: on.store.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
     "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),

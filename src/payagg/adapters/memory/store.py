@@ -17,7 +17,7 @@ from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderE
 from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import KeyHolder, StaleKey
+from payagg.application.ports import GatewayChoices, KeyHolder, StaleKey
 from payagg.domain.business import Business
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
@@ -126,6 +126,10 @@ class MemoryStore:
         async with self.begin() as tx:
             payment = await tx.payments.get(reference)
             return (payment, self.state.businesses[payment.business_id]) if payment is not None else None
+
+    async def find_choices(self, business_id: str) -> GatewayChoices:
+        async with self.begin() as tx:
+            return await tx.gateways.choices(business_id)
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         async with self.begin():

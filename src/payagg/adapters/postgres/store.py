@@ -7,6 +7,7 @@ from functools import cached_property
 
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
+from payagg.adapters.postgres.fast_path.choices import SharedChoices
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -22,7 +23,7 @@ from payagg.adapters.postgres.repositories.provider_events import PostgresHealth
 from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import KeyHolder
+from payagg.application.ports import GatewayChoices, KeyHolder
 from payagg.domain.business import Business
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
@@ -95,6 +96,7 @@ class PostgresStore:
     def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
         self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
         self._hot = FastPath(self.pool, dates_payments=dates_payments)
+        self._choices = SharedChoices(self.pool)
         self._queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
 
@@ -110,6 +112,7 @@ class PostgresStore:
     async def close(self) -> None:
         """Waits for the statements in flight, then closes every connection."""
         await self._hot.close()
+        await self._choices.close()
         await self.pool.close()
 
     async def now(self) -> datetime:
@@ -132,6 +135,9 @@ class PostgresStore:
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._hot.find_checkout(reference)
+
+    async def find_choices(self, business_id: str) -> GatewayChoices:
+        return await self._choices.of(business_id)
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         return bool(await self.pool.read(BEGIN_ASK, reference=reference, number=number, now=now, before=now - every))

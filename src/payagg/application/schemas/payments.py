@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from payagg.domain.attempt import HandOffKind
+from payagg.domain.business import Business
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.payment import (
     CUSTOMER_NAME_MAX,
@@ -193,6 +194,23 @@ class PublicPaymentDetail(Struct, rename="camel", frozen=True):
     expired: bool
     failure_reason: PayerReason | None = None
 
+    @classmethod
+    def of(cls, payment: Payment, business: Business, now: datetime) -> "PublicPaymentDetail":
+        """The payment as it stands at `now`, whatever its row says."""
+        seen = payment.as_of(now)
+        return cls(
+            reference=seen.reference,
+            amount=seen.amount,
+            currency=seen.currency,
+            status=seen.status,
+            environment=seen.environment,
+            business_name=business.name,
+            gateway=seen.gateway,
+            expires_at=seen.expires_at,
+            expired=now >= seen.expires_at,
+            failure_reason=PayerReason.of(seen.failure_reason),
+        )
+
 
 class CheckoutGateway(Struct, rename="camel", frozen=True):
     slug: str
@@ -206,6 +224,17 @@ class CheckoutGateway(Struct, rename="camel", frozen=True):
 
 class CheckoutGateways(Struct, rename="camel", frozen=True):
     gateways: list[CheckoutGateway]
+
+
+class CheckoutPage(Struct, frozen=True):
+    """What the hosted page is made of. `options` is empty unless the payment is INITIATED; `method` is the name of the
+    option that a final payment was made with."""
+
+    payment: PublicPaymentDetail
+    options: list[CheckoutGateway]
+    redirect_url: str | None
+    settled_at: datetime | None
+    method: str | None
 
 
 class ProcessedPayment(Struct, rename="camel", frozen=True):

@@ -247,6 +247,9 @@ class GatewayContract:
             choices = await tx.gateways.choices("biz_1")
             assert (choices.gateways, choices.settings) == (await tx.gateways.all(), {gateway.id: choice})
             assert choices.health == await tx.health.all()
+        assert await store.find_choices("biz_1") == choices
+        assert (await store.find_choices("biz_2")).settings == {}
+        async with store.begin() as tx:
             await tx.gateways.save_settings(replace(choice, display_name=None))
         async with store.begin() as tx:
             assert await tx.gateways.settings("biz_1") == {gateway.id: replace(choice, display_name=None)}

@@ -1,36 +1,32 @@
-"""Rendering: one HTML template around each page's content, with the headers every page carries."""
+"""The pages: the payment's own, the provider's launch page and refusals, with the headers every page carries."""
 
-import gzip
-import hashlib
-from html import escape
+from functools import cache
 from pathlib import Path
-from string import Template
 from urllib.parse import urlsplit
 
 from litestar import Response
+from markupsafe import Markup
 
-from payagg.application.schemas.payments import PublicPaymentDetail
+from payagg.application.schemas.payments import CheckoutPage, PublicPaymentDetail
 from payagg.domain.errors import Kind, Refusal
-from payagg.domain.simulator import SLOW, TEST_CARDS
+from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.checkout_page import states, words
+from payagg.entrypoints.http.checkout_page.markup import (
+    ASSETS,
+    DIGEST,
+    GUARD,
+    MEDIA_TYPES,
+    STYLE,
+    ZIPPED,
+    Head,
+    fill,
+    head,
+    of_content,
+)
 
-HERE = Path(__file__).parent
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-ASSETS = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir()) if path.suffix in MEDIA_TYPES}
-ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}  # data is dear on a phone
-# One digest names them all, so that a module's relative import finds its own generation.
-DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
-TEMPLATES = {path.stem: Template(path.read_text("utf-8")) for path in (HERE / "templates").glob("*.html")}
-
-CARD_WORDS = {
-    "success": "Succeeds",
-    "declined": "Declined",
-    "insufficient_funds": "Not enough funds",
-    "reversed": "Reversed",
-    "slow_success": f"Succeeds in {SLOW.seconds} s",
-    "no_answer": "Never answers",
-}
+LONG_AMOUNT = 15  # characters that the largest type has room for at 320 px
 NOTICES = {
     Kind.INVALID: (
         "This payment link is not complete",
@@ -43,31 +39,61 @@ NOTICE_OTHERWISE = (
     "We can't load this payment right now",
     "Nothing has been charged by opening this page. Please try again in a moment.",
 )
+TEST_MODE, NOTHING = fill("test_mode"), Markup("")
 
 
-def checkout(use_cases: Services, payment: PublicPaymentDetail) -> Response[bytes]:
-    """The shell: what it shows comes from the public endpoints, but for the test banner, which must not jump in."""
-    cards = "\n".join(
-        TEMPLATES["card"].substitute(number=number, shown=_grouped(number), words=escape(CARD_WORDS[scenario]))
-        for number, scenario in TEST_CARDS.items()
+class Mount:
+    """Where the deployment stands: the paths before its own, as its proxy adds them, and the policies of its pages."""
+
+    def __init__(self, base_url: str, sdk: str) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.root = urlsplit(base_url).path.rstrip("/")
+        self.assets = f"{self.root}/checkout/assets/{DIGEST}"
+        parts = urlsplit(sdk)
+        self.headers, self.launch_headers = _headers(""), _headers(f"{parts.scheme}://{parts.netloc}")
+
+
+mount = cache(Mount)
+
+
+def checkout(use_cases: Services, page: CheckoutPage, accepted: str) -> Response[bytes]:
+    payment, here = page.payment, _here(use_cases)
+    amount = words.naira(payment.amount)
+    state = states.state(page, f"{here.base_url}/checkout/{payment.reference}", here.root)
+    is_open = payment.status is Status.INITIATED
+    content = fill(
+        "checkout",
+        **_facts(use_cases, payment),
+        home=page.redirect_url or "",
+        status=payment.status.value,
+        gateway=payment.gateway or "",
+        merchant=payment.business_name,
+        amount=amount,
+        long=" long" if len(amount) > LONG_AMOUNT else "",
+        expires=int(payment.expires_at.timestamp() * 1000),
+        test_mode=TEST_MODE if payment.environment is Environment.SANDBOX else "",
+        window=fill("window", until=words.hour(payment.expires_at)) if is_open else "",
+        state=state.content,
     )
-    content = TEMPLATES["checkout"].substitute(
-        _facts(use_cases, payment), cards=cards, live="" if payment.environment is Environment.SANDBOX else " hidden"
-    )
-    return _html(use_cases, "Payment", content, script="checkout.js", imports=("public.js", "view.js"))
+    title = f"{state.title} · {amount} to {payment.business_name}"
+    top = head(here.assets, "checkout.js", ("public.js", "view.js"))
+    return _html(top, here.headers, title, content, extra=state.head, accepted=accepted)
 
 
-def launch(use_cases: Services, payment: PublicPaymentDetail) -> Response[bytes]:
+def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> Response[bytes]:
     """The page that runs the provider's own script; its address is the deployment's word, never the link's."""
-    sdk = use_cases.settings.provider_b_sdk_url
-    content = TEMPLATES["launch"].substitute(_facts(use_cases, payment), sdk=escape(sdk))
-    return _html(use_cases, "Payment", content, script="launch.js", imports=("public.js",), provider=_origin(sdk))
+    here = _here(use_cases)
+    sdk = Markup('<script id="sdk" src="{}" async></script>\n').format(use_cases.settings.provider_b_sdk_url)
+    content = fill("launch", **_facts(use_cases, payment))
+    top = head(here.assets, "launch.js", ("public.js",))
+    return _html(top, here.launch_headers, "Payment", content, extra=sdk, accepted=accepted)
 
 
 def refused(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
     title, text = NOTICES.get(refusal.code.kind, NOTICE_OTHERWISE)
-    content = TEMPLATES["notice"].substitute(title=escape(title), text=escape(text))
-    response = _html(use_cases, title, content, status=status)
+    here = _here(use_cases)
+    content = fill("notice", title=title, text=text)
+    response = _html(head(here.assets, None, ()), here.headers, title, content, status=status)
     if refusal.retry_after is not None:
         response.headers["Retry-After"] = str(refusal.retry_after)
     return response
@@ -80,38 +106,40 @@ def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
         return Response(b"Not found", status_code=404, media_type="text/plain")
     cache = "public, max-age=31536000, immutable" if digest == DIGEST else "no-store"
     headers = {"Cache-Control": cache, "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding"}
-    if "gzip" in (coding.strip() for coding in accepted.split(",")):
+    if _takes_gzip(accepted):
         body = ZIPPED[name]
         headers["Content-Encoding"] = "gzip"
     return Response(body, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)
 
 
-def _facts(use_cases: Services, payment: PublicPaymentDetail) -> dict[str, str]:
-    root, reference = _root(use_cases), escape(payment.reference)
+def _here(use_cases: Services) -> Mount:
+    return mount(use_cases.settings.base_url, use_cases.settings.provider_b_sdk_url)
+
+
+def _facts(use_cases: Services, payment: PublicPaymentDetail) -> dict[str, object]:
+    root = _here(use_cases).root
     return {
-        "reference": reference,
-        "api": f"{root}/api/v1/public/payments/{reference}",
-        "page": f"{root}/checkout/{reference}",
-        "now": str(int(use_cases.clock.now().timestamp() * 1000)),
+        "reference": payment.reference,
+        "api": f"{root}/api/v1/public/payments/{payment.reference}",
+        "page": f"{root}/checkout/{payment.reference}",
+        "now": int(use_cases.clock.now().timestamp() * 1000),
     }
 
 
 def _html(
-    use_cases: Services,
+    top: Head,
+    headers: dict[str, str],
     title: str,
-    content: str,
+    content: Markup,
     *,
-    script: str | None = None,
-    imports: tuple[str, ...] = (),
-    provider: str = "",
+    extra: Markup = NOTHING,
+    accepted: str = "",
     status: int = 200,
 ) -> Response[bytes]:
-    """`imports` are named beside the script, so that a slow phone fetches all of them at once."""
-    assets = f"{_root(use_cases)}/checkout/assets/{DIGEST}"
-    tags = [f'<link rel="modulepreload" href="{assets}/{name}">' for name in imports]
-    tags += [f'<script type="module" src="{assets}/{script}"></script>'] if script else []
-    body = TEMPLATES["page"].substitute(title=escape(title), assets=assets, content=content, script="\n".join(tags))
-    return Response(body.encode(), status_code=status, media_type="text/html", headers=_headers(provider))
+    zipped = _takes_gzip(accepted)
+    body = top.document(title, content, extra, zipped=zipped)
+    sent = headers | {"Content-Encoding": "gzip"} if zipped else headers
+    return Response(body, status_code=status, media_type="text/html", headers=sent)
 
 
 def _headers(provider: str) -> dict[str, str]:
@@ -119,8 +147,8 @@ def _headers(provider: str) -> dict[str, str]:
     foreign = f" {provider}" if provider else ""
     policy = [
         "default-src 'none'",
-        f"script-src 'self'{foreign}",
-        "style-src 'self'",
+        f"script-src 'self' {of_content(GUARD)}{foreign}",
+        f"style-src {of_content(STYLE)}",
         "img-src 'self'",
         "connect-src 'self'",
         f"frame-src {provider}" if provider else "frame-src 'none'",
@@ -131,21 +159,12 @@ def _headers(provider: str) -> dict[str, str]:
     return {
         "Content-Security-Policy": "; ".join(policy),
         "Cache-Control": "no-store",
+        "Vary": "Accept-Encoding",
         "X-Frame-Options": "DENY",
         "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), usb=()",
         "X-Robots-Tag": "noindex, nofollow",
     }
 
 
-def _root(use_cases: Services) -> str:
-    """The path under which the deployment stands behind its proxy; empty for most."""
-    return escape(urlsplit(use_cases.settings.base_url).path.rstrip("/"))
-
-
-def _grouped(number: str) -> str:
-    return " ".join(number[start : start + 4] for start in range(0, len(number), 4))
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+def _takes_gzip(accepted: str) -> bool:
+    return "gzip" in (coding.strip() for coding in accepted.split(","))

@@ -8,7 +8,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from payagg.application.ports import Conflict, Unavailable
-from payagg.application.schemas.payments import PublicPaymentDetail
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http import errors
 from payagg.entrypoints.http.auth import public_reference
@@ -42,23 +41,26 @@ PAGES: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]]
 
 @get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)
 async def checkout(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
-    return pages.checkout(services(request), await _known(request, reference))
+    """The payment as it stands; guesses count against the same limit as on the public endpoints."""
+    use_cases = services(request)
+    page = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.page(reference))
+    return pages.checkout(use_cases, page, _accepted(request))
 
 
 @get("/checkout/{reference:str}/launch", include_in_schema=False, exception_handlers=PAGES)
 async def launch(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
-    return pages.launch(services(request), await _known(request, reference))
+    use_cases = services(request)
+    payment = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.detail(reference))
+    return pages.launch(use_cases, payment, _accepted(request))
 
 
 @get("/checkout/assets/{digest:str}/{name:str}", include_in_schema=False)
 async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
-    return pages.asset(digest, name, request.headers.get("accept-encoding", ""))
+    return pages.asset(digest, name, _accepted(request))
 
 
-async def _known(request: AnyRequest, reference: str) -> PublicPaymentDetail:
-    """The payment as its payer may see it; guesses count against the same limit as on the public endpoints."""
-    use_cases = services(request)
-    return await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.detail(reference))
+def _accepted(request: AnyRequest) -> str:
+    return request.headers.get("accept-encoding", "")
 
 
 routes: list[HTTPRouteHandler] = [checkout, launch, asset]

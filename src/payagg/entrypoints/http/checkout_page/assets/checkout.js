@@ -1,83 +1,88 @@
-// The payer's journey: choose, start, wait, result. The server alone says what the payment's state is.
+// The payer's journey: choose, start, wait, result. The server alone says what the payment's state is, and draws it.
 
-import { UNREACHABLE, detail, gateways, naira, page, start, verify, webAddress } from "./public.js";
+import { UNREACHABLE, detail, facts, ready, start, verify, webAddress } from "./public.js";
 import {
-  alertWith, announce, at, cardError, isShown, remaining, show, showDecline, showGateways, showNotice, showSummary, showWayHome, tick,
-  titled,
+  alertWith, announce, at, cardError, copy, focusHeading, redraw, remaining, show, showDecline, showTrouble, shown, tick,
 } from "./view.js";
 
 const SANDBOX = "sandbox";
-const FIRST_WAIT_MS = 2_000;
-const LONGEST_WAIT_MS = 10_000;
-const LONG_WAIT_MS = 60_000; // after this the page says that waiting is not needed
-let payment = null;
-let wait = FIRST_WAIT_MS;
+const FIRST_WAIT_MS = 2000;
+const LONGEST_WAIT_MS = 10000;
+const LONG_WAIT_MS = 60000; // after this the page says that waiting is not needed
+const RECEIPT_S = 10; // how long the receipt stands before the payer is taken back
+const all = (selector) => Array.from(document.querySelectorAll(selector));
+let wait, waitingSince;
+let leavesIn = null; // seconds, null while the payer stays
 let timer = 0;
-let waitingSince = 0;
 let asking = false;
+let askedAt = -Infinity;
 
-/** Reads the payment and shows the state it is in, whatever the page believed before. */
-async function load() {
+/** Takes up the state that the server drew. */
+function begin() {
   clearTimeout(timer);
-  try {
-    payment = await detail();
-    showSummary(payment);
-    if (payment.status === "INITIATED") await choose();
-    else if (payment.status === "PENDING") await beginWaiting();
-    else await finish();
-  } catch (problem) {
-    trouble(problem);
+  leavesIn = null;
+  if (!at("payment")) return; // a refusal has no payment on it, only its own words
+  tick();
+  if (shown() === "choose") {
+    at("pay").disabled = false;
+    followChoice();
+  } else if (shown() === "waiting") {
+    wait = FIRST_WAIT_MS;
+    waitingSince = performance.now();
+    poll();
+  } else if (facts().status === "SUCCESS" && facts().home && tookPart()) {
+    leavesIn = RECEIPT_S;
+    at("stay").hidden = false;
+    at("returning").textContent = `Taking you back to ${facts().merchant} in ${RECEIPT_S} seconds.`;
   }
 }
 
-async function choose(message = "") {
-  const [{ gateways: options }] = await Promise.all([gateways(), wayHome()]);
-  const chosen = selected()?.value ?? payment.gateway;
-  alertWith("");
-  showGateways(options, chosen);
-  if (message) alertWith(message);
-  followChoice();
-  show("choose", titled("Pay"));
+/** Shows the payment as it stands now, whatever the page believed before. True when that could be found out. */
+async function load() {
+  const before = shown();
+  try {
+    await redraw();
+  } catch (problem) {
+    trouble(problem);
+    return false;
+  }
+  begin();
+  if (shown() !== before) focusHeading();
+  return true;
 }
 
-/** Asks whether the payment is still open, leaving a form that the payer is filling in alone. */
-async function recheck() {
-  const now = await detail().catch(() => payment);
-  if (now.status !== "INITIATED" && isShown("choose")) return load();
-  tick();
-}
-
-async function wayHome() {
-  const known = await verify().catch(() => null);
-  showWayHome(known?.redirectUrl ?? null, false);
-}
+// --- choosing
 
 const selected = () => document.querySelector('input[name="gateway"]:checked');
 
 function followChoice() {
   const choice = selected();
-  const isTest = choice?.value === SANDBOX;
-  at("card").hidden = !isTest;
-  if (!choice) at("pay").textContent = "Check again";
-  else at("pay").textContent = isTest ? `Pay ${naira(payment.amount)}` : `Continue to ${choice.dataset.name}`;
+  if (at("card")) at("card").hidden = !choice || choice.value !== SANDBOX;
+  if (choice) at("pay").textContent = choice.dataset.label || `Pay ${at("amount").textContent}`;
 }
 
-async function pay(event) {
-  event.preventDefault();
-  if (isShown("processing")) return;
-  const slug = selected()?.value;
-  if (!slug) return load();
-  const choice = { gatewaySlug: slug };
-  if (slug === SANDBOX) {
-    choice.cardNumber = digits();
-    if (!cards.has(choice.cardNumber)) return refuseCard();
+/** Asks whether the payment is still open, leaving a form that the payer is filling in alone. */
+async function recheck() {
+  const now = await detail().catch(() => null);
+  if (now && now.status !== facts().status && shown() === "choose") load();
+}
+
+async function pay() {
+  const choice = selected();
+  if (shown() !== "choose") return;
+  if (!choice) return load();
+  const wanted = { gatewaySlug: choice.value };
+  if (choice.value === SANDBOX) {
+    wanted.cardNumber = digits();
+    if (!all(".test-card").some((card) => card.dataset.number === wanted.cardNumber)) return refuseCard();
   }
   alertWith("");
-  show("processing", titled("Starting"));
+  show("processing", "Starting");
+  takePart();
   try {
-    await follow(await start(choice));
+    await follow(await start(wanted));
   } catch (problem) {
-    await refused(problem, slug);
+    await refused(problem, choice);
   }
 }
 
@@ -91,23 +96,24 @@ async function follow(handOff) {
   location.assign(address);
 }
 
-async function refused(problem, slug) {
-  if (problem.code === "PAYMENT_EXPIRED" || problem.code === "PAYMENT_ALREADY_PROCESSED") return load();
-  if (problem.code === "PAYMENT_NOT_FOUND") return trouble(problem);
-  if (problem.field === "cardNumber") {
-    show("choose", titled("Pay"));
-    return refuseCard();
-  }
-  const name = document.querySelector(`input[value="${CSS.escape(slug)}"]`)?.dataset.name ?? "This option";
+async function refused(problem, choice) {
+  if (["PAYMENT_EXPIRED", "PAYMENT_ALREADY_PROCESSED", "PAYMENT_NOT_FOUND"].includes(problem.code)) return load();
+  const isCard = problem.field === "cardNumber";
   const message = problem.isPassing
     ? "We could not reach the payment service. Please try again: trying again never charges you twice."
-    : `${name} cannot take this payment right now and you have not been charged. Please try again or choose another option.`;
-  try {
-    await choose(message);
-  } catch {
-    show("choose", titled("Pay"));
-    alertWith(message);
-  }
+    : `${choice.dataset.name} cannot take this payment right now and you have not been charged. Please try again or choose another option.`;
+  const typed = at("card-number") && at("card-number").value;
+  show("choose", "Pay");
+  if (!isCard) await redraw().catch(() => null);
+  begin();
+  if (shown() !== "choose") return;
+  const again = all('input[name="gateway"]:enabled').find((option) => option.value === choice.value);
+  if (again) again.checked = true;
+  if (typed && at("card-number")) at("card-number").value = typed;
+  followChoice();
+  pressed();
+  if (isCard) return refuseCard();
+  alertWith(message);
 }
 
 function refuseCard() {
@@ -115,8 +121,11 @@ function refuseCard() {
   at("card-number").focus();
 }
 
-const cards = new Set([...document.querySelectorAll(".test-card")].map((button) => button.dataset.number));
-const digits = () => at("card-number").value.replaceAll(" ", "");
+const digits = () => at("card-number").value.replace(/ /g, "");
+
+function pressed() {
+  for (const card of all(".test-card")) card.setAttribute("aria-pressed", String(card.dataset.number === digits()));
+}
 
 function typed() {
   // Grouping moves the caret, so the text is only rewritten while typing at its end.
@@ -125,42 +134,38 @@ function typed() {
     input.value = input.value.replace(/\D/g, "").slice(0, 19).replace(/(\d{4})(?=\d)/g, "$1 ");
   }
   cardError("");
-  for (const button of document.querySelectorAll(".test-card")) {
-    button.setAttribute("aria-pressed", String(button.dataset.number === digits()));
-  }
+  pressed();
+}
+
+function take(card) {
+  at("card-number").value = card.dataset.number;
+  at("card-number").setSelectionRange(99, 99);
+  typed();
+  announce(`Test card ${card.textContent} chosen.`);
 }
 
 // --- waiting: ask the server, ever less often, and not at all while nobody looks
 
-async function beginWaiting() {
-  if (!isShown("waiting")) {
-    wait = FIRST_WAIT_MS;
-    waitingSince = performance.now();
-    showDecline(null);
-    at("waiting-note").textContent = "";
-  }
-  at("resume").hidden = payment.gateway === SANDBOX || remaining() <= 0;
-  show("waiting", titled("Waiting"));
-  await poll();
-}
-
 async function poll() {
   clearTimeout(timer);
+  const isOpen = remaining() > 0;
+  at("resume").hidden = facts().gateway === SANDBOX || !isOpen;
   if (asking || document.hidden) return; // becoming visible polls again
   asking = true;
   let pause = wait;
   try {
     const known = await verify();
-    showWayHome(known.redirectUrl, false);
+    if (shown() !== "waiting") return;
     if (known.status !== "PENDING") return await load();
-    showDecline(remaining() > 0 ? known.lastDecline : null);
+    showDecline(isOpen ? known.lastDecline : null);
     at("waiting-note").textContent =
       performance.now() - waitingSince > LONG_WAIT_MS
-        ? `This is taking longer than usual. You may close this page: ${payment.businessName} will be told the result.`
+        ? `This is taking longer than usual. You may close this page: ${facts().merchant} will be told the result.`
         : "";
   } catch (problem) {
+    if (shown() !== "waiting") return;
     if (problem.code === "PAYMENT_AMOUNT_MISMATCH") return mismatch();
-    if (problem.code === "PAYMENT_NOT_FOUND") return trouble(problem);
+    if (problem.code === "PAYMENT_NOT_FOUND") return await load();
     at("waiting-note").textContent = "We could not check just now. We will keep trying.";
     pause = Math.max(pause, problem.retryAfter * 1000);
   } finally {
@@ -171,103 +176,113 @@ async function poll() {
 }
 
 async function resume() {
-  show("processing", titled("Starting"));
+  show("processing", "Starting");
+  takePart();
   try {
     await follow(await start({}));
-  } catch {
-    await load();
-    at("waiting-note").textContent = "The payment page could not be opened. Please try again in a moment.";
-  }
-}
-
-// --- results, in plain words
-
-async function finish() {
-  const known = await verify().catch(() => null);
-  showWayHome(known?.redirectUrl ?? null, true);
-  showNotice(result());
-}
-
-function result() {
-  const amount = naira(payment.amount);
-  const merchant = payment.businessName;
-  if (payment.status === "SUCCESS") {
-    return { tone: "good", title: "Payment successful", text: `You paid ${amount} to ${merchant}.`, next: "There is nothing more to do." };
-  }
-  if (payment.status === "REVERSED") {
-    return {
-      tone: "back", title: "Payment reversed", text: `The payment of ${amount} to ${merchant} was reversed.`,
-      next: `Your bank may need a few working days to show the money again. Questions? Ask ${merchant} and give the reference above.`,
-    };
-  }
-  const again = `To try again, go back to ${merchant} and start a new payment.`;
-  switch (payment.failureReason) {
-    case "EXPIRED":
-      return { tone: "warn", title: "This payment link has expired", text: "The payment was not made in time.", next: again };
-    case "DECLINED":
-      return { tone: "bad", title: "Payment declined", text: "The card was declined and the payment was not made.", next: again };
-    case "INSUFFICIENT_FUNDS":
-      return { tone: "bad", title: "Not enough funds", text: "There was not enough money for this payment, so it was not made.", next: again };
-    case "EXPIRED_CARD":
-      return { tone: "bad", title: "This card has expired", text: "The payment was not made. Use another card.", next: again };
-    case "CANCELLED":
-      return { tone: "warn", title: "Payment cancelled", text: "The payment was cancelled before it was made.", next: again };
-    case "TIMED_OUT":
-      return { tone: "bad", title: "The bank did not answer in time", text: "The payment was not made.", next: again };
-    default:
-      return { tone: "bad", title: "Payment not completed", text: "The payment did not go through.", next: again };
+  } catch (problem) {
+    if ((await load()) && shown() === "waiting") {
+      at("waiting-note").textContent = "The payment page could not be opened. Please try again in a moment.";
+    }
   }
 }
 
 function mismatch() {
-  showNotice({
-    tone: "warn", title: "This payment needs a check", text: "The payment provider's details differ from this payment. Please do not pay again.",
-    next: `Contact ${payment.businessName} and give the reference above.`, retry: "Check again",
-  });
+  showTrouble(
+    "This payment needs a check",
+    "The payment provider's details differ from this payment. Please do not pay again.",
+    `Contact ${facts().merchant} and give the reference.`,
+    "Check again",
+  );
 }
 
 function trouble(problem) {
-  if (problem.code === "PAYMENT_NOT_FOUND" || problem.code === "INVALID_REFERENCE") {
-    return showNotice({ tone: "warn", title: "We can't find this payment", text: "Ask the merchant for a new payment link." });
-  }
   const offline = problem === UNREACHABLE;
-  showNotice({
-    tone: "warn", title: offline ? "You seem to be offline" : "We can't load this payment right now",
-    text: offline ? "We could not reach the payment service. Check your connection." : "Something went wrong on our side. Please try again in a moment.",
-    next: "Loading this page again never charges you.", retry: "Try again",
-  });
+  showTrouble(
+    offline ? "You seem to be offline" : "We can't load this payment right now",
+    offline ? "We could not reach the payment service. Check your connection." : "Something went wrong on our side. Please try again in a moment.",
+    "Loading this page again never charges you.",
+    "Try again",
+  );
 }
 
-at("choose").addEventListener("submit", pay);
-at("gateways").addEventListener("change", () => { cardError(""); followChoice(); });
-at("card-number").addEventListener("input", typed);
-for (const button of document.querySelectorAll(".test-card")) {
-  button.addEventListener("click", () => {
-    at("card-number").value = button.dataset.number;
-    at("card-number").setSelectionRange(99, 99);
-    typed();
-    announce(`Test card ${button.textContent} chosen.`);
-  });
+// --- after success: back to the merchant, once, from the tab in which the payer paid
+
+function takePart() {
+  try {
+    sessionStorage.setItem("paying", facts().reference);
+  } catch (problem) {
+    // A browser that keeps nothing leaves the payer on the receipt, with the link.
+  }
 }
-at("resume").addEventListener("click", resume);
-at("retry").addEventListener("click", load);
-addEventListener("online", () => { if (!at("retry").hidden && isShown("notice")) load(); });
+
+function tookPart() {
+  try {
+    return sessionStorage.getItem("paying") === facts().reference;
+  } catch (problem) {
+    return false;
+  }
+}
+
+function stay() {
+  if (leavesIn === null) return;
+  leavesIn = null;
+  sessionStorage.removeItem("paying");
+  at("stay").hidden = true;
+  at("returning").textContent = "";
+}
+
+function countDown() {
+  if (leavesIn === null || document.hidden) return;
+  leavesIn -= 1;
+  if (leavesIn > 0) return;
+  const address = webAddress(facts().home);
+  stay(); // so that the browser's back button leads to a receipt that stays
+  if (address) location.assign(address);
+}
+
+const CLICKS = {
+  copy: () => { stay(); copy("reference"); },
+  resume,
+  retry: load,
+  stay: () => { stay(); focusHeading(); },
+  print: () => { stay(); print(); },
+};
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.matches(".test-card")) take(button);
+  else if (CLICKS[button.id]) CLICKS[button.id]();
+});
+document.addEventListener("submit", (event) => { event.preventDefault(); pay(); });
+document.addEventListener("change", (event) => {
+  if (event.target.name !== "gateway") return;
+  if (at("card")) cardError("");
+  followChoice();
+});
+document.addEventListener("input", (event) => { if (event.target.id === "card-number") typed(); });
+addEventListener("online", () => { if (shown() === "trouble") load(); });
 addEventListener("pageshow", (event) => { if (event.persisted) load(); });
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) return;
-  if (isShown("waiting")) poll();
-  else if (isShown("choose")) recheck(); // the machine may have slept, and another tab may have paid
+  if (document.hidden || !at("payment")) return;
+  if (shown() === "waiting") poll();
+  else if (shown() === "choose") recheck(); // the machine may have slept, and another tab may have paid
 });
 
-let askedAt = -Infinity;
-setInterval(() => {
+function everySecond() {
+  if (!at("payment")) return;
+  countDown();
   // The countdown decides nothing: at zero the server is asked, and asked again while it says the window is open.
-  if (payment && tick() && isShown("choose") && performance.now() - askedAt > 5_000) {
+  if (tick() && shown() === "choose" && performance.now() - askedAt > 5000) {
     askedAt = performance.now();
     recheck();
   }
-}, 1_000);
+}
 
 // What a provider adds to the address on return is informational, and the reference is in the path already.
-if (location.search) history.replaceState(null, "", page);
-load();
+if (location.search) history.replaceState(null, "", facts().page);
+if (ready()) {
+  begin();
+  setInterval(everySecond, 1000);
+}

@@ -1,0 +1,156 @@
+"""`python -m benchmarks.first_paint`: how soon a payer on a slow line sees what is to be paid, and what that weighs.
+
+The product serves, and Chromium opens its page over a line as slow as the DevTools protocol makes it. What that emulates
+is each request's latency and the rate, not the handshakes before: a new TLS connection takes two round trips more. The
+medians are written between the markers of docs/performance.md.
+"""
+
+import argparse
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from benchmarks import seed
+from benchmarks.client import API
+from benchmarks.deployment import OWN, Deployment
+from benchmarks.harness import postgres
+from benchmarks.run import SECRETS
+from tests.support.browser import PHONE, launched
+
+BITS_A_SECOND, LATENCY_MS = 100_000, 800
+TARGET_MS, TARGET_BYTES = 1_500, 25 * 1024
+BEGIN, END = "<!-- first paint: written by `make page` -->", "<!-- first paint: end -->"
+DOCUMENT = OWN / "docs" / "performance.md"
+SUCCESS_CARD = "4242424242424242"
+# When the amount has been painted, and when the page's own script has taken over.
+WATCH = """
+const seen = () => {
+  const amount = document.getElementById("amount");
+  if (!amount || !amount.textContent) requestAnimationFrame(seen);
+  else requestAnimationFrame(() => setTimeout(() => { window.amountAt = performance.now(); }));
+};
+const taken = () => {
+  if (!document.querySelector("html.ready")) requestAnimationFrame(taken);
+  else window.readyAt = performance.now();
+};
+requestAnimationFrame(() => { seen(); taken(); });
+"""
+# The page's content policy forbids the eval of wait_for_function.
+UNTIL_BOTH = """
+new Promise((done) => {
+  const look = () => (window.readyAt && window.amountAt ? done() : setTimeout(look, 50));
+  look();
+})
+"""
+
+
+@dataclass
+class Opening:
+    """One opening of the page; times in ms since its navigation began, `bytes` of all answers with their headers."""
+
+    amount: float
+    ready: float
+    requests: int
+    bytes: int
+
+
+@contextmanager
+def slow(context: BrowserContext) -> Iterator[tuple[Page, list[float]]]:
+    """A page of the context on the slow line, and what each of its answers weighed."""
+    page = context.new_page()
+    page.add_init_script(WATCH)
+    line = context.new_cdp_session(page)
+    weights: list[float] = []
+    line.on("Network.loadingFinished", lambda event: weights.append(event["encodedDataLength"]))
+    line.send("Network.enable")
+    rate = BITS_A_SECOND / 8
+    conditions = {"offline": False, "latency": LATENCY_MS, "downloadThroughput": rate, "uploadThroughput": rate}
+    line.send("Network.emulateNetworkConditions", conditions)
+    yield page, weights
+    page.close()
+
+
+def opened(context: BrowserContext, address: str) -> Opening:
+    with slow(context) as (page, weights):
+        page.goto(address, wait_until="networkidle", timeout=60_000)
+        page.evaluate(UNTIL_BOTH)
+        painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        amount, ready = page.evaluate("[window.amountAt, window.readyAt]")
+        return Opening(max(amount, painted), ready, len(weights), int(sum(weights)))
+
+
+def call(port: int, path: str, body: dict[str, object], key: str | None = None) -> dict[str, str]:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    wish = urllib.request.Request(f"http://127.0.0.1:{port}{API}{path}", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(wish, timeout=30) as answer:
+        data: dict[str, str] = json.load(answer)["data"]
+        return data
+
+
+def measured(browser: Browser, port: int) -> dict[str, Opening]:
+    """A payer who opens the link, the same one who opens it again, and the receipt."""
+    wish: dict[str, object] = {"amount": 15_000_000, "callbackUrl": "https://shop.example/thanks"}
+    reference = call(port, "/payments/initiate", wish, seed.secret(1))["reference"]
+    address = f"http://127.0.0.1:{port}/checkout/{reference}"
+    context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
+    try:
+        found = {"the link, nothing in the cache": opened(context, address)}
+        found["the link again"] = opened(context, address)
+        call(port, f"/public/payments/{reference}/process", {"gatewaySlug": "sandbox", "cardNumber": SUCCESS_CARD})
+        urllib.request.urlopen(f"http://127.0.0.1:{port}{API}/public/payments/{reference}/verify", timeout=30).close()
+        found["the receipt"] = opened(context, address)
+    finally:
+        context.close()
+    return found
+
+
+def table(rounds: list[dict[str, Opening]]) -> str:
+    lines = [
+        "| What is opened | amount on the screen | page in the payer's hands | requests | bytes |",
+        "|---|---|---|---|---|",
+    ]
+    for name in rounds[0]:
+        every = [found[name] for found in rounds]
+        amount, ready = median(one.amount for one in every), median(one.ready for one in every)
+        weight = max(one.bytes for one in every)
+        lines.append(
+            f"| {name} | {amount / 1000:.2f} s | {ready / 1000:.2f} s | {every[0].requests} | {weight / 1024:.1f} KB |"
+        )
+    target = f"Targets: {TARGET_MS / 1000:g} s and {TARGET_BYTES // 1024} KB."
+    return "\n".join([*lines, "", f"{target} {len(rounds)} rounds; times are medians, bytes the most of any."])
+
+
+def write(text: str, document: Path = DOCUMENT) -> None:
+    before, _, rest = document.read_text("utf-8").partition(BEGIN)
+    _, marker, after = rest.partition(END)
+    if not marker:
+        raise SystemExit(f"{document.name} lacks the markers of this table.")
+    document.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    with ExitStack() as stack:
+        deployment = Deployment(stack, "first_paint", OWN, stack.enter_context(postgres()), SECRETS)
+        deployment.serve()
+        deployment.configure_provider()
+        browser = stack.enter_context(launched())
+        rounds = []
+        for _ in range(chosen.rounds):
+            rounds.append(measured(browser, deployment.port))
+            print(rounds[-1], file=sys.stderr, flush=True)
+    print(table(rounds))
+    write(table(rounds))
+
+
+if __name__ == "__main__":
+    main()

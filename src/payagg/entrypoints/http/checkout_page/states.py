@@ -1,0 +1,120 @@
+"""The part of the page that depends on the payment's state: choosing, waiting or a result."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from payagg.application.schemas.payments import CheckoutGateway, CheckoutPage
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import Status
+from payagg.domain.simulator import TEST_CARDS
+from payagg.entrypoints.http.checkout_page import words
+from payagg.entrypoints.http.checkout_page.markup import fill
+
+SHORT = 60  # characters: a longer description is no heading
+NOTHING = Markup("")
+# Without scripts nothing else asks again whether the payment has come.
+ASK_AGAIN = Markup('<noscript><meta http-equiv="refresh" content="15"></noscript>\n')
+CARDS = fill(
+    "cards",
+    cards=Markup("").join(
+        fill(
+            "card",
+            number=number,
+            shown=" ".join(number[start : start + 4] for start in range(0, len(number), 4)),
+            words=words.CARD_WORDS[scenario],
+        )
+        for number, scenario in TEST_CARDS.items()
+    ),
+)
+
+
+class Drawing(NamedTuple):
+    title: str
+    content: Markup
+    head: Markup = NOTHING
+
+
+def state(page: CheckoutPage, address: str, root: str) -> Drawing:
+    """`address` is the page's own, for a payer who must open it elsewhere; `root` the path before the API's."""
+    match page.payment.status:
+        case Status.INITIATED:
+            return Drawing("Pay", _choose(page, address, root))
+        case Status.PENDING:
+            waiting = fill("waiting", address=address, way_home=_way_home(page, "Go back to", " quiet"))
+            return Drawing("Waiting", waiting, ASK_AGAIN)
+        case _:
+            return _result(page)
+
+
+def _choose(page: CheckoutPage, address: str, root: str) -> Markup:
+    payment, usable = page.payment, [option for option in page.options if option.available]
+    chosen = (
+        next((option for option in usable if option.slug == payment.gateway), None)
+        or next((option for option in usable if option.is_default), None)
+        or next(iter(usable), None)
+    )
+    return fill(
+        "choose",
+        until=words.hour(payment.expires_at),
+        address=address,
+        quiet=NOTHING if chosen is None else Markup(" hidden"),
+        problem=words.NO_OPTION if chosen is None else "",
+        options=NOTHING.join([_option(option, option is chosen, root) for option in page.options]),
+        cards=CARDS if any(option.slug == SANDBOX_SLUG for option in usable) else NOTHING,
+        label="Check again" if chosen is None else _label(chosen) or f"Pay {words.naira(payment.amount)}",
+        way_home=_way_home(page, "Go back to", " quiet"),
+    )
+
+
+@lru_cache(maxsize=1024)  # one payment after another shows the same few
+def _option(option: CheckoutGateway, is_chosen: bool, root: str) -> Markup:
+    """Headed by what the payer does, with who does it beside it; a long description stands below the name."""
+    does = (option.description or "").rstrip(".")
+    what, by = (does, option.name) if 0 < len(does) <= SHORT else (option.name, does)
+    reason = words.UNAVAILABLE[option.unavailable_reason] if option.unavailable_reason else ""
+    return fill(
+        "option",
+        slug=option.slug,
+        name=option.name,
+        label=_label(option),
+        marks=Markup(" checked") if is_chosen else NOTHING if option.available else Markup(" disabled"),
+        what=what,
+        words=_line("hint", by) + _line("hint reason", reason),
+        logo=_logo(option, root),
+    )
+
+
+def _label(option: CheckoutGateway) -> str:
+    """What the button says; nothing where the payer pays on this very page, as that depends on the amount."""
+    return "" if option.slug == SANDBOX_SLUG else f"Continue to {option.name}"
+
+
+def _line(kind: str, text: str) -> Markup:
+    return Markup('<span class="{}">{}</span>').format(kind, text) if text else NOTHING
+
+
+def _logo(option: CheckoutGateway, root: str) -> Markup:
+    if option.logo_url is None:
+        return Markup('<span class="logo" aria-hidden="true">{}</span>').format(option.name[0].upper())
+    return Markup('<img class="logo" src="{}{}" alt="" width="40" height="40">').format(root, option.logo_url)
+
+
+def _result(page: CheckoutPage) -> Drawing:
+    tone, sign, title, text, after = words.result(page)
+    paid = page.payment.status is Status.SUCCESS
+    receipt = actions = NOTHING
+    if paid and page.settled_at is not None:
+        receipt = fill("receipt", date=words.date(page.settled_at), method=page.method or "")
+        actions = fill("receipt_actions")
+    way_home = _way_home(page, "Return to", "") + actions
+    filled = fill(
+        "result", tone=tone, sign=sign, title=title, text=text, next=after, receipt=receipt, way_home=way_home
+    )
+    return Drawing(title, filled)
+
+
+def _way_home(page: CheckoutPage, before: str, kind: str) -> Markup:
+    href, merchant = page.redirect_url, page.payment.business_name
+    return fill("way_home", kind=kind, href=href, words=before, merchant=merchant) if href else NOTHING
