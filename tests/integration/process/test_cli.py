@@ -179,6 +179,8 @@ def test_a_revoked_token_is_refused_by_every_process_at_once(database_url: str) 
         told = payagg("audit", "--action", "token.revoke", **known).stdout
         assert len(told.splitlines()) == 2
         assert payagg("token", "revoke", **known).returncode == 2
+        both = payagg("token", "revoke", "--id", "x", "--issued-before", "2020-01-01T00:00:00Z", **known)
+        assert "--issued-before goes with --sub" in one_line(both)
         future = payagg("token", "revoke", "--sub", "ada", "--issued-before", "2999-01-01T00:00:00Z", **known)
         assert "issued-before: Must not be in the future" in one_line(future)
 

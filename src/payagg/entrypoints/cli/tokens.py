@@ -40,6 +40,8 @@ def _revoke(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.domain.revocation import Revocation, RevokedClaim
     from payagg.domain.values import parse_instant
 
+    if options.id is not None and options.issued_before is not None:
+        raise SettingsError("--issued-before goes with --sub: a token that is named is refused whenever it was issued.")
     issued_before = parse_instant(options.issued_before, "issued-before") if options.issued_before else None
     claim, value = (RevokedClaim.SUBJECT, options.sub) if options.id is None else (RevokedClaim.TOKEN, options.id)
 
