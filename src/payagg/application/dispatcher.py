@@ -52,6 +52,7 @@ class Dispatcher:
     vault: Vault
     sender: Sender
     lease: timedelta = LEASE
+    poll_seconds: float = POLL_SECONDS
     _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
@@ -90,7 +91,7 @@ class Dispatcher:
         try:
             while not stop.is_set():
                 self._woken.clear()
-                wait = POLL_SECONDS * (0.8 + 0.4 * self.entropy.chance())
+                wait = self.poll_seconds * (0.8 + 0.4 * self.entropy.chance())
                 room = CONCURRENT - len(self._trying)
                 try:
                     claimed = await self._claimed(room) if room else []

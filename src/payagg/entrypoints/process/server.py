@@ -15,10 +15,10 @@ import uvicorn
 import uvloop
 from litestar.types import ASGIApp, ControllerRouterHandler
 
+from payagg.application.worker import run as run_worker
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.uvicorn_protocol import OpenConnections, ServerProtocol
-from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings, SettingsError
 
 DRAIN_SECONDS = 20  # for requests that were accepted; a charge may take 15

@@ -5,17 +5,46 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import structlog
 
+from payagg.application.dispatcher import Dispatcher
+from payagg.application.gateway_settling import GatewaySettling
+from payagg.application.gateways import Gateways
 from payagg.application.ports import Conflict, Unavailable
-from payagg.entrypoints.bootstrap import Services
+from payagg.application.provider_events import ProviderEvents
+from payagg.application.reconciliation import Reconciler
+from payagg.application.refused_events import RefusedEvents
+from payagg.application.retention import Retention
+from payagg.application.settlement import Settlement
 
 STOP_SECONDS = 9.0  # for a sweep under way; the dispatcher keeps its own, shorter, time
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 30.0
 JITTER = 0.2
 _log = structlog.get_logger("payagg.worker")
+
+
+class WorkerServices(Protocol):
+    """The use cases that have something to do without a request."""
+
+    @property
+    def dispatcher(self) -> Dispatcher: ...
+    @property
+    def settlement(self) -> Settlement: ...
+    @property
+    def gateways(self) -> Gateways: ...
+    @property
+    def gateway_settling(self) -> GatewaySettling: ...
+    @property
+    def refused_events(self) -> RefusedEvents: ...
+    @property
+    def provider_events(self) -> ProviderEvents: ...
+    @property
+    def reconciler(self) -> Reconciler: ...
+    @property
+    def retention(self) -> Retention: ...
 
 
 @dataclass(frozen=True)
@@ -28,7 +57,7 @@ class Sweep:
     until_dry: bool = True
 
 
-def sweeps(services: Services) -> list[Sweep]:
+def sweeps(services: WorkerServices) -> list[Sweep]:
     # The reconciler's rate is per run, which going on until dry would defeat.
     asking = [
         Sweep(
@@ -51,10 +80,13 @@ def sweeps(services: Services) -> list[Sweep]:
     ]
 
 
-async def run(services: Services, stop: asyncio.Event) -> None:
-    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back."""
+async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) -> None:
+    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back.
+
+    `pace` multiplies the time between sweeps, for a simulation that lives through days.
+    """
     tasks = [asyncio.create_task(services.dispatcher.run(stop))]
-    tasks += [asyncio.create_task(_sweep(services, sweep, stop)) for sweep in sweeps(services)]
+    tasks += [asyncio.create_task(_sweep(services, sweep, stop, pace)) for sweep in sweeps(services)]
     waiting = asyncio.create_task(stop.wait())
     try:
         # A loop that ends by itself is a defect: it ends the worker, whose keeper starts it anew.
@@ -70,10 +102,10 @@ async def run(services: Services, stop: asyncio.Event) -> None:
             raise result
 
 
-async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event) -> None:
+async def _sweep(services: WorkerServices, sweep: Sweep, stop: asyncio.Event, pace: float) -> None:
     back_off = BACK_OFF_SECONDS
     while not stop.is_set():
-        wait = sweep.seconds
+        wait = sweep.seconds * pace
         try:
             while await sweep.work() and sweep.until_dry and not stop.is_set():
                 pass
