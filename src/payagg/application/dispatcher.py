@@ -69,7 +69,7 @@ class Dispatcher:
             await self._wind_down()
         finally:
             recorder.cancel()
-            await asyncio.gather(recorder, return_exceptions=True)
+            await asyncio.wait({recorder})
             for task in self._trying:
                 task.cancel()
         await self._record()

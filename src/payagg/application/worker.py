@@ -96,10 +96,10 @@ async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) 
     finally:
         for task in (*tasks, waiting):
             task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
 
 
 async def _sweep(services: WorkerServices, sweep: Sweep, stop: asyncio.Event, pace: float) -> None:
