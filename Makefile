@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak fuzz attack check docs bench page lock sbom clean install install-dev browser pgbouncer
+.PHONY: help run test soak simulate fuzz attack check docs bench page lock sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ test: install-dev browser pgbouncer ## Run every test (ARGS="-k name" chooses)
 soak: install-dev ## Kill processes and Postgres under load, and search for illegal histories, ten times as long as tests do
 	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest tests/soak $(ARGS)
 	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest -n 2 -k "race_grid or payment_machine" $(ARGS)
+
+simulate: install-dev ## Search 100,000 simulated histories (ARGS="--histories 2000"), or tell one (SEED=7)
+	@$(PYTHON) -m payagg.testing.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
 	PYTHONPATH=src:. $(PYTHON) -m tests.fuzz.run $(ARGS)

@@ -5,10 +5,10 @@ import os
 import signal
 from dataclasses import replace
 
+from payagg.application.worker import run
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.process.server import run as serve
 from payagg.entrypoints.process.server import step_back
-from payagg.entrypoints.process.worker import run
 from payagg.entrypoints.settings import read_settings
 
 

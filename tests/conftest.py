@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The shipped contracts assert too; rewritten, a failure shows the values.
 pytest.register_assert_rewrite("payagg.testing")
-pytest_plugins = ["tests.interface.plugin"]
+pytest_plugins = ["tests.interface.plugin", "tests.support.planted_report"]
 
 # A loaded machine is no defect: nothing here fails for being slow.
 # CI judges a change by the same examples each time; new ones are looked for everywhere else.

@@ -1,7 +1,6 @@
 """Sending what the outbox holds: claim, sign, send, record. Every try is leased, so a killed worker loses nothing."""
 
 import asyncio
-import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -67,6 +66,7 @@ class Dispatcher:
     vault: Vault
     sender: Sender
     lease: timedelta = LEASE
+    poll_seconds: float = POLL_SECONDS
     _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
@@ -75,7 +75,7 @@ class Dispatcher:
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _recorded: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # no result waits
-    _suspects_at: float = field(default=0.0, init=False)  # of the monotonic clock
+    _suspects_at: float = field(default=0.0, init=False)  # of the event loop's clock
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sends until `stop`, then finishes what is under way, or hands it back after GRACE_SECONDS."""
@@ -85,7 +85,7 @@ class Dispatcher:
             await self._wind_down()
         finally:
             recorder.cancel()
-            await asyncio.gather(recorder, return_exceptions=True)
+            await asyncio.wait({recorder})
             for task in self._trying:
                 task.cancel()
         await self._record()
@@ -111,9 +111,9 @@ class Dispatcher:
         try:
             while not stop.is_set():
                 self._woken.clear()
-                wait, room = POLL_SECONDS * (0.8 + 0.4 * self.entropy.chance()), 0
+                wait, room = self.poll_seconds * (0.8 + 0.4 * self.entropy.chance()), 0
                 try:
-                    if time.monotonic() >= self._suspects_at:
+                    if _time() >= self._suspects_at:
                         await self._try_suspects(stopping)
                     room = CONCURRENT - len(self._trying)
                     claimed = await self._claimed(room) if room else []
@@ -145,18 +145,18 @@ class Dispatcher:
     async def _try_suspects(self, stopping: "asyncio.Task[bool]") -> None:
         """Sends what was lost with one worker after the other, each while nothing else is under way here: if it kills
         this worker too, no other delivery is lost with it, and none is suspected for it."""
-        began = time.monotonic()
+        began = _time()
         self._suspects_at = began + SUSPECTS_EVERY
         one = await self._suspect()
         if one is not None and not await self._is_alone(stopping):
             await self._release([one])
             one = None
-        until = time.monotonic() + SUSPECTS_SECONDS
+        until = _time() + SUSPECTS_SECONDS
         while one is not None:
             await asyncio.wait({self._begin(one), stopping}, return_when=asyncio.FIRST_COMPLETED)
-            is_over = time.monotonic() >= until or not await self._is_alone(stopping)
+            is_over = _time() >= until or not await self._is_alone(stopping)
             one = None if is_over else await self._suspect()
-        ended = time.monotonic()
+        ended = _time()
         self._suspects_at = max(self._suspects_at, ended + SUSPECTS_PAUSE * (ended - began))
 
     async def _is_alone(self, stopping: "asyncio.Task[bool]") -> bool:
@@ -299,3 +299,8 @@ _CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 def _result_of(sent: TryResult) -> str:
     return "no answer" if sent.status_code is None else _CLASSES.get(sent.status_code // 100, "other")
+
+
+def _time() -> float:
+    """Seconds of the event loop's clock, which a simulation sets."""
+    return asyncio.get_running_loop().time()

@@ -1,7 +1,6 @@
 """Calling providers: every call is bounded, noted for `explain`, counted for health, and outside any transaction."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -75,7 +74,9 @@ class ProviderCalls:
         tells: bool,
     ) -> R:
         """`tells`: whether the answer says something about the provider's health."""
-        started = time.monotonic()
+        # The clock that the timeout goes by too.
+        clock = asyncio.get_running_loop().time
+        started = clock()
         fault: ProviderFault | None = None
         answer: R | None = None
         try:
@@ -86,7 +87,7 @@ class ProviderCalls:
             fault = ProviderFault(FaultKind.TIMEOUT)
         except ProviderFault as raised:
             fault = raised
-        await self._note(operation, actor, payment, attempt, answer, fault, time.monotonic() - started, tells=tells)
+        await self._note(operation, actor, payment, attempt, answer, fault, clock() - started, tells=tells)
         if fault is not None:
             raise fault
         assert answer is not None

@@ -8,6 +8,14 @@ from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
 START = datetime(2025, 1, 31, 12, 0, tzinfo=UTC)
 
 
+class Chance(random.Random):
+    """Draws that repeat with their seed, a number or a text, in every process."""
+
+    def happens(self, share: float) -> bool:
+        """True in `share` of all draws, from 0 to 1; draws nothing where it cannot be."""
+        return share > 0 and self.random() < share
+
+
 class ManualClock:
     """Stands still until it is set or moved on; it may be set back, as real clocks are."""
 

@@ -9,12 +9,12 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application import worker
 from payagg.application.ports import Unavailable
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.process import worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
 from tests.support.builders import AN_ADMIN

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from typing import Final
 
 from payagg.application.ports import ProviderCall, ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.anomaly import Anomaly
@@ -52,9 +53,12 @@ class State:
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
 
     def snapshot(self) -> "State":
-        return State(**{table.name: dict(getattr(self, table.name)) for table in fields(self)})
+        return State(**{table: dict(getattr(self, table)) for table in _TABLES})
 
     def restore(self, saved: "State") -> None:
         """Puts a snapshot's tables back in place; repositories keep seeing this State."""
-        for table in fields(self):
-            setattr(self, table.name, getattr(saved, table.name))
+        for table in _TABLES:
+            setattr(self, table, getattr(saved, table))
+
+
+_TABLES: Final = tuple(table.name for table in fields(State))

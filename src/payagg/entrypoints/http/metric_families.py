@@ -12,12 +12,12 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from payagg.application.counters import BOUNDS
 from payagg.application.ports import SignatureFault
 from payagg.application.provider_events import EventResult
+from payagg.application.worker import sweeps
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import PAYMENT
 from payagg.domain.report import FaultKind, Outcome, ReportEffect
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.process.worker import sweeps
 
 Labels = Iterable[tuple[str, ...]]
 Totals = dict[tuple[str, ...], int]

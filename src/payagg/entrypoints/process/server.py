@@ -15,12 +15,12 @@ import uvicorn
 import uvloop
 from litestar.types import ASGIApp, ControllerRouterHandler
 
+from payagg.application.worker import run as run_worker
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.connections import UNREAD_SECONDS, OpenConnections
 from payagg.entrypoints.http.uvicorn_protocol import ServerProtocol
 from payagg.entrypoints.process.tracing import tracing
-from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings, SettingsError
 
 UNSENT_BYTES = 128 * 1024  # of a connection's answers that the kernel keeps beyond what is on its way

@@ -5,19 +5,50 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import structlog
 
 from payagg.application.counters import count
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.dispatcher import Dispatcher
+from payagg.application.gateway_settling import GatewaySettling
+from payagg.application.gateways import Gateways
+from payagg.application.ports import Clock, Conflict, Unavailable
+from payagg.application.provider_events import ProviderEvents
+from payagg.application.reconciliation import Reconciler
+from payagg.application.refused_events import RefusedEvents
+from payagg.application.retention import Retention
+from payagg.application.settlement import Settlement
 from payagg.application.spans import span
-from payagg.entrypoints.bootstrap import Services
 
 STOP_SECONDS = 9.0  # for a sweep under way; the dispatcher keeps its own, shorter, time
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 30.0
 JITTER = 0.2
 _log = structlog.get_logger("payagg.worker")
+
+
+class WorkerServices(Protocol):
+    """The use cases that have something to do without a request."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def dispatcher(self) -> Dispatcher: ...
+    @property
+    def settlement(self) -> Settlement: ...
+    @property
+    def gateways(self) -> Gateways: ...
+    @property
+    def gateway_settling(self) -> GatewaySettling: ...
+    @property
+    def refused_events(self) -> RefusedEvents: ...
+    @property
+    def provider_events(self) -> ProviderEvents: ...
+    @property
+    def reconciler(self) -> Reconciler: ...
+    @property
+    def retention(self) -> Retention: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +61,7 @@ class Sweep:
     until_dry: bool = True
 
 
-def sweeps(services: Services) -> list[Sweep]:
+def sweeps(services: WorkerServices) -> list[Sweep]:
     started = services.clock.now()
     # The reconciler's rate is per run, which going on until dry would defeat.
     asking = [
@@ -54,10 +85,13 @@ def sweeps(services: Services) -> list[Sweep]:
     ]
 
 
-async def run(services: Services, stop: asyncio.Event) -> None:
-    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back."""
+async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) -> None:
+    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back.
+
+    `pace` multiplies the time between sweeps, for a simulation that lives through days.
+    """
     tasks = [asyncio.create_task(services.dispatcher.run(stop))]
-    tasks += [asyncio.create_task(_sweep(services, sweep, stop)) for sweep in sweeps(services)]
+    tasks += [asyncio.create_task(_sweep(services, sweep, stop, pace)) for sweep in sweeps(services)]
     waiting = asyncio.create_task(stop.wait())
     try:
         # A loop that ends by itself is a defect: it ends the worker, whose keeper starts it anew.
@@ -67,16 +101,16 @@ async def run(services: Services, stop: asyncio.Event) -> None:
     finally:
         for task in (*tasks, waiting):
             task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
 
 
-async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event) -> None:
+async def _sweep(services: WorkerServices, sweep: Sweep, stop: asyncio.Event, pace: float) -> None:
     back_off = BACK_OFF_SECONDS
     while not stop.is_set():
-        wait = sweep.seconds
+        wait = sweep.seconds * pace
         try:
             with span(f"sweep {sweep.name}"):
                 while await sweep.work() and sweep.until_dry and not stop.is_set():
