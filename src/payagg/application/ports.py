@@ -319,6 +319,9 @@ class PaymentRepository(Protocol):
     async def has_open_attempts(self, gateway_id: str) -> bool:
         """Whether any attempt of the gateway is still to be asked about: its `next_ask_at` is set."""
 
+    async def open_attempts(self, gateway_id: str, most: int) -> int:
+        """How many of them there are, counted up to `most`."""
+
     async def transitions(self, reference: str) -> list[Transition]: ...
 
     async def add_call(self, call: "ProviderCall") -> None: ...

@@ -52,6 +52,7 @@ class Services:
     store: Store
     clock: Clock
     tokens: Tokens
+    vault: Vault
     access: Access
     logos: LogoStore
     payments: Payments
@@ -101,6 +102,7 @@ def assemble(
         store=store,
         clock=clock,
         tokens=tokens,
+        vault=vault,
         access=Access(store, clock, tokens),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),

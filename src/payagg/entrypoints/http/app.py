@@ -26,7 +26,9 @@ from payagg.entrypoints.http.routes import (
     checkout,
     checkout_settings,
     gateways,
+    health,
     payment_search,
+    payment_story,
     payments,
     provider_events,
     test_payments,
@@ -62,9 +64,9 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    administration = (gateways, businesses, anomalies, audit)
+    administration = (gateways, businesses, anomalies, audit, health)
     merchants = (test_payments, api_keys, webhooks, checkout_settings)
-    modules = (payments, payment_search, checkout, *merchants, *administration)
+    modules = (payments, payment_search, payment_story, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
