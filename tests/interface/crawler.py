@@ -29,6 +29,7 @@ HARMLESS = {
     "secretKeyNote",
     "secretLast4",
     "hasCredentials",
+    "credentialNames",
     # Of an audit entry: names and instants, never a value.
     "credentialsSet",
     "credentialsRemoved",

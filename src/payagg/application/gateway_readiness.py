@@ -23,9 +23,11 @@ class EnvironmentReadiness(Struct, rename="camel", frozen=True):
 
 class GatewayReadiness(Struct, rename="camel", frozen=True):
     """`hasProcessor`: the deployment has an adapter for the slug; without one nothing can be paid through the gateway.
-    `openAttempts`: attempts there whose outcome is still asked about, counted up to OPEN_ATTEMPTS_MAX."""
+    `credentialNames`: what that adapter reads of the credentials. `openAttempts`: attempts there whose outcome is still
+    asked about, counted up to OPEN_ATTEMPTS_MAX."""
 
     has_processor: bool
+    credential_names: list[str]
     open_attempts: Annotated[int, Meta(ge=0, le=OPEN_ATTEMPTS_MAX, examples=[0])]
     environments: list[EnvironmentReadiness]
 
@@ -43,6 +45,7 @@ async def gateway_readiness(
     reasons = GatewayCredentials(vault, providers).reasons(gateway, health, clock.now())
     return GatewayReadiness(
         has_processor=gateway.slug in providers,
+        credential_names=list(providers[gateway.slug].credential_names) if gateway.slug in providers else [],
         open_attempts=open_attempts,
         environments=[EnvironmentReadiness(environment, reason) for environment, reason in reasons.items()],
     )

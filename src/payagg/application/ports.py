@@ -85,6 +85,10 @@ class Provider(Protocol):
     def starts_alone(self) -> bool:
         """Whether `start_charge` calls nobody, so that it says nothing about the provider's health."""
 
+    @property
+    def credential_names(self) -> tuple[str, ...]:
+        """The names that it reads of the credentials; others are kept and not looked at."""
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """Raises Refusal(VALIDATION_ERROR, field='credentials.<name>') for a key under the wrong environment."""
 

@@ -289,6 +289,9 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
         reasons = {one["environment"]: one["unavailableReason"] for one in data["environments"]}
         return data["hasProcessor"], data["openAttempts"], reasons
 
+    provider_a = (await api.admin("GET", "/gw_provider_a/readiness")).json()["data"]["credentialNames"]
+    assert provider_a[:4] == ["sandboxSecretKey", "sandboxWebhookSecret", "sandboxBaseUrl", "sandboxEnabled"]
+    assert provider_a[4:] == [name.replace("sandbox", "live") for name in provider_a[:4]]
     nothing = {"SANDBOX": "NOT_CONFIGURED", "LIVE": "NOT_CONFIGURED"}
     assert await readiness(await api.an_active()) == (False, 0, nothing)
     assert await readiness("gw_provider_a") == (True, 0, nothing)
