@@ -7,10 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
+from litestar.testing import TestClient
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus
 from payagg.domain.values import Environment
+from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
+from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.console.session import COOKIE_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
@@ -221,6 +224,18 @@ async def test_without_tls_nobody_signs_in_but_on_this_machine(store: PostgresSt
         answer = await api.client.get(api.origin + "/console/sign-in")
         assert (answer.status_code, "https alone" in answer.text) == (400, True)
         assert "set-cookie" not in answer.headers
+
+
+async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone(store: PostgresStore) -> None:
+    services = services_over(store)
+    links = ConsoleLinks("c0de", {"merchant": merchant_token(), "admin": admin_token()}, "biz_1")
+    with TestClient(create_app(services, extra_routes=console_routes(links))) as client:
+        for wrong in ("/dev/console/merchant/c0d3", "/dev/console/owner/c0de", "/dev/console/merchant/"):
+            answer = client.get(wrong, follow_redirects=False)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
+        answer = client.get(links.url("", "admin"), follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin")
+        assert answer.headers["set-cookie"].startswith("payagg_console_admin=")
 
 
 async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
