@@ -29,6 +29,7 @@ HARMLESS = {
     "secretKeyNote",
     "secretLast4",
     "hasCredentials",
+    "credentialNames",
     # Of an audit entry: names and instants, never a value.
     "credentialsSet",
     "credentialsRemoved",
@@ -44,6 +45,13 @@ SHAPES = {
     "a traceback": re.compile(r'Traceback|File "|\.py\b|psycopg|sqlalchemy|site-packages|<object at'),
 }
 SHOWN = {"secretKey": "a secret key", "signingSecret": "a signing secret"}
+# Pages of the console that show what the API's answer to the same form shows, once.
+CONSOLE = "POST /console/business/{businessId}/{environment}"
+PAGES = {
+    (f"{CONSOLE}/keys", 200): "a secret key",
+    (f"{CONSOLE}/webhooks", 200): "a signing secret",
+    (f"{CONSOLE}/webhooks/{{endpointId}}/rotate", 200): "a signing secret",
+}
 # Every scheme begins with 2 to 6 and is written whole or in groups.
 CARD = re.compile(r"(?<![\w-])[2-6][0-9]{3}(?:[ -]?[0-9]{2,6}){2,4}(?![\w-])")
 # The page lists the simulator's cards, which are nobody's; the description is the same for everyone.
@@ -60,7 +68,10 @@ def leaks(answer: Answer) -> Iterator[str]:
         yield from (f"{where}: {found}" for found in _crawled(data, "", answer))
     elif answer.media_type.startswith("text/"):
         text = answer.body.decode("utf-8", "replace")
-        yield from (f"{where}: {kind}" for kind, shape in SHAPES.items() if kind != "a hash" and shape.search(text))
+        shown = PAGES.get((answer.operation, answer.status))
+        yield from (
+            f"{where}: {kind}" for kind, shape in SHAPES.items() if kind not in ("a hash", shown) and shape.search(text)
+        )
 
 
 def _crawled(node: Any, path: str, answer: Answer) -> Iterator[str]:

@@ -42,6 +42,7 @@ SEARCH = "i/http/test_http_payment_search.py::test_"
 DESCRIPTION = "i/http/test_http_openapi.py::test_"
 AUDIT = "i/http/test_http_audit.py::test_"
 BUSINESSES = "i/http/test_http_businesses.py::test_"
+STORY = "i/http/test_http_payment_story.py::test_"
 BUSINESS = "/merchant/businesses/{businessId}"
 
 ROUTES = (
@@ -59,6 +60,11 @@ ROUTES = (
         ADMIN + "an_administrator_ends_the_overlap_of_replaced_signing_secrets",
     ),
     row("POST /admin/gateways/{gatewayId}/logo", LOGO + "a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour"),
+    row(
+        "GET /admin/gateways/{gatewayId}/readiness",
+        ADMIN + "readiness_says_what_stands_between_a_gateway_and_a_payment",
+    ),
+    row("GET /admin/health", "i/http/test_http_health.py::test_what_waits_is_shown_to_administrators"),
     row("GET /admin/businesses", BUSINESSES + "businesses_are_searched_and_paged_while_others_are_made"),
     row("POST /admin/businesses", BUSINESSES + "a_business_from_creation_to_approval"),
     row("GET /admin/businesses/{businessId}", BUSINESSES + "a_business_from_creation_to_approval"),
@@ -66,6 +72,7 @@ ROUTES = (
     row("GET /admin/businesses/{businessId}/members", BUSINESSES + "members_are_added_changed_and_removed"),
     row("POST /admin/businesses/{businessId}/members", BUSINESSES + "members_are_added_changed_and_removed"),
     row("POST /admin/businesses/{businessId}/members/remove", BUSINESSES + "members_are_added_changed_and_removed"),
+    row(f"GET {BUSINESS}", BUSINESSES + "a_manager_reads_the_own_business"),
     row("GET /admin/audit", AUDIT + "an_administrator_reads_everything_and_filters_it"),
     row(f"GET {BUSINESS}/audit", AUDIT + "a_manager_reads_the_own_business_alone_and_not_where_operators_sit"),
     row("GET /public/gateways/{gatewayId}/logo", LOGO + "a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour"),
@@ -124,6 +131,12 @@ ROUTES = (
         "GET /admin/payments",
         SEARCH + "a_list_is_walked_by_cursor_newest_first_wherever_it_is_read",
         SEARCH + "each_bad_parameter_is_named",
+    ),
+    row("GET /admin/payments/{reference}/story", STORY + "the_story_of_a_payment_from_its_choice_to_its_delivery"),
+    row(
+        f"GET {BUSINESS}/payments/{{reference}}/story",
+        STORY + "the_story_of_a_payment_from_its_choice_to_its_delivery",
+        STORY + "a_story_is_its_business_and_environment_s_alone",
     ),
     row("GET /admin/payments/summary", SEARCH + "a_summary_adds_up_days_and_statuses"),
     row("GET /admin/payments/export", SEARCH + "an_export_holds_every_payment_in_rows"),

@@ -1,7 +1,7 @@
 """What lies sealed with a gateway: its credentials, and signing secrets that were replaced a short while ago."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,7 +11,8 @@ import structlog
 
 from payagg.application.ports import Provider, Vault
 from payagg.domain.checks import revised
-from payagg.domain.gateway import Gateway, ReplacedSecret, after_rotation
+from payagg.domain.gateway import Gateway, ReplacedSecret, UnavailableReason, after_rotation
+from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
 _log = structlog.get_logger("payagg.gateway_credentials")
@@ -31,6 +32,26 @@ class GatewayCredentials:
         opened = self._opened(gateway, gateway.credentials, gateway.id)
         current: dict[str, str] = json.loads(opened) if opened is not None else {}
         return current
+
+    def unready(self, gateway: Gateway, environment: Environment) -> UnavailableReason | None:
+        """Why the gateway's own set-up forbids it in this environment; the built-in has no processor of its own."""
+        provider = self.providers.get(gateway.slug)
+        if provider is None:
+            return UnavailableReason.NOT_CONFIGURED
+        credentials = self.current(gateway)
+        if not provider.is_switched_on(credentials, environment):
+            return UnavailableReason.DISABLED
+        if not provider.is_configured(credentials, environment):
+            return UnavailableReason.NOT_CONFIGURED
+        return None
+
+    def reasons(
+        self, gateway: Gateway, health: Iterable[Health], now: datetime
+    ) -> dict[Environment, UnavailableReason | None]:
+        """As `unready`, by environment, and whether the provider is paused there."""
+        paused = {one.environment for one in health if one.gateway == gateway.slug and one.is_open(now)}
+        unhealthy = dict.fromkeys(paused, UnavailableReason.UNHEALTHY)
+        return {one: self.unready(gateway, one) or unhealthy.get(one) for one in Environment}
 
     def replaced(self, gateway: Gateway, now: datetime) -> tuple[ReplacedSecret, ...]:
         """Replaced signing secrets that still prove events at `now`, newest first."""

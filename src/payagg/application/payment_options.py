@@ -78,7 +78,7 @@ class PaymentOptions:
             preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
             ensure_selectable(preferred, settings.get(preferred.id) if preferred else None)
         if environment is Environment.LIVE and not any(
-            is_offered(gateway, settings.get(gateway.id)) and self._unready(gateway, environment) is None
+            is_offered(gateway, settings.get(gateway.id)) and self.sealed.unready(gateway, environment) is None
             for gateway in gateways
         ):
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
@@ -94,7 +94,7 @@ class PaymentOptions:
         for gateway, own in sorted(((g, found.settings.get(g.id)) for g in gateways), key=checkout_order):
             if not is_offered(gateway, own):
                 continue
-            reason = self._unready(gateway, payment.environment)
+            reason = self.sealed.unready(gateway, payment.environment)
             if reason is None and gateway.slug in unhealthy:
                 reason = UnavailableReason.UNHEALTHY
             options.append(
@@ -149,7 +149,7 @@ class PaymentOptions:
         now = self.clock.now()
         if gateway is None or provider is None or not is_offered(gateway.as_of(now), found.settings.get(gateway.id)):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-        reason = self._unready(gateway, payment.environment)
+        reason = self.sealed.unready(gateway, payment.environment)
         if reason is UnavailableReason.NOT_CONFIGURED:
             raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug")
         probes = not provider.starts_alone
@@ -200,15 +200,3 @@ class PaymentOptions:
         async with self.store.begin() as tx:
             if await tx.gateways.by_slug(slug) is None:
                 raise invalid("gatewaySlug", "Unknown gateway.")
-
-    def _unready(self, gateway: Gateway, environment: Environment) -> UnavailableReason | None:
-        """Why the gateway's own set-up forbids it in this environment; the built-in has no processor of its own."""
-        provider = self.providers.get(gateway.slug)
-        if provider is None:
-            return UnavailableReason.NOT_CONFIGURED
-        credentials = self.credentials(gateway)
-        if not provider.is_switched_on(credentials, environment):
-            return UnavailableReason.DISABLED
-        if not provider.is_configured(credentials, environment):
-            return UnavailableReason.NOT_CONFIGURED
-        return None

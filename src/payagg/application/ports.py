@@ -86,6 +86,10 @@ class Provider(Protocol):
     def starts_alone(self) -> bool:
         """Whether `start_charge` calls nobody, so that it says nothing about the provider's health."""
 
+    @property
+    def credential_names(self) -> tuple[str, ...]:
+        """The names that it reads of the credentials; others are kept and not looked at."""
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """Raises Refusal(VALIDATION_ERROR, field='credentials.<name>') for a key under the wrong environment."""
 
@@ -331,6 +335,9 @@ class PaymentRepository(Protocol):
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
         """Whether any attempt of the gateway is still to be asked about: its `next_ask_at` is set."""
+
+    async def open_attempts(self, gateway_id: str, most: int) -> int:
+        """How many of them there are, counted up to `most`."""
 
     async def transitions(self, reference: str) -> list[Transition]: ...
 

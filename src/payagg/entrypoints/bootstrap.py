@@ -56,6 +56,7 @@ class Services:
     store: Store
     clock: Clock
     tokens: Tokens
+    vault: Vault
     access: Access
     logos: LogoStore
     payments: Payments
@@ -105,6 +106,7 @@ def assemble(
         store=store,
         clock=clock,
         tokens=tokens,
+        vault=vault,
         access=Access(store, clock, tokens),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),

@@ -6,7 +6,9 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.builders import a_business, a_payment
+from payagg.domain.health import Health
+from payagg.domain.values import Environment
+from tests.support.builders import a_business, a_payment, an_attempt
 from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import a_token, admin_token, merchant_token, refusal
@@ -33,7 +35,7 @@ SUMMARY = {
 }
 BUILT_IN = "/gw_builtin"
 GONE = "/gw_unknown"
-READS = (("GET", ""), ("GET", BUILT_IN), ("GET", BUILT_IN + "/merchants"))
+READS = (("GET", ""), ("GET", BUILT_IN), ("GET", BUILT_IN + "/merchants"), ("GET", BUILT_IN + "/readiness"))
 CHANGES = (
     ("POST", ""),
     ("PATCH", BUILT_IN),
@@ -277,3 +279,32 @@ async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways
         "provider_b": None,
         "sandbox": None,
     }
+
+
+async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: GatewayApi) -> None:
+    async def readiness(gateway_id: str) -> tuple[bool, int, dict[str, str | None]]:
+        answer = await api.admin("GET", f"/{gateway_id}/readiness")
+        assert answer.status_code == 200, answer.text
+        data = answer.json()["data"]
+        reasons = {one["environment"]: one["unavailableReason"] for one in data["environments"]}
+        return data["hasProcessor"], data["openAttempts"], reasons
+
+    provider_a = (await api.admin("GET", "/gw_provider_a/readiness")).json()["data"]["credentialNames"]
+    assert provider_a[:4] == ["sandboxSecretKey", "sandboxWebhookSecret", "sandboxBaseUrl", "sandboxEnabled"]
+    assert provider_a[4:] == [name.replace("sandbox", "live") for name in provider_a[:4]]
+    nothing = {"SANDBOX": "NOT_CONFIGURED", "LIVE": "NOT_CONFIGURED"}
+    assert await readiness(await api.an_active()) == (False, 0, nothing)
+    assert await readiness("gw_provider_a") == (True, 0, nothing)
+    keys = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40, "liveEnabled": "false"}
+    await api.admin("PATCH", "/gw_provider_a/credentials", json={"credentials": keys})
+    assert await readiness("gw_provider_a") == (True, 0, {"SANDBOX": None, "LIVE": "DISABLED"})
+    now = api.clock.now()
+    async with api.services.store.begin() as tx:
+        await tx.health.lock("provider_a", Environment.SANDBOX)
+        await tx.health.save(Health("provider_a", Environment.SANDBOX, 5, now + TICK, Health.FIRST_PAUSE))
+    await api.services.store.add_payment(a_payment())
+    attempt = an_attempt(next_ask_at=now)
+    async with api.services.store.begin() as tx:
+        await tx.payments.add_attempt(attempt)
+    assert await readiness("gw_provider_a") == (True, 1, {"SANDBOX": "UNHEALTHY", "LIVE": "DISABLED"})
+    assert refusal(await api.admin("GET", GONE + "/readiness")) == (404, "NOT_FOUND", None)

@@ -151,3 +151,11 @@ async def test_support_reads_businesses_and_changes_nothing(api: Api) -> None:
         assert (await api.client.get(reading, headers=support)).status_code == 200
     assert_refused(await api.client.post(BASE, json={"name": "B", "owner": "b"}, headers=support), 403, "FORBIDDEN")
     assert_refused(await api.client.patch(path, json={"status": "ACTIVE"}, headers=support), 403, "FORBIDDEN")
+
+
+async def test_a_manager_reads_the_own_business(api: Api) -> None:
+    made = await created(api, kycStatus="PENDING", status="SUSPENDED")
+    path = f"/merchant/businesses/{made['id']}"
+    own = await api.client.get(path, headers=bearer(merchant_token("ada")))
+    assert own.json()["data"] == {name: value for name, value in made.items() if name != "members"}
+    assert_refused(await api.client.get(path, headers=bearer(merchant_token("eve"))), 403, "FORBIDDEN")

@@ -191,6 +191,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
     "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_open_of_gateway"}),
+    "count of open attempts": (lambda tx: tx.payments.open_attempts("gw_1", 1000), {"attempts_open_of_gateway"}),
     "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_open_of_gateway"}),
     "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
     "payment with what decides on it": (

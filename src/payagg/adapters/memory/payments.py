@@ -132,8 +132,11 @@ class MemoryPayments:
         return next((at for at, attempt in self._asked_by(now) if attempt.gateway in gateways), None)
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
+        return await self.open_attempts(gateway_id, 1) > 0
+
+    async def open_attempts(self, gateway_id: str, most: int) -> int:
         attempts = self.state.attempts.values()
-        return any(a.gateway_id == gateway_id and a.next_ask_at is not None for a in attempts)
+        return min(most, sum(a.gateway_id == gateway_id and a.next_ask_at is not None for a in attempts))
 
     async def transitions(self, reference: str) -> list[Transition]:
         return _numbered(self.state.transitions, reference)

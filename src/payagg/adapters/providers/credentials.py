@@ -16,6 +16,11 @@ def value(credentials: Mapping[str, str], environment: Environment, name: str) -
     return credentials.get(PREFIX[environment] + name, "").strip()
 
 
+def names(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Every name that is read, the sandbox's first."""
+    return tuple(prefix + name for prefix in PREFIX.values() for name in (*keys, "BaseUrl", "Enabled"))
+
+
 def alone(environment: Environment, name: str, secret: str) -> dict[str, str]:
     """Credentials that hold nothing but `secret`; none when it is empty."""
     return {PREFIX[environment] + name: secret} if secret else {}

@@ -1,7 +1,7 @@
 """What merchants send and see of webhooks."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -120,7 +120,7 @@ class DeliveryView(Struct, rename="camel", frozen=True):
     next_attempt_at: datetime | None
 
     @classmethod
-    def of(cls, delivery: Delivery) -> "DeliveryView":
+    def of(cls, delivery: Delivery) -> Self:
         return cls(**{name: getattr(delivery, name) for name in cls.__struct_fields__})
 
 

@@ -10,6 +10,7 @@ import httpx
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.dev.console import ConsoleLinks
 from payagg.entrypoints.dev.secrets import write_private
 from payagg.entrypoints.settings import SettingsError
 
@@ -33,8 +34,11 @@ class Demo:
 class DemoMaker:
     """Finds or makes each piece; `origin` is where our own server answers."""
 
-    def __init__(self, services: Services, origin: str, credentials: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, services: Services, origin: str, credentials: Mapping[str, Mapping[str, str]], links: ConsoleLinks
+    ) -> None:
         self._services = services
+        self._links = links
         self._settings = services.settings
         self._origin = origin
         self._credentials = credentials  # per provider gateway slug
@@ -68,7 +72,11 @@ class DemoMaker:
             "checkoutUrl": demo["checkoutUrl"],
             "webhookInboxUrl": f"{self._settings.base_url}/dev/inbox",
             "docsUrl": f"{self._settings.base_url}/docs",
+            "consoleUrl": self._links.url(self._settings.base_url, "merchant"),
+            "adminConsoleUrl": self._links.url(self._settings.base_url, "admin"),
         }
+        self._links.tokens |= {"merchant": self._merchant, "admin": self._admin}
+        self._links.business_id = kept["businessId"]
         write_private(self._settings.state_dir / "demo.json", json.dumps(shown, indent=2) + "\n")
         return Demo(shown, other["reference"], kept["endpointId"], kept["signingSecret"])
 

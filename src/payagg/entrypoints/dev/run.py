@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from payagg.application.ports import Entropy
 from payagg.entrypoints.bootstrap import running
+from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.dev.demo import DemoMaker
 from payagg.entrypoints.dev.inbox import WebhookInbox, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
@@ -70,10 +71,12 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
     async with fake_providers(settings, origin, entropy) as (pointed, credentials), running(pointed, url) as services:
         inbox = WebhookInbox(services.clock.now)
         own_hosts = [urlsplit(settings.base_url).hostname or HOST]
-        serving = asyncio.create_task(serve_http(services, listener, stop, inbox_routes(inbox), own_hosts))
+        links = ConsoleLinks.of(services)
+        routes = [*inbox_routes(inbox), *console_routes(links)]
+        serving = asyncio.create_task(serve_http(services, listener, stop, routes, own_hosts))
         try:
             _tell("Making the demo data ...")
-            maker = DemoMaker(services, origin, credentials)
+            maker = DemoMaker(services, origin, credentials, links)
             demo = await maker.make()
             inbox.secrets.append(demo.signing_secret)
             inbox.redeliver = partial(maker.redeliver, demo)

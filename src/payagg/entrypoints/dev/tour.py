@@ -23,6 +23,8 @@ def tour(demo: Demo, *, state: Path) -> str:
         "         choose Sandbox, card 4242 4242 4242 4242 (4000 0000 0000 0002 is declined)",
         f"  {_bold('Inbox')}  {shown['webhookInboxUrl']}   each signed webhook as it arrives",
         f"  {_bold('Docs')}   {shown['docsUrl']}",
+        f"  {_bold('Console')}  {shown['consoleUrl']}   signed in as the merchant",
+        f"           {shown['adminConsoleUrl']}   as an administrator",
         "",
         _bold("A merchant's server, to paste:"),
         "",

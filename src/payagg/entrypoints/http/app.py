@@ -6,13 +6,14 @@ from typing import Any
 
 from litestar import Litestar, Request, Response, Router, get
 from litestar.datastructures import State
+from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import checkout_page, metrics
+from payagg.entrypoints.http import checkout_page, console, metrics
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi import page
@@ -27,7 +28,9 @@ from payagg.entrypoints.http.routes import (
     checkout,
     checkout_settings,
     gateways,
+    health,
     payment_search,
+    payment_story,
     payments,
     provider_events,
     test_payments,
@@ -63,9 +66,9 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    administration = (gateways, businesses, anomalies, audit)
+    administration = (gateways, businesses, anomalies, audit, health)
     merchants = (test_payments, api_keys, webhooks, checkout_settings)
-    modules = (payments, payment_search, checkout, *merchants, *administration)
+    modules = (payments, payment_search, payment_story, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
@@ -84,6 +87,7 @@ def create_app(
         route_handlers=[
             Router(API_PATH, route_handlers=api_routes(settings)),
             *checkout_page.routes,
+            *console.routes,
             *metrics.routes,
             *page.routes_for(document(api_routes(settings), settings)),
             healthz,
@@ -91,7 +95,7 @@ def create_app(
             *extra_routes,
         ],
         plugins=tracing_plugins(settings),
-        exception_handlers=EXCEPTION_HANDLERS,
+        exception_handlers={**EXCEPTION_HANDLERS, HTTPException: console.refused_by_framework},
         state=State(state),
         openapi_config=None,
         logging_config=None,

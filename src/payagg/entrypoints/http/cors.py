@@ -1,7 +1,7 @@
 """Which origins' scripts may read our answers (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol).
 
 Only origins that a setting names, compared whole; every other request hears our own origin, whatever it says of itself.
-No credentials: tokens and keys are sent as headers, cookies there are none.
+No credentials: tokens and keys are sent as headers, and the console's cookie stays on our own site.
 """
 
 from collections.abc import Iterable, Mapping, MutableMapping

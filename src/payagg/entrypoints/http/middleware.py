@@ -85,8 +85,11 @@ class Body:
     def _begin(self) -> None:
         self.is_begun = True
         handler: Any = self._scope.get("route_handler")
-        operation = handler.opt.get("operation") if handler is not None else None
-        self._left = operation.body_max if isinstance(operation, Operation) else UNDECLARED_BODY_MAX
+        opt = handler.opt if handler is not None else {}
+        operation = opt.get("operation")
+        self._left = (
+            operation.body_max if isinstance(operation, Operation) else opt.get("body_max", UNDECLARED_BODY_MAX)
+        )
         self._deadline = asyncio.get_running_loop().time() + self._seconds
         for name, value in self._scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value[:19]) > self._left:

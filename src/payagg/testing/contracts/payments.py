@@ -70,6 +70,9 @@ class PaymentContract:
         await handed(store, an_attempt(number=2, state=AttemptState.REFUSED, gateway="provider_b", next_ask_at=None))
         async with store.begin() as tx:
             assert await tx.payments.has_open_attempts("gw_provider_a")
+            counts = [await tx.payments.open_attempts("gw_provider_a", most) for most in (0, 1, 5)]
+            assert counts == [0, 1, 1]
+            assert await tx.payments.open_attempts("gw_provider_b", 5) == 0
             assert not await tx.payments.has_open_attempts("gw_provider_b")
             assert await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
             assert not await tx.payments.has_open_attempts("gw_provider_a")

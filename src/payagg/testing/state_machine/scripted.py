@@ -27,6 +27,7 @@ class ScriptedProvider:
     starts_alone: bool = False
     says: tuple[Outcome, bool] = (Outcome.PENDING, True)  # and whether the amount is right
     accounts: dict[str, str] = field(default_factory=dict)  # by the charge's reference
+    credential_names: tuple[str, ...] = (ACCOUNT,)
 
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """Any will do."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    Integer,
     Text,
     and_,
     any_,
@@ -165,11 +166,14 @@ CROSS JOIN LATERAL (
     reads=True,
 )
 # In an order, though any one will do: it leads by the index, also where half of the table would match.
-OPEN_ATTEMPT = Statement(
+_OPEN_ATTEMPTS = (
     select(attempts.c.reference)
     .where(attempts.c.gateway_id == bindparam("gateway_id"), attempts.c.next_ask_at.is_not(None))
     .order_by(attempts.c.reference)
-    .limit(in_text(1))
+)
+OPEN_ATTEMPT = Statement(_OPEN_ATTEMPTS.limit(in_text(1)))
+COUNT_OPEN_ATTEMPTS = Statement(
+    select(func.count()).select_from(_OPEN_ATTEMPTS.limit(bindparam("most", type_=Integer)).subquery())
 )
 BEGIN_ASK = Statement(
     update(attempts)
@@ -306,6 +310,9 @@ class PostgresPayments:
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
         return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None
+
+    async def open_attempts(self, gateway_id: str, most: int) -> int:
+        return await self._connection.value(COUNT_OPEN_ATTEMPTS, gateway_id=gateway_id, most=most) or 0
 
     async def transitions(self, reference: str) -> list[Transition]:
         return TRANSITION.all(await self._connection.rows(TRANSITIONS, reference=reference))

@@ -32,6 +32,10 @@ class Paystack:
     def starts_alone(self) -> bool:
         return False
 
+    @property
+    def credential_names(self) -> tuple[str, ...]:
+        return named.names(KEYS)
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         named.check(credentials, self._transport, KEYS, FOREIGN)
         named.ensure_apart(*(self.signing_secret(credentials, environment) for environment in Environment))

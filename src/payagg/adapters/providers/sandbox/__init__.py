@@ -19,6 +19,10 @@ class Simulator:
     def starts_alone(self) -> bool:
         return True
 
+    @property
+    def credential_names(self) -> tuple[str, ...]:
+        return ()
+
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """There are none to check."""
 

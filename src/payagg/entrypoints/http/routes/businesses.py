@@ -1,6 +1,6 @@
-"""Businesses, their KYC and their members, for administrators."""
+"""Businesses, their KYC and their members, for administrators; the own one for its managers."""
 
-from payagg.application.access import Administrator
+from payagg.application.access import Administrator, Manager
 from payagg.application.schemas.businesses import (
     SEARCH_MAX,
     AdminBusiness,
@@ -15,7 +15,7 @@ from payagg.application.schemas.businesses import (
 from payagg.application.schemas.payments import Message
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import admin_changes, admin_reads, by
+from payagg.entrypoints.http.auth import admin_changes, admin_reads, by, manager_reads
 from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import integer_query, text_query
 
@@ -154,4 +154,17 @@ async def remove_member(call: Call[Administrator, RemoveMember]) -> Message:
     return Message("The member is removed.")
 
 
-routes = [listed, create, detail, update, members, set_member, remove_member]
+@route(
+    "GET",
+    "/merchant/businesses/{business_id:str}",
+    "getOwnBusiness",
+    "Read a business that one manages",
+    "Businesses",
+    guard=manager_reads,
+    returns=AdminBusiness,
+)
+async def own(call: Call[Manager, None]) -> AdminBusiness:
+    return AdminBusiness.of(call.caller.business)
+
+
+routes = [listed, create, detail, update, members, set_member, remove_member, own]

@@ -5,6 +5,7 @@ import re
 from litestar import Response
 
 from payagg.application.access import Administrator
+from payagg.application.gateway_readiness import GatewayReadiness, gateway_readiness
 from payagg.application.schemas.gateways import (
     SEARCH_MAX,
     AdminGatewayDetail,
@@ -214,6 +215,22 @@ async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
 
 @route(
     "GET",
+    ONE + "/readiness",
+    "getGatewayReadiness",
+    "Show what stands between a gateway and a payment",
+    TAG,
+    guard=admin_reads,
+    returns=GatewayReadiness,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="Whether it has a processor, its set-up and health by environment, and how many attempts are open.",
+)
+async def readiness(call: Call[Administrator, None]) -> GatewayReadiness:
+    own, options = call.services, call.services.payment_options
+    return await gateway_readiness(own.store, own.clock, own.vault, options.providers, call.path["gateway_id"])
+
+
+@route(
+    "GET",
     "/public/gateways/{gateway_id:str}/logo",
     "getGatewayLogo",
     "Read a gateway's logo",
@@ -241,5 +258,6 @@ routes = [
     set_credentials,
     end_overlap,
     upload_logo,
+    readiness,
     public_logo,
 ]

@@ -1,0 +1,20 @@
+"""The console for merchants and administrators: pages over our own API, as a signed-in browser sees it."""
+
+from payagg.entrypoints.http.console import (
+    admin_businesses,
+    admin_gateways,
+    admin_watch,
+    checkout,
+    keys,
+    overview,
+    payments,
+    sign_in,
+    webhooks,
+)
+from payagg.entrypoints.http.console.visit import refused_by_framework
+
+MERCHANT = (overview, payments, keys, webhooks, checkout)
+ADMIN = (admin_gateways, admin_businesses, admin_watch)
+routes = [route for area in (sign_in, *MERCHANT, *ADMIN) for route in area.routes]
+
+__all__ = ["refused_by_framework", "routes"]

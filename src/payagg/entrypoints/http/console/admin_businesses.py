@@ -1,0 +1,74 @@
+"""The administrators' businesses: search, KYC, status, members."""
+
+from urllib.parse import urlencode
+
+from litestar import Response
+
+from payagg.domain.business import KYC, BusinessStatus, KycStatus, Role
+from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.visit import PageVisit, form, page
+
+BASE = "/console/admin/businesses"
+ONE = BASE + "/{business_id:str}"
+API = "/admin/businesses"
+SECTION = "/businesses"
+
+
+async def _listed(visit: PageVisit) -> Response[bytes]:
+    search = visit.query("search")
+    found = await visit.api.get(API, search=search, after=visit.query("after"))
+    older = urlencode({"search": search, "after": found["nextCursor"]}) if found["hasMore"] else None
+    facts = {"businesses": found["businesses"], "search": search, "next": f"?{older}" if older else None}
+    return visit.page("businesses", {"section": SECTION, **facts})
+
+
+async def _shown(visit: PageVisit) -> Response[bytes]:
+    business = await visit.api.get(_path(visit))
+    kyc = KycStatus(business["kycStatus"])
+    facts = {
+        "business": business,
+        "kyc_moves": [target.value for (status, _), target in KYC.moves.items() if status is kyc],
+        "statuses": [status.value for status in BusinessStatus],
+        "roles": [role.value for role in Role],
+    }
+    return visit.page("business", {"section": SECTION, **facts})
+
+
+listed = page(BASE, "admin")(_listed)
+shown = page(ONE, "admin")(_shown)
+
+
+@form(BASE, "admin", back=_listed)
+async def create(visit: PageVisit) -> Response[bytes]:
+    made = await visit.api.post(API, {name: visit.form.get(name, "").strip() for name in ("name", "owner")})
+    return visit.led_to(f"{BASE}/{part(made['id'])}", "business-created")
+
+
+@form(ONE, "admin", back=_shown)
+async def change(visit: PageVisit) -> Response[bytes]:
+    await visit.api.patch(_path(visit), {"kycStatus": visit.sent("kyc_status"), "status": visit.sent("status")})
+    return _led_back(visit, "business-changed")
+
+
+@form(ONE + "/members", "admin", back=_shown)
+async def set_member(visit: PageVisit) -> Response[bytes]:
+    body = {"subject": visit.form.get("subject", "").strip(), "role": visit.form.get("role", "")}
+    await visit.api.post(f"{_path(visit)}/members", body)
+    return _led_back(visit, "member-set")
+
+
+@form(ONE + "/members/remove", "admin", back=_shown)
+async def remove_member(visit: PageVisit) -> Response[bytes]:
+    await visit.api.post(f"{_path(visit)}/members/remove", {"subject": visit.form.get("subject", "")})
+    return _led_back(visit, "member-removed")
+
+
+def _path(visit: PageVisit) -> str:
+    return f"{API}/{part(visit.path['business_id'])}"
+
+
+def _led_back(visit: PageVisit, done: str) -> Response[bytes]:
+    return visit.led_to(f"{BASE}/{part(visit.path['business_id'])}", done)
+
+
+routes = [listed, shown, create, change, set_member, remove_member]

@@ -1,0 +1,122 @@
+"""The administrators' gateways: life cycle, readiness, credentials that are never shown, logo, who offers it."""
+
+from typing import Any
+
+from litestar import Response
+
+from payagg.application.gateway_readiness import OPEN_ATTEMPTS_MAX
+from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.visit import PageVisit, form, page
+from payagg.entrypoints.http.routes.gateways import LOGO_BODY_MAX
+
+BASE = "/console/admin/gateways"
+ONE = BASE + "/{gateway_id:str}"
+API = "/admin/gateways"
+SECTION = "/gateways"
+VALUES_MAX = 50  # of the credentials form
+OTHERS = 2  # rows for names that the processor does not know, which a gateway without one has only
+PER_PAGE = 20
+
+
+async def _listed(visit: PageVisit) -> Response[bytes]:
+    gateways = await visit.api.get(API)
+    readiness = {one["id"]: await visit.api.get(f"{API}/{part(one['id'])}/readiness") for one in gateways}
+    return visit.page("gateways", {"section": SECTION, "gateways": gateways, "readiness": readiness})
+
+
+async def _shown(visit: PageVisit, removed: str = "") -> Response[bytes]:
+    """`removed`: names of credentials that a form has just replaced by nothing."""
+    path, search = _path(visit), visit.query("search")
+    number = int(visit.query("page")) if visit.query("page").isdecimal() else 1
+    query = {"page": number, "perPage": PER_PAGE, "search": search}
+    merchants = await visit.api.call("GET", f"{path}/merchants", query=query)
+    ready = await visit.api.get(f"{path}/readiness")
+    facts = {
+        "gateway": await visit.api.get(path),
+        "ready": ready,
+        "open_attempts_max": OPEN_ATTEMPTS_MAX,
+        "merchants": merchants.data,
+        "total": merchants.meta["total"],
+        "has_more": number * PER_PAGE < merchants.meta["total"],
+        "number": number,
+        "search": search,
+        "removed": removed,
+        "names": ready["credentialNames"],
+        "others": OTHERS,
+    }
+    return visit.page("gateway", {"section": SECTION, **facts})
+
+
+listed = page(BASE, "admin")(_listed)
+shown = page(ONE, "admin")(_shown)
+
+
+@form(BASE, "admin", back=_listed)
+async def create(visit: PageVisit) -> Response[bytes]:
+    body = {name: visit.sent(name) for name in ("slug", "name", "description")}
+    made = await visit.api.post(API, {name: value for name, value in body.items() if value is not None})
+    return visit.led_to(f"{BASE}/{part(made['id'])}", "gateway-created")
+
+
+@form(ONE, "admin", back=_shown)
+async def change(visit: PageVisit) -> Response[bytes]:
+    order = visit.form.get("display_order", "").strip()
+    # What is no number goes on as it is, and the API refuses it by name.
+    body: dict[str, Any] = {"displayOrder": int(order) if order.isdecimal() and len(order) < 18 else order}
+    if "name" in visit.form:
+        body |= {"name": visit.form["name"].strip(), "description": visit.sent("description")}
+    await visit.api.patch(_path(visit), body)
+    return _led_back(visit, "gateway-changed")
+
+
+@form(ONE + "/enable", "admin", back=_shown)
+async def enable(visit: PageVisit) -> Response[bytes]:
+    await visit.api.post(f"{_path(visit)}/enable")
+    return _led_back(visit, "gateway-enabled")
+
+
+@form(ONE + "/disable", "admin", back=_shown)
+async def disable(visit: PageVisit) -> Response[bytes]:
+    await visit.api.post(f"{_path(visit)}/disable")
+    return _led_back(visit, "gateway-draining")
+
+
+@form(ONE + "/delete", "admin", back=_shown)
+async def delete(visit: PageVisit) -> Response[bytes]:
+    await visit.api.delete(_path(visit))
+    return visit.led_to(BASE, "gateway-deleted")
+
+
+@form(ONE + "/credentials", "admin", back=_shown)
+async def credentials(visit: PageVisit) -> Response[bytes]:
+    """A row without a value is left out. What the API says of one that it refuses never repeats it."""
+    rows = [(visit.form.get(f"name-{n}", "").strip(), visit.form.get(f"value-{n}", "")) for n in range(VALUES_MAX)]
+    sent = {name: value for name, value in rows if value}
+    answer = await visit.api.call("PATCH", f"{_path(visit)}/credentials", {"credentials": sent})
+    removed = answer.headers.get("credentials-removed", "")
+    return await _shown(visit.at(), removed) if removed else _led_back(visit, "credentials-saved")
+
+
+@form(ONE + "/end-overlap", "admin", back=_shown)
+async def end_overlap(visit: PageVisit) -> Response[bytes]:
+    await visit.api.post(f"{_path(visit)}/credentials/end-overlap")
+    return _led_back(visit, "overlap-ended")
+
+
+@form(ONE + "/logo", "admin", back=_shown, body_max=LOGO_BODY_MAX)
+async def logo(visit: PageVisit) -> Response[bytes]:
+    """The form as it came: the API takes the file out of it."""
+    media_type = visit.request.headers["content-type"]
+    await visit.api.call("POST", f"{_path(visit)}/logo", visit.body, media_type=media_type)
+    return _led_back(visit, "logo-saved")
+
+
+def _path(visit: PageVisit) -> str:
+    return f"{API}/{part(visit.path['gateway_id'])}"
+
+
+def _led_back(visit: PageVisit, done: str) -> Response[bytes]:
+    return visit.led_to(f"{BASE}/{part(visit.path['gateway_id'])}", done)
+
+
+routes = [listed, shown, create, change, enable, disable, delete, credentials, end_overlap, logo]

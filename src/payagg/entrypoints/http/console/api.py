@@ -1,0 +1,150 @@
+"""The console's calls of our own API, in this process: the routes, guards, limits, log lines and audit entries are
+those that any client of the API meets, so the console can do nothing that the API cannot."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote, urlencode
+
+from litestar import Response
+
+from payagg.entrypoints.http.openapi.document import API_PATH
+from payagg.entrypoints.http.request_id import REQUEST_ID
+from payagg.entrypoints.http.routing import AnyRequest
+
+JSON = "application/json"
+# Of a streamed answer; the edge adds the others again for the page's own answer.
+PASSED_ON = frozenset({b"content-type", b"content-disposition"})
+
+
+class ApiRefused(Exception):
+    """The API's refusal, with the words of its envelope."""
+
+    def __init__(self, status: int, error: Mapping[str, Any], retry_after: str | None) -> None:
+        super().__init__(error["code"])
+        self.status = status
+        self.code: str = error["code"]
+        self.message: str = error["message"]
+        self.field: str | None = error.get("field")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class ApiAnswer:
+    """What the API answered: the envelope's `data` and `meta`, and the headers by their names in lower case."""
+
+    data: Any
+    meta: Any
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class OwnApi:
+    """Calls with the bearer `token` in the name of the client that sent `request`. Each raises ApiRefused."""
+
+    request: AnyRequest
+    token: str
+
+    async def get(self, path: str, **query: str | int | None) -> Any:
+        return (await self.call("GET", path, query=query)).data
+
+    async def post(self, path: str, body: Any = None) -> Any:
+        return (await self.call("POST", path, body)).data
+
+    async def patch(self, path: str, body: Any) -> Any:
+        return (await self.call("PATCH", path, body)).data
+
+    async def delete(self, path: str) -> Any:
+        return (await self.call("DELETE", path)).data
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        media_type: str = JSON,
+    ) -> ApiAnswer:
+        """`body` is encoded as JSON unless it is bytes of `media_type`; a query parameter that is None is left out."""
+        sent = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        started: dict[str, Any] = {}
+        parts: list[bytes] = []
+
+        async def take(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                started.update(message)
+            elif message["type"] == "http.response.body":
+                parts.append(message.get("body", b""))
+
+        await self._send(method, path, query, sent, media_type if sent else None, take)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in started["headers"]}
+        envelope = json.loads(b"".join(parts))
+        if not envelope["success"]:
+            raise ApiRefused(started["status"], envelope["error"], headers.get("retry-after"))
+        return ApiAnswer(envelope.get("data"), envelope.get("meta"), headers)
+
+    def stream(self, path: str, **query: str | None) -> Response[bytes]:
+        """The answer of a GET as it comes, for downloads; a refusal comes as the API's envelope."""
+        return _Passed(self, path, query)
+
+    async def _send(
+        self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, media_type: str | None, send: Any
+    ) -> None:
+        outer: Any = self.request.scope
+        target = API_PATH + path
+        given = {name: value for name, value in (query or {}).items() if value not in (None, "")}
+        headers = [
+            (b"authorization", f"Bearer {self.token}".encode("latin-1", "replace")),
+            (b"x-request-id", outer[REQUEST_ID].encode()),
+            *((name, value) for name, value in outer["headers"] if name == b"x-forwarded-for"),
+        ]
+        if media_type is not None:
+            headers += [(b"content-type", media_type.encode("latin-1")), (b"content-length", str(len(body)).encode())]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": outer["scheme"],
+            "path": unquote(target),
+            "raw_path": target.encode(),
+            "query_string": urlencode(given).encode(),
+            "root_path": "",
+            "headers": headers,
+            "client": outer.get("client"),
+            "server": outer.get("server"),
+            "state": {},
+        }
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.request.app(scope, receive, send)  # type: ignore[arg-type]
+
+
+class _Passed(Response[bytes]):
+    """An answer of the API that becomes ours part by part."""
+
+    def __init__(self, api: OwnApi, path: str, query: Mapping[str, str | None]) -> None:
+        super().__init__(b"")
+        self.call = api, path, query
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            async def passed(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    kept = [(name, value) for name, value in message["headers"] if name.lower() in PASSED_ON]
+                    message = {**message, "headers": [*kept, (b"cache-control", b"no-store")]}
+                await send(message)
+
+            api, path, query = self.call
+            await api._send("GET", path, query, b"", None, passed)
+
+        return answer
+
+
+def part(name: str) -> str:
+    """`name` as one part of a path, whatever it holds."""
+    return quote(name, safe="")

@@ -1,0 +1,92 @@
+"""Rendering: templates that escape by themselves, the headers of every page, and the files that pages load."""
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from litestar import Response
+
+from payagg.entrypoints.bootstrap import Services
+
+HERE = Path(__file__).parent
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+ASSETS = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir()) if path.suffix in MEDIA_TYPES}
+ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}
+DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), usb=()",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+
+
+def money(kobo: int) -> str:
+    """Naira, from integer kobo."""
+    return f"₦{kobo // 100:,}.{kobo % 100:02d}"
+
+
+def instant(text: str | None) -> str:
+    """An instant of the API (RFC 3339) for people, in UTC."""
+    if not text:
+        return "never"
+    return f"{datetime.fromisoformat(text):%d %b %Y, %H:%M:%S} UTC"
+
+
+def words(name: str) -> str:
+    """A word of the API's for people: `UNDER_REVIEW` is "under review"."""
+    return name.replace("_", " ").lower()
+
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+TEMPLATES.filters |= {"money": money, "instant": instant, "words": words}
+for _name in TEMPLATES.list_templates():
+    TEMPLATES.get_template(_name)  # compiled at the start: payers would wait for it behind the first who opens a page
+
+
+def root_of(use_cases: Services) -> str:
+    """The path under which the deployment stands behind its proxy; empty for most."""
+    return urlsplit(use_cases.settings.base_url).path.rstrip("/")
+
+
+def rendered(use_cases: Services, template: str, facts: Mapping[str, Any], status: int = 200) -> Response[bytes]:
+    """The page `template`. What it shows is escaped, whatever it holds."""
+    root = root_of(use_cases)
+    shown = {"root": root, "assets": f"{root}/console/assets/{DIGEST}", **facts}
+    body = TEMPLATES.get_template(f"{template}.html").render(shown)
+    return Response(body.encode(), status_code=status, media_type="text/html", headers=HEADERS)
+
+
+def led_to(use_cases: Services, path: str) -> Response[bytes]:
+    """The browser goes on with a GET of `path` (RFC 9110, 15.4.4), so that a reload repeats nothing."""
+    headers = {"Location": root_of(use_cases) + path, "Cache-Control": "no-store"}
+    return Response(b"", status_code=303, media_type="text/plain", headers=headers)
+
+
+def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
+    """A file of this generation for ever; of another one the present file, uncached, so that an open page lives on."""
+    body = ASSETS.get(name)
+    if body is None:
+        return Response(b"Not found", status_code=404, media_type="text/plain")
+    cache = "public, max-age=31536000, immutable" if digest == DIGEST else "no-store"
+    headers = {"Cache-Control": cache, "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding"}
+    if "gzip" in (coding.strip() for coding in accepted.split(",")):
+        body = ZIPPED[name]
+        headers["Content-Encoding"] = "gzip"
+    return Response(body, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)

@@ -1,0 +1,44 @@
+"""Where a merchant's page stands: one business and one environment, both named in the address, so that no page, tab or
+bookmark ever shows the other environment's data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.visit import PageVisit
+
+HOME = "/console/business/{business_id:str}"
+BASE = HOME + "/{environment:str}"
+
+
+@dataclass(frozen=True)
+class BusinessPlace:
+    """`home` and `url` are addresses of the console, `api` a path of the API."""
+
+    business: dict[str, Any]
+    environment: str
+    home: str
+
+    @property
+    def name(self) -> str:
+        return self.environment.lower()
+
+    @property
+    def url(self) -> str:
+        return f"{self.home}/{self.name}"
+
+    @property
+    def api(self) -> str:
+        return f"/merchant/businesses/{part(self.business['id'])}"
+
+
+async def place_of(visit: PageVisit) -> BusinessPlace:
+    """Raises NOT_FOUND for an environment that there is not, and ApiRefused for a business that is not one's own."""
+    environment = visit.path["environment"].upper()
+    if environment not in Environment.__members__ or visit.path["environment"].isupper():
+        raise Refusal(ErrorCode.NOT_FOUND)
+    business_id = part(visit.path["business_id"])
+    business = await visit.api.get(f"/merchant/businesses/{business_id}")
+    return BusinessPlace(business, environment, f"/console/business/{business_id}")

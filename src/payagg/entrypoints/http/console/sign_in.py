@@ -1,0 +1,128 @@
+"""Signing in with a token, signing out, where `/` leads, and the files of pages."""
+
+from typing import Any
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.console import session as sessions
+from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
+from payagg.entrypoints.http.console.pages import asset, led_to, rendered
+from payagg.entrypoints.http.console.session import HOME, Realm
+from payagg.entrypoints.http.console.visit import PAGES, fields_of, notice
+from payagg.entrypoints.http.routing import AnyRequest, services
+from payagg.entrypoints.http.wire import envelope, whole_body
+
+ENDED = "You are signed out, or the token has expired. Sign in again."
+REFUSED = {
+    401: "This token is not valid, or it has expired. Get a new one and try again.",
+    403: "This token does not manage that business. Check the business id, and that the user is its OWNER or ADMIN.",
+}
+NO_TLS = (
+    "The console is open over https alone: a browser would send the sign-in in the clear. "
+    "Whoever runs this service sets PAYAGG_BASE_URL to its https address."
+)
+NOT_ADMIN = "This token is not an administrator's."
+
+
+def _form(
+    request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200, business_id: str = ""
+) -> Response[bytes]:
+    use_cases = services(request)
+    if sessions.needs_tls(use_cases):
+        return notice(request, 400, NO_TLS)
+    session = sessions.found(request, realm, visits=True) or sessions.visitor(use_cases, realm)
+    facts = {
+        "realm": realm,
+        "home": HOME[realm],
+        "form_token": session.form_token,
+        "business_id": business_id,
+        "problem": problem,
+    }
+    response = rendered(use_cases, "sign_in", facts, status)
+    response.set_cookie(sessions.cookie(use_cases, session))
+    return response
+
+
+async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
+    """Lets in whom the API lets in: the token is tried before it is kept."""
+    use_cases = services(request)
+    sent = fields_of(request, await whole_body(request))
+    sessions.ensure_from_our_page(request, sessions.found(request, realm, visits=True), sent.get("form_token", ""))
+    token, business_id = sent.get("token", "").strip(), sent.get("business_id", "").strip()
+    try:
+        session = sessions.signed_in(use_cases, realm, token, business_id)
+        path = f"/merchant/businesses/{part(business_id)}" if realm == "merchant" else "/admin/gateways"
+        await OwnApi(request, token).get(path)
+        cookie = sessions.cookie(use_cases, session)
+    except Refusal as refusal:
+        status = 401 if refusal.code is ErrorCode.UNAUTHORIZED else 403 if refusal.code is ErrorCode.FORBIDDEN else 400
+        words = (
+            refusal.message if status == 400 else NOT_ADMIN if (status, realm) == (403, "admin") else REFUSED[status]
+        )
+        return _form(request, realm, words, status, business_id)
+    except ApiRefused as refused:
+        if refused.status >= 500:
+            raise
+        known = refused.code in ("UNAUTHORIZED", "FORBIDDEN", "NOT_FOUND")
+        return _form(request, realm, REFUSED[403] if known else refused.message, refused.status, business_id)
+    response = led_to(use_cases, HOME[realm])
+    response.set_cookie(cookie)
+    return response
+
+
+async def _sign_out(request: AnyRequest, realm: Realm) -> Response[bytes]:
+    use_cases = services(request)
+    sent = fields_of(request, await whole_body(request))
+    session = sessions.found(request, realm)
+    if session is not None:
+        sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
+    response = led_to(use_cases, f"{HOME[realm]}/sign-in")
+    response.set_cookie(sessions.no_cookie(use_cases, realm))
+    return response
+
+
+def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
+    @get(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES)
+    async def shown(request: AnyRequest) -> Response[bytes]:
+        return _form(request, realm, ENDED if "ended" in request.query_params else None)
+
+    @post(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES, status_code=200)
+    async def sign_in(request: AnyRequest) -> Response[bytes]:
+        return await _sign_in(request, realm)
+
+    @post(f"{HOME[realm]}/sign-out", include_in_schema=False, exception_handlers=PAGES, status_code=200)
+    async def sign_out(request: AnyRequest) -> Response[bytes]:
+        return await _sign_out(request, realm)
+
+    return [shown, sign_in, sign_out]
+
+
+@get("/console", include_in_schema=False, exception_handlers=PAGES)
+async def console(request: AnyRequest) -> Response[bytes]:
+    session = sessions.found(request, "merchant")
+    if session is None:
+        return led_to(services(request), "/console/sign-in")
+    return led_to(services(request), f"/console/business/{part(session.business_id)}/sandbox")
+
+
+@get("/console/assets/{digest:str}/{name:str}", include_in_schema=False)
+async def file(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
+    return asset(digest, name, request.headers.get("accept-encoding", ""))
+
+
+@get("/", include_in_schema=False)
+async def root(request: AnyRequest) -> Response[Any]:
+    """People are led to the console, programs get the addresses that they may want."""
+    use_cases = services(request)
+    if "text/html" in request.headers.get("accept", ""):
+        return led_to(use_cases, "/console")
+    origin = use_cases.settings.base_url
+    names = {"api": "/api/v1", "description": "/openapi.json", "docs": "/docs", "console": "/console"}
+    links = {name: origin + path for name, path in names.items()}
+    return envelope({"service": "payagg", **links}, headers={"Vary": "Accept", "Cache-Control": "no-store"})
+
+
+routes: list[HTTPRouteHandler] = [root, console, file, *_for_realm("merchant"), *_for_realm("admin")]

@@ -1,0 +1,228 @@
+"""How a page or a form of the console is declared: session, form, call, page, in one order, refusals as pages."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+import structlog
+from litestar import Response
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from multipart import MultipartError, MultipartParser, parse_options_header
+
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http import errors
+from payagg.entrypoints.http.console import session as sessions
+from payagg.entrypoints.http.console.api import ApiRefused, OwnApi
+from payagg.entrypoints.http.console.pages import led_to, rendered
+from payagg.entrypoints.http.console.session import HOME, Realm, Session
+from payagg.entrypoints.http.routing import AnyRequest, services
+from payagg.entrypoints.http.wire import whole_body
+
+FIELDS_MAX = 300
+FORM_TYPE = "application/x-www-form-urlencoded"
+TITLES = {
+    400: "That cannot be done",
+    401: "You are signed out",
+    403: "You may not do that",
+    404: "There is nothing here",
+    409: "That cannot be done now",
+    413: "That is too large",
+    429: "Too many attempts",
+    503: "Try again in a moment",
+}
+# What a page says after a form did what it was to do: words of ours alone, by the name in its address.
+DONE = {
+    "key-revoked": "The key is revoked. Requests with it fail from now on.",
+    "webhook-changed": "The endpoint is changed.",
+    "webhook-off": "The endpoint is deactivated: nothing is sent to it any more.",
+    "webhook-on": "The endpoint is active again.",
+    "redelivered": "The delivery is on its way again.",
+    "checkout-changed": "The checkout settings are saved.",
+    "simulated": "The outcome is set.",
+    "gateway-created": "The gateway is made. It is disabled until you enable it.",
+    "gateway-changed": "The gateway is changed.",
+    "gateway-enabled": "The gateway is enabled for every active business that did not turn it off.",
+    "gateway-draining": "The gateway drains: no new checkouts; payments under way may settle.",
+    "gateway-deleted": "The gateway is deleted.",
+    "credentials-saved": "The credentials are stored. They are never shown again.",
+    "overlap-ended": "Only the secrets on file prove events from now on.",
+    "logo-saved": "The logo is stored.",
+    "business-created": "The business is made.",
+    "business-changed": "The business is changed.",
+    "member-set": "The member is set.",
+    "member-removed": "The member is removed.",
+    "anomaly-changed": "The anomaly is changed.",
+}
+_log = structlog.get_logger("payagg.console")
+
+
+@dataclass(frozen=True)
+class PageVisit:
+    """One request of a signed-in browser. `problem` is what the API refused the form with, when its page is shown
+    again; `form` what was sent."""
+
+    request: AnyRequest
+    services: Services
+    session: Session
+    api: OwnApi
+    path: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+    problem: ApiRefused | None = None
+    body: bytes = field(default=b"", repr=False)  # of a form with a file, as it came
+
+    def query(self, name: str) -> str:
+        return str(self.request.query_params.get(name, ""))
+
+    def sent(self, name: str) -> str | None:
+        """What a field of the form holds; None where it is empty."""
+        return self.form.get(name, "").strip() or None
+
+    def at(self, **names: str) -> "PageVisit":
+        """The same visit of another path's parameters."""
+        return replace(self, path={**self.path, **names}, form={})
+
+    def page(self, template: str, facts: Mapping[str, Any]) -> Response[bytes]:
+        """Shown with the problem's status, if there is one."""
+        shown = {
+            "visit": self,
+            "form_token": self.session.form_token,
+            "problem": self.problem,
+            "form": self.form,
+            "done": DONE.get(self.query("done")),
+            "address": self.request.scope["path"],
+            **facts,
+        }
+        return rendered(self.services, template, shown, self.problem.status if self.problem else 200)
+
+    def led_to(self, path: str, done: str = "") -> Response[bytes]:
+        return led_to(self.services, f"{path}?done={done}" if done else path)
+
+
+Show = Callable[[PageVisit], Awaitable[Response[bytes]]]
+
+
+class Declare(Protocol):
+    def __call__(self, show: Show, /) -> HTTPRouteHandler: ...
+
+
+def page(path: str, realm: Realm) -> Declare:
+    """Declares a page for who is signed in; others are led to the sign-in."""
+    return _declared("GET", path, realm, None)
+
+
+def form(path: str, realm: Realm, back: Show | None = None, **opt: Any) -> Declare:
+    """Declares what a form does. When the API refuses it as bad input or for the state of things, `back` shows the page
+    that the form stands on again, with the refusal and what was sent."""
+    return _declared("POST", path, realm, back, **opt)
+
+
+def _declared(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any) -> Declare:
+    def declare(show: Show) -> HTTPRouteHandler:
+        async def endpoint(request: AnyRequest) -> Response[bytes]:
+            use_cases = services(request)
+            session = sessions.found(request, realm)
+            if session is None:
+                return led_to(use_cases, f"{HOME[realm]}/sign-in{'?ended=1' if method == 'POST' else ''}")
+            body = await whole_body(request) if method == "POST" else b""
+            sent = fields_of(request, body) if method == "POST" else {}
+            if method == "POST":
+                sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
+            visit = PageVisit(
+                request, use_cases, session, OwnApi(request, session.token), request.path_params, sent, body=body
+            )
+            try:
+                return await show(visit)
+            except ApiRefused as refused:
+                if refused.status == 401:
+                    return led_to(use_cases, f"{HOME[realm]}/sign-in?ended=1")
+                if back is None or refused.status not in (400, 403, 409, 413, 429):
+                    raise
+                return await back(replace(visit, problem=refused))
+
+        return HTTPRouteHandler(
+            path,
+            http_method=method,
+            before_request=endpoint,
+            exception_handlers=PAGES,
+            include_in_schema=False,
+            status_code=200,
+            opt=opt,
+        )(_unreached)
+
+    return declare
+
+
+async def _unreached() -> Response[bytes]:
+    raise RuntimeError("the endpoint answers before")
+
+
+def fields_of(request: AnyRequest, body: bytes) -> dict[str, str]:
+    """The form's fields, the last of each name, files left out; raises VALIDATION_ERROR for what no form of ours
+    sends."""
+    media_type, options = parse_options_header(request.headers.get("content-type", ""))
+    try:
+        if media_type == "multipart/form-data":
+            parts = MultipartParser(
+                BytesIO(body), options.get("boundary", ""), spool_limit=len(body), memory_limit=len(body), strict=True
+            )
+            return {one.name: one.value for one in parts if not one.filename}
+        if media_type != FORM_TYPE:
+            raise ValueError(media_type)
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict"))
+    except (ValueError, MultipartError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, "The form cannot be read.") from None
+
+
+def notice(request: AnyRequest, status: int, text: str, retry_after: str | None = None) -> Response[bytes]:
+    realm: Realm = "admin" if _asked(request).startswith(HOME["admin"]) else "merchant"
+    facts = {"title": TITLES.get(status, "Something went wrong on our side"), "text": text, "home": HOME[realm]}
+    response = rendered(services(request), "notice", facts, status)
+    if retry_after is not None:
+        response.headers["Retry-After"] = retry_after
+    return response
+
+
+def _asked(request: AnyRequest) -> str:
+    """The path as it was asked for: the edge has made an odd one into one that leads nowhere."""
+    scope: Any = request.scope
+    return str((scope.get("raw_path") or scope["path"].encode()).decode("latin-1"))
+
+
+def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    """As the API's, but that an address of the console that leads nowhere is a page, too."""
+    if error.status_code == 404 and _asked(request).startswith(f"{HOME['merchant']}/"):
+        return notice(request, 404, "The address may be mistyped.")
+    return errors.refused_by_framework(request, error)
+
+
+def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    wait = str(refusal.retry_after) if refusal.retry_after is not None else None
+    return notice(request, errors.HTTP_STATUS[refusal.code.kind], refusal.message, wait)
+
+
+def _refused_by_api(request: AnyRequest, refused: ApiRefused) -> Response[bytes]:
+    return notice(request, refused.status, refused.message, refused.retry_after)
+
+
+def _unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
+    errors.unavailable(request, error)
+    return _refused(request, Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=errors.RETRY_AFTER))
+
+
+def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
+    errors.failed(request, error)
+    return _refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
+
+
+PAGES: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
+    Refusal: _refused,
+    ApiRefused: _refused_by_api,
+    Unavailable: _unavailable,
+    Conflict: _unavailable,
+    Exception: _failed,
+}

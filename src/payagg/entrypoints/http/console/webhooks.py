@@ -1,0 +1,135 @@
+"""A business's webhook endpoints of one environment, their tests and their delivery logs."""
+
+from typing import Any
+
+from litestar import Response
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.webhook import EventType
+from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.place import BASE, BusinessPlace, place_of
+from payagg.entrypoints.http.console.visit import PageVisit, form, page
+
+ONE = BASE + "/webhooks/{endpoint_id:str}"
+SECTION = "/webhooks"
+PER_PAGE = 20
+EVENT_NAMES = [kind.value for kind in EventType]
+
+
+async def _listed(visit: PageVisit) -> Response[bytes]:
+    place = await place_of(visit)
+    facts = {"endpoints": await _endpoints(visit, place), "endpoint": None, "event_names": EVENT_NAMES}
+    return visit.page("webhooks", {"place": place, "section": SECTION, **facts})
+
+
+async def _shown(
+    visit: PageVisit, *, secret: str | None = None, is_rotated: bool = False, tested: dict[str, Any] | None = None
+) -> Response[bytes]:
+    """`secret` and `tested` are shown by the answer to their form alone."""
+    place = await place_of(visit)
+    endpoint = await _endpoint(visit, place, visit.path["endpoint_id"])
+    number = int(visit.query("page")) if visit.query("page").isdecimal() else 1
+    query = {"page": number, "perPage": PER_PAGE}
+    answer = await visit.api.call("GET", f"{_path(place, endpoint['id'])}/deliveries", query=query)
+    facts = {
+        "endpoint": endpoint,
+        "deliveries": answer.data,
+        "number": number,
+        "has_more": number * PER_PAGE < answer.meta["total"],
+        "is_live": any(one["status"] == "PENDING" for one in answer.data),
+        "secret": secret,
+        "is_rotated": is_rotated,
+        "tested": tested,
+        "event_names": EVENT_NAMES,
+    }
+    return visit.page("webhook", {"place": place, "section": SECTION, **facts})
+
+
+listed = page(BASE + "/webhooks", "merchant")(_listed)
+shown = page(ONE, "merchant")(_shown)
+
+
+@form(BASE + "/webhooks", "merchant", back=_listed)
+async def create(visit: PageVisit) -> Response[bytes]:
+    place = await place_of(visit)
+    body = {**_fields(visit), "environment": place.environment}
+    made = await visit.api.post(f"{place.api}/webhooks", body)
+    visit = visit.at(endpoint_id=made["id"])
+    return await _shown(visit, secret=made["signingSecret"])
+
+
+@form(ONE, "merchant", back=_shown)
+async def change(visit: PageVisit) -> Response[bytes]:
+    place, path = await _own(visit)
+    await visit.api.patch(path, _fields(visit))
+    return _led_back(visit, place, "webhook-changed")
+
+
+@form(ONE + "/test", "merchant", back=_shown)
+async def test(visit: PageVisit) -> Response[bytes]:
+    _, path = await _own(visit)
+    return await _shown(visit, tested=await visit.api.post(f"{path}/test"))
+
+
+@form(ONE + "/rotate", "merchant", back=_shown)
+async def rotate(visit: PageVisit) -> Response[bytes]:
+    _, path = await _own(visit)
+    made = await visit.api.post(f"{path}/rotate-secret")
+    return await _shown(visit, secret=made["signingSecret"], is_rotated=True)
+
+
+@form(ONE + "/deactivate", "merchant", back=_shown)
+async def deactivate(visit: PageVisit) -> Response[bytes]:
+    place, path = await _own(visit)
+    await visit.api.delete(path)
+    return _led_back(visit, place, "webhook-off")
+
+
+@form(ONE + "/activate", "merchant", back=_shown)
+async def activate(visit: PageVisit) -> Response[bytes]:
+    place, path = await _own(visit)
+    await visit.api.patch(path, {"isActive": True})
+    return _led_back(visit, place, "webhook-on")
+
+
+@form(ONE + "/deliveries/{delivery_id:str}/redeliver", "merchant", back=_shown)
+async def redeliver(visit: PageVisit) -> Response[bytes]:
+    place, path = await _own(visit)
+    await visit.api.post(f"{path}/deliveries/{part(visit.path['delivery_id'])}/redeliver")
+    return _led_back(visit, place, "redelivered")
+
+
+async def _endpoints(visit: PageVisit, place: BusinessPlace) -> list[dict[str, Any]]:
+    found = await visit.api.get(f"{place.api}/webhooks")
+    return [one for one in found if one["environment"] == place.environment]
+
+
+async def _endpoint(visit: PageVisit, place: BusinessPlace, endpoint_id: str) -> dict[str, Any]:
+    """Of this environment alone; raises NOT_FOUND."""
+    for one in await _endpoints(visit, place):
+        if one["id"] == endpoint_id:
+            return one
+    raise Refusal(ErrorCode.NOT_FOUND)
+
+
+async def _own(visit: PageVisit) -> tuple[BusinessPlace, str]:
+    """The place, and the API's path of the endpoint that the address names; raises NOT_FOUND for one of the other
+    environment."""
+    place = await place_of(visit)
+    return place, _path(place, (await _endpoint(visit, place, visit.path["endpoint_id"]))["id"])
+
+
+def _path(place: BusinessPlace, endpoint_id: str) -> str:
+    return f"{place.api}/webhooks/{part(endpoint_id)}"
+
+
+def _fields(visit: PageVisit) -> dict[str, Any]:
+    chosen = [name for name in EVENT_NAMES if f"event:{name}" in visit.form]
+    return {"url": visit.form.get("url", "").strip(), "description": visit.sent("description"), "events": chosen}
+
+
+def _led_back(visit: PageVisit, place: BusinessPlace, done: str) -> Response[bytes]:
+    return visit.led_to(f"{place.url}/webhooks/{part(visit.path['endpoint_id'])}", done)
+
+
+routes = [listed, shown, create, change, test, rotate, deactivate, activate, redeliver]

@@ -1,0 +1,355 @@
+"""The console over HTTP: who gets in, what proves a form, what a page's headers say, and where `/` leads."""
+
+import re
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from litestar.testing import TestClient
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.business import BusinessStatus
+from payagg.domain.values import Environment
+from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.console.session import COOKIE_MAX
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
+from tests.support.images import an_image
+
+pytestmark = pytest.mark.anyio
+SAME_ORIGIN = {"sec-fetch-site": "same-origin"}
+
+
+class Browser:
+    """Cookies and forms, and nothing that a script does."""
+
+    def __init__(self, api: Api) -> None:
+        self.client = httpx.AsyncClient(base_url=api.origin, trust_env=False, timeout=30)
+        self.page: httpx.Response
+
+    async def open(self, path: str) -> httpx.Response:
+        self.page = await self.client.get(path, headers={"accept": "text/html"}, follow_redirects=True)
+        return self.page
+
+    async def send(self, path: str, *, headers: dict[str, str] = SAME_ORIGIN, **fields: str) -> httpx.Response:
+        """The form of the page that is open, to `path`; where it leads to is followed."""
+        answer = await self.client.post(path, data={"form_token": self.form_token, **fields}, headers=headers)
+        self.page = await self.open(answer.headers["location"]) if answer.status_code == 303 else answer
+        return self.page
+
+    @property
+    def form_token(self) -> str:
+        found = re.search(r'name="form_token" value="([^"]+)"', self.page.text)
+        assert found is not None, self.page.text
+        return found[1]
+
+    async def sign_in(self, shop: Shop) -> "Browser":
+        await self.open("/console")
+        await self.send("/console/sign-in", token=merchant_token(shop.owner), business_id=shop.business.id)
+        assert self.page.url.path == f"/console/business/{shop.business.id}/sandbox", self.page.text
+        return self
+
+
+def base_of(shop: Shop, environment: str = "sandbox") -> str:
+    return f"/console/business/{shop.business.id}/{environment}"
+
+
+async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(api: Api) -> None:
+    shown = await api.client.get(api.origin + "/")
+    base = api.services.settings.base_url
+    assert shown.json()["data"] == {
+        "service": "payagg",
+        "api": f"{base}/api/v1",
+        "description": f"{base}/openapi.json",
+        "docs": f"{base}/docs",
+        "console": f"{base}/console",
+    }
+    browser = Browser(api)
+    assert (await browser.open("/")).url.path == "/console/sign-in"
+    for path in (
+        "/console/nowhere/at/all",
+        "/console/admin/nowhere",
+        "/console/business",
+        "/console/",
+        "/console/admin//gateways",
+        "/console/business/a/sandbox/b",
+    ):
+        missing = await browser.open(path)
+        assert (missing.status_code, "There is nothing here" in missing.text) == (404, True)
+    assert (await browser.client.put("/console/sign-in")).json()["error"]["code"] == "METHOD_NOT_ALLOWED"
+
+
+async def test_a_token_signs_in_until_it_expires_or_the_browser_signs_out(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
+    await browser.open("/console/sign-in")
+    token = merchant_token(shop.owner)
+    answer = await browser.client.post(
+        "/console/sign-in",
+        data={"form_token": browser.form_token, "token": token, "business_id": shop.business.id},
+        headers=SAME_ORIGIN,
+    )
+    cookie = answer.headers["set-cookie"]
+    assert token not in cookie
+    assert "token" not in answer.headers["location"]
+    facts = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert {"httponly", "samesite=strict", "path=/console"} <= facts
+    (age,) = [int(fact.partition("=")[2]) for fact in facts if fact.startswith("max-age=")]
+    assert 86_000 < age <= 86_400
+    assert (await browser.open(base_of(shop))).status_code == 200
+    await browser.send("/console/sign-out")
+    assert browser.page.url.path == "/console/sign-in"
+    assert (await browser.open(base_of(shop))).url.path == "/console/sign-in"
+
+
+async def test_a_session_ends_with_its_token(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
+    await browser.open("/console/sign-in")
+    short = a_token(shop.owner, type="merchant", emailVerified=True, ttl=30)
+    await browser.send("/console/sign-in", token=short, business_id=shop.business.id)
+    later = api.services.clock.now().timestamp() + 31
+    monkeypatch.setattr("payagg.entrypoints.http.console.session._now", lambda _: int(later))
+    assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
+    assert "the token has expired" in browser.page.text
+
+
+async def bad_tokens(shop: Shop) -> list[tuple[str, str, int]]:
+    of: dict[str, Any] = {"type": "merchant", "emailVerified": True}
+    return [
+        ("", shop.business.id, 401),
+        ("rubbish", shop.business.id, 401),
+        (a_token(shop.owner, ttl=-5, **of), shop.business.id, 401),
+        (merchant_token(shop.owner), "biz_unknown", 403),
+        (merchant_token("member-1"), shop.business.id, 403),
+        (merchant_token(shop.owner, verified=False), shop.business.id, 403),
+        (admin_token(), shop.business.id, 403),
+        (shop.sandbox, shop.business.id, 401),
+        (a_token(shop.owner, junk="x" * COOKIE_MAX, **of), shop.business.id, 400),
+    ]
+
+
+async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
+    for token, business_id, status in await bad_tokens(shop):
+        await browser.open("/console/sign-in")
+        answer = await browser.send("/console/sign-in", token=token, business_id=business_id)
+        assert answer.status_code == status, (token, answer.text)
+        assert 'role="alert"' in answer.text
+        assert token == "" or token not in answer.text
+        assert (await browser.open(base_of(shop))).url.path == "/console/sign-in"
+    await browser.open("/console/admin/sign-in")
+    answer = await browser.send("/console/admin/sign-in", token=merchant_token(shop.owner))
+    assert (answer.status_code, "not an administrator" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "none"},
+        {"origin": "https://evil.example"},
+        {**SAME_ORIGIN, "origin": "https://evil.example"},
+    ],
+)
+async def test_a_form_of_another_origin_does_nothing(api: Api, headers: dict[str, str]) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    answer = await browser.send(base_of(shop) + "/keys", headers=headers, name="Stolen")
+    assert (answer.status_code, "This form is out of date" in answer.text) == (403, True)
+    assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
+
+
+async def test_a_form_needs_the_token_of_its_own_session(api: Api) -> None:
+    shop = await api.open_shop()
+    browser, other = await Browser(api).sign_in(shop), await Browser(api).sign_in(shop)
+    for wrong in ("", other.form_token, browser.form_token[:-1] + "\u00e9"):
+        data = {"form_token": wrong, "name": "Stolen"}
+        answer = await browser.client.post(base_of(shop) + "/keys", data=data, headers=SAME_ORIGIN)
+        assert answer.status_code == 403
+    assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
+    visitor = Browser(api)
+    await visitor.open("/console/sign-in")
+    fields = {"token": merchant_token(shop.owner), "business_id": shop.business.id}
+    answer = await visitor.client.post("/console/sign-in", data={"form_token": other.form_token, **fields})
+    assert answer.status_code == 403
+
+
+async def test_an_altered_cookie_and_one_of_the_other_realm_are_no_session(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    sealed = browser.client.cookies["payagg_console"]
+    for name, value in (("payagg_console", sealed[:-4] + "AAAA"), ("payagg_console_admin", sealed)):
+        stranger = Browser(api)
+        stranger.client.cookies.set(name, value)
+        assert (await stranger.open("/console")).url.path == "/console/sign-in"
+        assert (await stranger.open("/console/admin")).url.path == "/console/admin/sign-in"
+
+
+async def test_every_page_carries_the_headers_that_keep_it_ours(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    for path in ("/console/sign-in", base_of(shop), base_of(shop) + "/keys", "/console/nowhere"):
+        headers = (await browser.open(path)).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-frame-options"] == "DENY"
+        assert "style=" not in browser.page.text
+        assert "<script>" not in browser.page.text
+
+
+async def test_over_tls_the_cookie_is_secure_and_addresses_keep_the_deployment_s_path(store: PostgresStore) -> None:
+    settings = replace(SETTINGS, base_url="https://pay.example/eu")
+    async with an_api(services_over(store, settings)) as api:
+        answer = await api.client.get(api.origin + "/console/sign-in")
+        assert answer.headers["set-cookie"].startswith("__Secure-payagg_console_visit=")
+        assert "Secure" in answer.headers["set-cookie"]
+        assert "Path=/eu/console" in answer.headers["set-cookie"]
+        assert 'action="/eu/console/sign-in"' in answer.text
+        led = await api.client.get(api.origin + "/", headers={"accept": "text/html"})
+        assert led.headers["location"] == "/eu/console"
+
+
+async def test_without_tls_nobody_signs_in_but_on_this_machine(store: PostgresStore) -> None:
+    settings = replace(SETTINGS, base_url="http://pay.example")
+    async with an_api(services_over(store, settings)) as api:
+        answer = await api.client.get(api.origin + "/console/sign-in")
+        assert (answer.status_code, "https alone" in answer.text) == (400, True)
+        assert "set-cookie" not in answer.headers
+
+
+async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone(store: PostgresStore) -> None:
+    services = services_over(store)
+    links = ConsoleLinks("c0de", {"merchant": merchant_token(), "admin": admin_token()}, "biz_1")
+    with TestClient(create_app(services, extra_routes=console_routes(links))) as client:
+        for wrong in ("/dev/console/merchant/c0d3", "/dev/console/owner/c0de", "/dev/console/merchant/"):
+            answer = client.get(wrong, follow_redirects=False)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
+        answer = client.get(links.url("", "admin"), follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin")
+        assert answer.headers["set-cookie"].startswith("payagg_console_admin=")
+
+
+async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
+    shop = await api.open_shop()
+    evil = "<script>alert(1)</script>\"'"
+    reference = (await api.initiate(shop, customerName=evil, metadata={evil: evil}))["reference"]
+    browser = await Browser(api).sign_in(shop)
+    for path in (f"/payments/{reference}", f"/payments?reference={evil}", "/payments?email=" + evil):
+        text = (await browser.open(base_of(shop) + path)).text
+        assert "<script>" not in text
+        assert evil in unescape(text)
+    answer = await browser.send(base_of(shop) + "/webhooks", url=evil)
+    assert (answer.status_code, "<script>" in answer.text, evil in unescape(answer.text)) == (400, False, True)
+
+
+async def test_one_environment_never_shows_the_other_s(api: Api) -> None:
+    await api.open_gateways()
+    shop = await api.open_shop()
+    sandbox, live = (await api.initiate(shop))["reference"], (await api.initiate(shop, shop.as_live))["reference"]
+    hook: dict[str, Any] = {"url": "https://shop.example/live", "environment": "LIVE"}
+    made = await api.client.post(f"{shop.path}/webhooks", json=hook, headers=shop.as_owner)
+    endpoint_id = made.json()["data"]["id"]
+    browser = await Browser(api).sign_in(shop)
+    for name, own, other in (("sandbox", sandbox, live), ("live", live, sandbox)):
+        base = base_of(shop, name)
+        text = (await browser.open(base + "/payments")).text
+        assert (own in text, other in text) == (True, False)
+        assert (await browser.open(f"{base}/payments/{own}")).status_code == 200
+        assert (await browser.open(f"{base}/payments/{other}")).status_code == 404
+        export = (await browser.open(base + "/payments/export?status=&from=&to=")).text
+        assert (own in export, other in export) == (True, False)
+        assert f"ssk_{'sand' if name == 'live' else 'live'}_" not in (await browser.open(base + "/keys")).text
+    base = base_of(shop)
+    assert "shop.example/live" not in (await browser.open(base + "/webhooks")).text
+    for action in ("", "/test", "/rotate", "/deactivate", "/activate"):
+        answer = await browser.client.post(
+            f"{base}/webhooks/{endpoint_id}{action}",
+            data={"form_token": browser.form_token, "url": "https://shop.example/x"},
+            headers=SAME_ORIGIN,
+        )
+        assert answer.status_code == 404, action
+    assert (await browser.open(f"/console/business/{shop.business.id}/nowhere")).status_code == 404
+
+
+async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_sent(api: Api) -> None:
+    shop = await api.open_shop(keys=(Environment.LIVE,))
+    browser = await Browser(api).sign_in(shop)
+    base = base_of(shop)
+    await browser.open(base + "/test-payment")
+    for amount, words in (("1e3", "as 1500 or 1500.00"), ("0.99", "amount"), ("15.50", "no active sandbox key")):
+        answer = await browser.send(base + "/test-payment", amount=amount)
+        assert answer.status_code == 400
+        assert words in answer.text
+        assert f'value="{amount}"' in answer.text
+    assert (await browser.open(base + "/payments?from=yesterday")).status_code == 400
+    assert "from" in browser.page.text
+    assert (await browser.open(base + "/payments?after=rubbish")).status_code == 400
+    assert (await browser.open(base + "/payments/PAY-20250131-ZZZZZZ")).status_code == 404
+    await browser.open(base + "/webhooks")
+    for body in (b"form_token=%ff", b"form_token=" + b"a=1&" * 400):
+        sent = {**SAME_ORIGIN, "content-type": "application/x-www-form-urlencoded"}
+        answer = await browser.client.post(base + "/webhooks", content=body, headers=sent)
+        assert answer.status_code in (400, 403)
+    async with api.services.store.begin() as tx:
+        await tx.businesses.save(replace(shop.business, status=BusinessStatus.SUSPENDED))
+    answer = await browser.send(base + "/webhooks", url="https://shop.example/hooks")
+    assert (answer.status_code, "The business is not active" in answer.text) == (403, True)
+
+
+async def test_what_a_form_changes_is_in_the_audit_trail_as_the_api_s_own(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    await browser.open(base_of(shop) + "/keys")
+    answer = await browser.send(base_of(shop) + "/keys", name="Till 7")
+    assert answer.status_code == 200
+    found = await api.client.get(f"{shop.path}/audit", headers=shop.as_owner)
+    (entry,) = [one for one in found.json()["data"]["entries"] if one["action"] == "api_key.create"]
+    assert (entry["realm"], entry["subject"], entry["address"]) == ("merchant", shop.owner, "127.0.0.1")
+    assert entry["requestId"] == answer.headers["x-request-id"]
+
+
+async def test_no_name_in_an_address_reaches_another_operation(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    for name in ("..%2F..%2Fapi-keys", "%2e%2e", "a%00b", "a%3Fb=c", "%C3%A9", "%ff", "x" * 3000):
+        for path in (f"{base_of(shop)}/payments/{name}", f"/console/business/{name}/sandbox"):
+            answer = await browser.open(path)
+            assert answer.status_code in (400, 403, 404), path
+            assert answer.headers["content-type"].startswith("text/html"), path
+
+
+async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> None:
+    await api.open_gateways()
+    browser = Browser(api)
+    await browser.open("/console/admin")
+    await browser.send("/console/admin/sign-in", token=admin_token())
+    await browser.open("/console/admin/gateways/gw_provider_a")
+    address, token = "/console/admin/gateways/gw_provider_a/logo", browser.form_token
+    for media_type, body, status in (
+        ("multipart/form-data", b"", 400),
+        ("multipart/form-data; boundary=x", b"--x\r\n", 400),
+        ("multipart/form-data; boundary=x", b"rubbish", 400),
+        ("text/plain", b"form_token=" + token.encode(), 400),
+    ):
+        headers = {**SAME_ORIGIN, "content-type": media_type}
+        answer = await browser.client.post(address, content=body, headers=headers)
+        assert answer.status_code == status, (media_type, body, answer.text)
+    for fields, files, status in (
+        ({}, {"file": ("a.png", an_image())}, 403),
+        ({"form_token": token}, {"other": ("a.png", an_image())}, 400),
+        ({"form_token": token}, {"file": ("a.png", an_image())}, 303),
+    ):
+        answer = await browser.client.post(address, data=fields, files=files, headers=SAME_ORIGIN)
+        assert answer.status_code == status, answer.text
+    stranger = Browser(api)
+    answer = await stranger.client.post(address, data={"form_token": token}, files={"file": ("a.png", an_image())})
+    assert answer.headers["location"] == "/console/admin/sign-in?ended=1"
