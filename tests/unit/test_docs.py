@@ -15,14 +15,17 @@ def test_the_committed_documents_are_current() -> None:
 
 
 def test_a_stale_or_missing_document_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--into", str(tmp_path)]) == 0
-    assert main(["--check", "--into", str(tmp_path)]) == 0
+    where = ["--into", str(tmp_path), "--examples", str(tmp_path / "examples.json")]
+    assert main(where) == 0
+    assert main(["--check", *where]) == 0
     (tmp_path / "errors.md").write_text("old")
     (tmp_path / "states.md").unlink()
-    assert main(["--check", "--into", str(tmp_path)]) == 1
+    (tmp_path / "examples.json").write_text("{}")
+    assert main(["--check", *where]) == 1
     told = capsys.readouterr().err
     assert f"{tmp_path / 'errors.md'} is stale" in told
     assert f"{tmp_path / 'states.md'} is stale" in told
+    assert f"{tmp_path / 'examples.json'} is stale" in told
 
 
 def test_checking_writes_nothing(tmp_path: Path) -> None:

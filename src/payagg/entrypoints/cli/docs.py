@@ -4,7 +4,7 @@ import argparse
 import importlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from payagg.domain.payment import PAYMENT
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.errors import HTTP_STATUS
 from payagg.entrypoints.http.openapi.document import document
+from payagg.entrypoints.http.openapi.examples import FILE
 from payagg.entrypoints.settings import Settings
 
 MACHINES: dict[str, tuple[Machine[Any, Any], str]] = {
@@ -86,6 +87,11 @@ def errors() -> str:
     return "\n\n".join([HEAD, "# Errors", intro, table(["Code", "Kind", "HTTP", "Message"], rows)]) + "\n"
 
 
+def examples() -> str:
+    """What was answered in the story of tests/interface. Like `rules`, this needs the repository."""
+    return str(importlib.import_module("tests.interface.story").examples())
+
+
 def openapi() -> str:
     """The description with the default settings, so that it reads the same wherever it is made."""
     settings = Settings()
@@ -99,7 +105,7 @@ def rules() -> str:
 
 
 def documents() -> dict[str, str]:
-    """File name under docs/ to its content."""
+    """File name under docs/ to its content; the description repeats the examples, which `main` writes first."""
     return {"states.md": states(), "errors.md": errors(), "openapi.json": openapi(), "rules.md": rules()}
 
 
@@ -110,19 +116,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--into", type=Path, default=Path("docs"), help="the folder to write to (docs)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 naming the stale files")
+    parser.add_argument("--examples", type=Path, default=FILE, help="the file of recorded examples")
     chosen = parser.parse_args(arguments)
-    stale = []
-    for name, content in documents().items():
-        path = chosen.into / name
-        if chosen.check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != content:
-                stale.append(path)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+    stale = _stale({chosen.examples: examples()}, chosen.check)
+    stale += _stale({chosen.into / name: content for name, content in documents().items()}, chosen.check)
     for path in stale:
         sys.stderr.write(f"{path} is stale: run `make docs`.\n")
     return 1 if stale else 0
+
+
+def _stale(files: Mapping[Path, str], check: bool) -> list[Path]:
+    """Those that differ, where they are only checked; otherwise they are written."""
+    if check:
+        return [path for path, text in files.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return []
 
 
 if __name__ == "__main__":

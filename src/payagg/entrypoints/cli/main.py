@@ -121,7 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     for step in (acknowledge, close):
         step.add_argument("id")
         step.add_argument("--by", required=True, metavar="SUB")
-    commands.add_parser("openapi", help="print the API's description")
+    described = commands.add_parser("openapi", help="print the API's description")
+    described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
     return parser
 
 

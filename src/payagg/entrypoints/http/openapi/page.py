@@ -6,9 +6,14 @@ from typing import Any
 import msgspec
 from litestar import MediaType, Response, get
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.openapi.audiences import Audience, described_for
+
+CACHED = {"Cache-Control": "public, max-age=300"}
 HEADERS = {
-    "Cache-Control": "public, max-age=300",
+    **CACHED,
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
 }
@@ -27,13 +32,20 @@ th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.5rem; border-
 
 
 def routes_for(document: dict[str, Any]) -> list[HTTPRouteHandler]:
-    """`/openapi.json`, `/docs` and its style sheet, rendered once."""
-    encoded = msgspec.json.encode(document)
+    """`/openapi.json`, that of each audience, `/docs` and its style sheet, rendered once."""
+    whole = msgspec.json.encode(document)
+    by_file = {f"{one.word}.json": msgspec.json.encode(described_for(one, document)) for one in Audience}
     page = _page(document).encode()
 
     @get("/openapi.json")
     async def openapi_json() -> Response[bytes]:
-        return Response(encoded, media_type=MediaType.JSON, headers={"Cache-Control": "public, max-age=300"})
+        return Response(whole, media_type=MediaType.JSON, headers=CACHED)
+
+    @get("/openapi/{file:str}")
+    async def openapi_of_audience(file: FromPath[str]) -> Response[bytes]:
+        if file not in by_file:
+            raise Refusal(ErrorCode.NOT_FOUND)
+        return Response(by_file[file], media_type=MediaType.JSON, headers=CACHED)
 
     @get("/docs")
     async def docs() -> Response[bytes]:
@@ -43,7 +55,7 @@ def routes_for(document: dict[str, Any]) -> list[HTTPRouteHandler]:
     async def style() -> Response[bytes]:
         return Response(STYLE.encode(), media_type=MediaType.CSS, headers=HEADERS)
 
-    return [openapi_json, docs, style]
+    return [openapi_json, openapi_of_audience, docs, style]
 
 
 def _page(document: dict[str, Any]) -> str:
