@@ -6,6 +6,7 @@ import pytest
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.cli.docs import MACHINES, documents, errors, main, states
+from payagg.entrypoints.http.openapi.remedies import REMEDIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -37,6 +38,7 @@ def test_checking_writes_nothing(tmp_path: Path) -> None:
 def test_every_code_is_listed_with_its_status(code: ErrorCode) -> None:
     row = next(line for line in errors().splitlines() if line.startswith(f"| `{code.name}` "))
     assert code.message in row
+    assert REMEDIES[code] in row
     assert [cell.strip() for cell in row.split("|")][3].isdigit()
 
 

@@ -19,7 +19,9 @@ from payagg.domain.payment import PAYMENT
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.errors import HTTP_STATUS
 from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.openapi.examples import FILE
+from payagg.entrypoints.http.openapi.events import MEANINGS
+from payagg.entrypoints.http.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.openapi.remedies import REMEDIES
 from payagg.entrypoints.settings import Settings
 
 MACHINES: dict[str, tuple[Machine[Any, Any], str]] = {
@@ -79,12 +81,31 @@ def states() -> str:
 
 def errors() -> str:
     """Every code in order of precedence."""
-    rows = [[f"`{code.name}`", code.kind.value, str(HTTP_STATUS[code.kind]), code.message] for code in ErrorCode]
+    rows = [
+        [f"`{code.name}`", code.kind.value, str(HTTP_STATUS[code.kind]), code.message, REMEDIES[code]]
+        for code in ErrorCode
+    ]
     intro = (
         'A refusal is `{ "success": false, "error": { "code", "message", "field"? } }`. Codes stand in order of '
         "precedence; `field` is the JSON name of the offending input. Messages may be more exact than the words here."
     )
-    return "\n\n".join([HEAD, "# Errors", intro, table(["Code", "Kind", "HTTP", "Message"], rows)]) + "\n"
+    return "\n\n".join([HEAD, "# Errors", intro, table(["Code", "Kind", "HTTP", "Message", "What to do"], rows)]) + "\n"
+
+
+def events() -> str:
+    """Every event with a body that was sent in the story."""
+    bodies = recorded(Settings())["events"]
+    parts = [
+        HEAD,
+        "# Event catalogue",
+        "Each event is one `POST` to your endpoint, signed as [Webhooks](guide/webhooks.md) says. `data` is the "
+        "payment as it was at that moment; `sequence` counts a payment's changes from 1. New types and new fields may "
+        "be added: ignore what you do not know.",
+    ]
+    for kind, meaning in MEANINGS.items():
+        body = json.dumps(bodies[kind], indent=2, ensure_ascii=False)
+        parts += [f"## {kind}", meaning, f"```json\n{body}\n```"]
+    return "\n\n".join(parts) + "\n"
 
 
 def examples() -> str:
@@ -106,7 +127,13 @@ def rules() -> str:
 
 def documents() -> dict[str, str]:
     """File name under docs/ to its content; the description repeats the examples, which `main` writes first."""
-    return {"states.md": states(), "errors.md": errors(), "openapi.json": openapi(), "rules.md": rules()}
+    return {
+        "states.md": states(),
+        "errors.md": errors(),
+        "events.md": events(),
+        "openapi.json": openapi(),
+        "rules.md": rules(),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
