@@ -12,10 +12,9 @@ from litestar.types import ControllerRouterHandler
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import checkout_page, metrics
+from payagg.entrypoints.http import checkout_page, metrics, site
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
-from payagg.entrypoints.http.openapi import page
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.http.routes import (
@@ -82,7 +81,7 @@ def create_app(
             Router(API_PATH, route_handlers=api_routes(settings)),
             *checkout_page.routes,
             *metrics.routes,
-            *page.routes_for(document(api_routes(settings), settings)),
+            *site.routes_for(document(api_routes(settings), settings)),
             healthz,
             readyz,
             *extra_routes,
