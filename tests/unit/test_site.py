@@ -16,7 +16,7 @@ from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.site.drawing import drawn
 from payagg.entrypoints.http.site.markdown import rendered
-from payagg.entrypoints.http.site.pages import DOCS, SECTIONS
+from payagg.entrypoints.http.site.pages import DOCS, OPERATING, SECTIONS
 from payagg.entrypoints.http.site.samples import samples
 from payagg.entrypoints.http.site.site import DocsSite
 
@@ -36,8 +36,18 @@ def test_every_link_and_anchor_of_the_site_leads_somewhere(files: dict[str, byte
 def test_a_link_that_leads_nowhere_is_named(files: dict[str, bytes]) -> None:
     wrong = b'<a href="nowhere.html">a</a><a href="errors.html#none">b</a><a href="https://example.com">c</a>'
     assert list(broken_links({**files, "a.html": wrong})) == ["a.html: nowhere.html", "a.html: errors.html#none"]
-    with pytest.raises(LookupError, match=r"nowhere\.md"):
-        rendered("[a](nowhere.md)", "guide/index.md", DocsSite(DOCUMENT)._named)
+
+
+def test_a_file_that_is_no_page_is_named_without_a_link() -> None:
+    site = DocsSite(DOCUMENT)
+    assert rendered("[a](../../Makefile)", "operating/deploy.md", site._named) == "<p><a>a</a></p>\n"
+    assert rendered("[a](../errors.md#e)", "guide/x.md", site._named) == '<p><a href="/docs/errors#e">a</a></p>\n'
+
+
+def test_what_merchants_read_links_to_pages_alone(files: dict[str, bytes]) -> None:
+    for page in DocsSite(DOCUMENT).pages:
+        if page.section != OPERATING:
+            assert b"<a>" not in files[f"{page.slug or 'index'}.html"], page.slug
 
 
 def test_every_guide_is_a_page() -> None:

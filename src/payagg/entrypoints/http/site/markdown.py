@@ -26,8 +26,8 @@ LANGUAGES = {
     "text": "Text",
 }
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix="t-")
-# The address of what a link names, a file below docs/ or `docs/<slug>`; raises LookupError for what is no page.
-Address = Callable[[str], str]
+# The address of what a link names, a file below docs/ or `docs/<slug>`; None for what is no page.
+Address = Callable[[str], str | None]
 
 
 def anchor(heading: str) -> str:
@@ -36,7 +36,7 @@ def anchor(heading: str) -> str:
 
 
 def rendered(text: str, file: str, address: Address) -> str:
-    """The body of the page that `file` holds, its path below docs/. Raises LookupError naming a link to no page."""
+    """The body of the page that `file` holds, its path below docs/."""
     return "".join(_blocks(_parser(file, address), re.sub(r"\A<!--.*?-->\s*", "", text)))
 
 
@@ -83,7 +83,10 @@ def _parser(file: str, address: Address) -> MarkdownIt:
         to = str(tokens[index].attrs["href"])
         if not re.match(r"[a-z]+:|#", to):
             path, hash_, place = to.partition("#")
-            to = address(posixpath.normpath(posixpath.join("/", posixpath.dirname(file), path))[1:]) + hash_ + place
+            page = address(posixpath.normpath(posixpath.join("/", posixpath.dirname(file), path))[1:])
+            if page is None:
+                return "<a>"  # a file of the repository: named, and nowhere to be fetched from
+            to = page + hash_ + place
         return f'<a href="{escape(to)}">'
 
     def fence(tokens: list[Token], index: int, *_: Any) -> str:

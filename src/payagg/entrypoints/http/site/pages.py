@@ -49,5 +49,6 @@ def text_of(file: str) -> str:
 
 def _page(section: str, file: str) -> DocsPage:
     title = next(line[2:] for line in text_of(file).splitlines() if line.startswith("# "))
-    stem = Path(file).stem
-    return DocsPage(section, "" if file == "guide/index.md" else stem, title, file)
+    path = Path(file)
+    slug = path.parent.name if path.stem == "README" else path.stem
+    return DocsPage(section, "" if file == "guide/index.md" else slug, title, file)

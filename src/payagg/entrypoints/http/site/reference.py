@@ -1,12 +1,12 @@
 """The API reference: a page for each tag of the description, with what is sent, what is answered, and how to call."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
 from payagg.entrypoints.http.openapi.answers import CODES
-from payagg.entrypoints.http.site.markdown import Address, anchor, choices, code
+from payagg.entrypoints.http.site.markdown import anchor, choices, code
 from payagg.entrypoints.http.site.samples import samples
 
 SECTION = "API reference"
@@ -22,7 +22,7 @@ def slug_of(tag: str) -> str:
     return f"{INDEX}-{anchor(tag)}"
 
 
-def index(document: dict[str, Any], address: Address) -> str:
+def index(document: dict[str, Any], address: Callable[[str], str]) -> str:
     """Every operation by tag, and the descriptions as files."""
     parts = [
         "<h1>API reference</h1>",

@@ -61,12 +61,10 @@ class DocsSite:
             return reference.index(self.document, self.address)
         return reference.page(self.document, next(tag for tag in self.document["tags"] if tag["name"] == page.title))
 
-    def _named(self, target: str) -> str:
-        """The address of the page that a text names by its file below docs/, or as `docs/<slug>`."""
-        found = next((page for page in self.pages if target in (page.file, f"docs/{page.slug}")), None)
-        if found is None:
-            raise LookupError(f"a page links to {target}, which is no page of the site")
-        return self.address(found.slug)
+    def _named(self, target: str) -> str | None:
+        """The address of the page that a text names by its file below docs/, or as `docs/<slug>`; None for no page."""
+        found = (page for page in self.pages if target in (page.file, f"docs/{page.slug}"))
+        return next((self.address(page.slug) for page in found), None)
 
     def _laid_out(self, layout: Template, page: DocsPage, body: str) -> str:
         menu = []
