@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate fuzz attack check docs bench page lock sbom clean install install-dev browser pgbouncer
+.PHONY: help run test soak simulate fuzz attack check docs site bench page lock sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ check: install-dev ## Check format, lint, types, import directions, locks and ge
 
 docs: install-dev ## Write the documents that are generated from code
 	$(PYTHON) -m payagg.entrypoints.cli.docs
+
+site: install ## Write the documentation as files (ARGS="--into FOLDER")
+	$(PYTHON) -m payagg.entrypoints.cli.site $(ARGS)
 
 bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 	$(PYTHON) -m benchmarks.run $(ARGS)

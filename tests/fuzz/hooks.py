@@ -9,6 +9,7 @@ import requests
 import schemathesis
 from schemathesis.core.failures import Failure
 
+from payagg.entrypoints.http.openapi.answers import CODES
 from tests.fuzz.run import SIGNING_SECRET
 from tests.interface.crawler import leaks
 from tests.interface.recorder import Answer
@@ -106,6 +107,14 @@ def nothing_leaks(context: Any, response: Any, case: Any) -> None:
     answer = Answer(case.method, case.path, response.status_code, media_type, response.content, "")
     found = [leak for leak in leaks(answer) if "a card number" not in leak]
     assert not found, found
+
+
+@schemathesis.check
+def every_code_is_described(context: Any, response: Any, case: Any) -> None:
+    """The schema of failures is one for all; which codes an operation may answer stands beside it."""
+    described = case.operation.definition.raw["responses"].get(str(response.status_code), {})
+    if CODES in described:
+        assert response.json()["error"]["code"] in described[CODES], response.text
 
 
 @schemathesis.hook

@@ -198,5 +198,5 @@ CODE: Final[dict[str, str]] = {
     # The description
     "the description is valid OpenAPI 3.1": "entrypoints/http/openapi/document.py::document",
     "its links lead somewhere": "entrypoints/http/openapi/document.py::document",
-    "its page needs no outside host": "entrypoints/http/openapi/page.py::routes_for",
+    "its site needs no outside host": "entrypoints/http/site/routes.py::routes_for",
 }

@@ -9,6 +9,7 @@ import jsonschema
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.openapi.answers import CODES
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.interface.crawler import leaks
@@ -73,6 +74,10 @@ def misfits(kept: Iterable[Answer]) -> Iterator[str]:
             continue
         seen.add(shape)
         schema = {**response["content"][answer.media_type]["schema"], "components": whole["components"]}
+        if data["success"] is not (answer.status < 400):
+            yield f"{where}: `success` says the opposite"
+        if not data["success"] and data["error"]["code"] not in response[CODES]:
+            yield f"{where}: an undescribed code {data['error']['code']}"
         for error in jsonschema.Draft202012Validator(schema).iter_errors(data):
             yield f"{where}: {error.json_path}: {error.message[:200]}"
 

@@ -490,7 +490,7 @@ RULES = (
     # The description
     row("the description is valid OpenAPI 3.1", DESCRIPTION + "the_document_is_valid_openapi"),
     row("its links lead somewhere", DESCRIPTION + "links_lead_to_operations_that_take_what_they_carry"),
-    row("its page needs no outside host", DESCRIPTION + "the_document_and_its_page_are_served_without_outside_hosts"),
+    row("its site needs no outside host", DESCRIPTION + "the_site_is_served_without_outside_hosts"),
     row(
         "a decline found by asking is no end while the page may take another card",
         "u/test_domain_report.py::test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card",

@@ -6,6 +6,7 @@ import pytest
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.cli.docs import MACHINES, documents, errors, main, states
+from payagg.entrypoints.http.openapi.remedies import REMEDIES
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,14 +16,17 @@ def test_the_committed_documents_are_current() -> None:
 
 
 def test_a_stale_or_missing_document_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--into", str(tmp_path)]) == 0
-    assert main(["--check", "--into", str(tmp_path)]) == 0
+    where = ["--into", str(tmp_path), "--examples", str(tmp_path / "examples.json")]
+    assert main(where) == 0
+    assert main(["--check", *where]) == 0
     (tmp_path / "docs/errors.md").write_text("old")
     (tmp_path / "docs/states.md").unlink()
-    assert main(["--check", "--into", str(tmp_path)]) == 1
+    (tmp_path / "examples.json").write_text("{}")
+    assert main(["--check", *where]) == 1
     told = capsys.readouterr().err
     assert f"{tmp_path / 'docs/errors.md'} is stale" in told
     assert f"{tmp_path / 'docs/states.md'} is stale" in told
+    assert f"{tmp_path / 'examples.json'} is stale" in told
 
 
 def test_checking_writes_nothing(tmp_path: Path) -> None:
@@ -34,6 +38,7 @@ def test_checking_writes_nothing(tmp_path: Path) -> None:
 def test_every_code_is_listed_with_its_status(code: ErrorCode) -> None:
     row = next(line for line in errors().splitlines() if line.startswith(f"| `{code.name}` "))
     assert code.message in row
+    assert REMEDIES[code] in row
     assert [cell.strip() for cell in row.split("|")][3].isdigit()
 
 

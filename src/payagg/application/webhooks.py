@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import Any, cast
+from datetime import timedelta
+from typing import cast
 
 import msgspec
 
@@ -14,7 +14,8 @@ from payagg.application.audit import record
 from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Sender, Store, Transaction, Vault
 from payagg.application.retry import retried
-from payagg.application.schemas.events import EventBody
+from payagg.application.schemas.events import EventBody, TestBody
+from payagg.application.schemas.payments import Message
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
@@ -46,19 +47,6 @@ from payagg.domain.webhook import (
 
 # What an audit entry shows of an endpoint.
 _AUDITED = ("url", "description", "events", "is_active")
-
-
-class TestBody(msgspec.Struct, rename="camel", frozen=True):
-    """The body of a test event; `sequence` is 0 because it belongs to no payment."""
-
-    __test__ = False
-
-    id: str
-    type: str
-    created_at: datetime
-    environment: Environment
-    sequence: int
-    data: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -191,7 +179,7 @@ class Webhooks:
             created_at=now,
             environment=endpoint.environment,
             sequence=0,
-            data={"message": "This is a test. No payment is behind it."},
+            data=Message("This is a test. No payment is behind it."),
         )
         sent_bytes = msgspec.json.encode(body)
         try:

@@ -12,11 +12,18 @@ from litestar.routes import HTTPRoute
 from openapi_spec_validator import validate
 
 from payagg.domain.errors import ErrorCode
+from payagg.domain.signing import signed_headers
+from payagg.domain.webhook import TEST_EVENT, EventType
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
+from payagg.entrypoints.http.openapi.answers import CODES
+from payagg.entrypoints.http.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.openapi.components import TAGS
 from payagg.entrypoints.http.openapi.document import API_PATH, document
+from payagg.entrypoints.http.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.site.site import DocsSite
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
-from tests.support.http_world import Api
+from tests.support.http_world import Api, assert_refused
 
 pytestmark = pytest.mark.anyio
 DOCUMENT = document(api_routes(), DEFAULTS)
@@ -57,22 +64,105 @@ def test_every_string_number_and_list_states_its_bounds() -> None:
                 assert "maxItems" in node, path
 
 
-def test_every_example_fits_its_schema() -> None:
-    for path, method, operation in operations():
+def test_every_request_answer_and_event_has_an_example_that_fits_its_schema() -> None:
+    sent = [(kind, "post", item["post"]) for kind, item in DOCUMENT["webhooks"].items()]
+    for path, method, operation in [*operations(), *sent]:
         for body in [operation.get("requestBody", {}), *operation["responses"].values()]:
-            for media in body.get("content", {}).values():
-                values = [media["example"]] if "example" in media else []
-                for value in values + [example["value"] for example in media.get("examples", {}).values()]:
-                    try:
-                        check(value, media["schema"])
-                    except jsonschema.ValidationError as error:
-                        pytest.fail(f"{method} {path}: {error.message}")
+            for media in (body.get("content", {}).get(kind) for kind in ("application/json", "text/csv")):
+                if media is None or "examples" in media:
+                    continue
+                try:
+                    check(media["example"], media["schema"])
+                except jsonschema.ValidationError as error:
+                    pytest.fail(f"{method} {path}: {error.message}")
+
+
+# Nothing that a caller does provokes these.
+OURS = {"SERVICE_UNAVAILABLE", "INTERNAL_ERROR"}
+
+
+def test_every_code_has_an_answer_that_was_recorded() -> None:
+    examples = DOCUMENT["components"]["examples"]
+    assert {code.name for code in ErrorCode} - set(examples) == {"METHOD_NOT_ALLOWED"}
+    for name, example in examples.items():
+        check(example["value"], {"$ref": "#/components/schemas/ErrorEnvelope"})
+        assert example["value"]["error"]["code"] == name
+    assert {code.name for code in ErrorCode} - set(recorded(DEFAULTS)["errors"]) == OURS
+
+
+def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
+    shown = FILE.read_text()
+    assert re.findall(r"ssk_(?:sand|live)_[0-9a-f]*[1-9a-f][0-9a-f]{4,}", shown) == []
+    assert re.findall(r"whsec_A*[^A\"\W][^\"]{8,}", shown) == []
+    own = replace(DEFAULTS, base_url="https://pay.example", reference_prefix="ABC", provider_a_slug="paystack")
+    whole = json.dumps(recorded(own))
+    assert "127.0.0.1:8000" not in whole
+    assert "PAY-2" not in whole
+    assert "provider_a" not in whole.replace("gw_provider_a", "")
+
+
+def test_failures_share_one_schema_and_successes_are_components() -> None:
+    for path, method, operation in operations():
+        for status, answer in operation["responses"].items():
+            for media_type, media in answer["content"].items():
+                if media_type != "application/json":
+                    continue
+                name = media["schema"]["$ref"].rpartition("/")[2]
+                assert name.endswith("Envelope"), (path, method, status)
+                assert (name == "ErrorEnvelope") is (status[0] in "45")
+                assert bool(answer.get(CODES)) is (status[0] in "45")
+
+
+def test_every_event_is_described_with_its_headers() -> None:
+    assert list(DOCUMENT["webhooks"]) == [*(kind.value for kind in EventType), TEST_EVENT]
+    sent = signed_headers([b"k" * 32], "evt_" + "0" * 32, 1738324800, b"{}")
+    for item in DOCUMENT["webhooks"].values():
+        described = {one["name"].lower(): one["schema"] for one in item["post"]["parameters"]}
+        assert set(described) == set(sent)
+        for name, schema in described.items():
+            check(int(sent[name]) if name == "webhook-timestamp" else sent[name], schema)
+
+
+def test_inbound_events_name_their_signature_header() -> None:
+    for path, _, operation in operations():
+        named = [(one["name"], one["required"]) for one in operation["parameters"] if one["in"] == "header"]
+        if path.startswith("/webhooks/"):
+            assert named == [(f"x-{path.split('/')[2]}-signature", True)]
+
+
+def test_every_tag_is_described() -> None:
+    described = {tag["name"]: tag["description"] for tag in DOCUMENT["tags"]}
+    used = {tag for _, _, operation in operations() for tag in operation["tags"]}
+    assert {*used, "Events"} == set(described) == set(TAGS)
+    assert all(words.endswith(".") and len(words) > 20 for words in described.values())
+
+
+@pytest.mark.parametrize("audience", Audience)
+def test_an_audience_reads_of_its_own_operations_and_of_nothing_else(audience: Audience) -> None:
+    shown = described_for(audience, DOCUMENT)
+    validate(shown)
+    assert shown["paths"] == {
+        path: {method: {**op, "responses": shown["paths"][path][method]["responses"]} for method, op in item.items()}
+        for path, item in DOCUMENT["paths"].items()
+        if path.startswith(audience.prefixes)
+    }
+    assert ("webhooks" in shown) is (audience is Audience.MERCHANT)
+    text = json.dumps(shown)
+    for kind, held in shown["components"].items():
+        assert all(f'"#/components/{kind}/{name}"' in text for name in held) or kind == "securitySchemes"
+    ids = {operation["operationId"] for item in shown["paths"].values() for operation in item.values()}
+    assert set(re.findall(r'"operationId": "(?!on[A-Z])([^"]+)"', text)) == ids
+
+
+def test_the_audiences_together_are_the_whole() -> None:
+    prefixes = [prefix for audience in set(Audience) - {Audience.CLIENT} for prefix in audience.prefixes]
+    assert all(sum(path.startswith(prefix) for prefix in prefixes) == 1 for path in DOCUMENT["paths"])
 
 
 def test_every_code_of_the_catalogue_is_described_somewhere() -> None:
-    shown = json.dumps(DOCUMENT["paths"])
+    shown = {code for _, _, op in operations() for answer in op["responses"].values() for code in answer.get(CODES, ())}
     # 404 and 405 of paths that are no operation cannot stand under one.
-    missing = {code.name for code in ErrorCode if f'"{code.name}"' not in shown}
+    missing = {code.name for code in ErrorCode} - shown
     assert missing <= {"METHOD_NOT_ALLOWED"}
 
 
@@ -106,17 +196,26 @@ async def test_every_route_of_the_app_is_described_and_the_reverse(store: Any) -
     assert routed == described
 
 
-async def test_the_document_and_its_page_are_served_without_outside_hosts(api: Api) -> None:
+async def test_the_documents_are_served(api: Api) -> None:
     served = await api.client.get(f"{api.origin}/openapi.json")
     assert served.json() == DOCUMENT
-    page = await api.client.get(f"{api.origin}/docs")
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert "<script" not in page.text
-    assert set(re.findall(r'(?:src|href)="([^"]*)"', page.text)) == {"/docs/style.css", "/openapi.json"}
-    assert (await api.client.get(f"{api.origin}/docs/style.css")).headers["content-type"].startswith("text/css")
-    for _, _, operation in operations():
-        assert f'id="{operation["operationId"]}"' in page.text
+    for audience in Audience:
+        own = await api.client.get(f"{api.origin}/openapi/{audience.word}.json")
+        assert own.json() == described_for(audience, DOCUMENT)
+    assert (await api.client.get(f"{api.origin}/openapi/nobody.json")).status_code == 404
+
+
+async def test_the_site_is_served_without_outside_hosts(api: Api) -> None:
+    for name, body in DocsSite(DOCUMENT).files().items():
+        page = await api.client.get(f"{api.origin}/docs/{name}".rstrip("/"))
+        assert page.status_code == 200
+        assert page.content == body
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in page.headers["content-security-policy"]
+        kind = {"css": "text/css", "js": "text/javascript"}.get(name.rpartition(".")[2], "text/html")
+        assert page.headers["content-type"].startswith(kind)
+    plain = await api.client.get(f"{api.origin}/docs", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert_refused(await api.client.get(f"{api.origin}/docs/nothing"), 404, "NOT_FOUND")
 
 
 async def test_answers_fit_the_description(api: Api) -> None:

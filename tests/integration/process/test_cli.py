@@ -227,6 +227,9 @@ def test_openapi_prints_the_description_without_a_database() -> None:
     described = json.loads(payagg("openapi").stdout)
     assert described["openapi"].startswith("3.1")
     assert "/payments/initiate" in described["paths"]
+    payers = json.loads(payagg("openapi", "--audience", "payer").stdout)
+    assert all(path.startswith("/public/") for path in payers["paths"])
+    assert "/payments/initiate" in described["paths"]
 
 
 def test_explain_refuses_what_is_no_reference_and_what_is_unknown(database_url: str) -> None:

@@ -82,6 +82,11 @@ def test_the_installed_domain_needs_nobody_else(fresh: Path) -> None:
     ran(fresh, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import payagg.domain.payment")
 
 
+def test_the_installed_wheel_shows_its_documentation(fresh: Path, tmp_path: Path) -> None:
+    ran(fresh, "-m", "payagg.entrypoints.cli.site", "--into", tmp_path)
+    assert "Ten minutes" in (tmp_path / "quick-start.html").read_text()
+
+
 def test_the_wheel_says_what_testing_needs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
@@ -98,4 +103,5 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     files = (path for path in (ROOT / "src" / "payagg").rglob("*") if path.is_file())
     ours = {path.relative_to(ROOT / "src").as_posix() for path in files if "__pycache__" not in path.parts}
     assert ours <= held
+    assert {"payagg/docs/guide/quick-start.md", "payagg/docs/errors.md"} <= held  # the texts of the site
     assert "payagg/py.typed" in held  # type checkers read our annotations

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET
 
-from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.schemas.payments import Message, PaymentDetail
 from payagg.domain.values import Environment
 
 
@@ -27,3 +27,16 @@ class EventBody(msgspec.Struct, rename="camel", frozen=True):
     sequence: int
     data: PaymentDetail
     notice: Notice | msgspec.UnsetType = UNSET
+
+
+class TestBody(msgspec.Struct, rename="camel", frozen=True):
+    """The body of a test event; `sequence` is 0 because it belongs to no payment."""
+
+    __test__ = False  # not a test class, whatever its name says to pytest
+
+    id: str
+    type: str
+    created_at: datetime
+    environment: Environment
+    sequence: int
+    data: Message

@@ -4,7 +4,7 @@ import argparse
 import importlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from enum import Enum
 from pathlib import Path
@@ -20,6 +20,9 @@ from payagg.domain.payment import PAYMENT
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.errors import HTTP_STATUS
 from payagg.entrypoints.http.openapi.document import document
+from payagg.entrypoints.http.openapi.events import MEANINGS
+from payagg.entrypoints.http.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.openapi.remedies import REMEDIES
 from payagg.entrypoints.settings import FIELDS, Settings, variable
 
 MACHINES: dict[str, tuple[Machine[Any, Any], str]] = {
@@ -81,12 +84,36 @@ def states() -> str:
 
 def errors() -> str:
     """Every code in order of precedence."""
-    rows = [[f"`{code.name}`", code.kind.value, str(HTTP_STATUS[code.kind]), code.message] for code in ErrorCode]
+    rows = [
+        [f"`{code.name}`", code.kind.value, str(HTTP_STATUS[code.kind]), code.message, REMEDIES[code]]
+        for code in ErrorCode
+    ]
     intro = (
         'A refusal is `{ "success": false, "error": { "code", "message", "field"? } }`. Codes stand in order of '
         "precedence; `field` is the JSON name of the offending input. Messages may be more exact than the words here."
     )
-    return "\n\n".join([HEAD, "# Errors", intro, table(["Code", "Kind", "HTTP", "Message"], rows)]) + "\n"
+    return "\n\n".join([HEAD, "# Errors", intro, table(["Code", "Kind", "HTTP", "Message", "What to do"], rows)]) + "\n"
+
+
+def events() -> str:
+    """Every event with a body that was sent in the story."""
+    bodies = recorded(Settings())["events"]
+    parts = [
+        HEAD,
+        "# Event catalogue",
+        "Each event is one `POST` to your endpoint, signed as [Webhooks](guide/webhooks.md) says. `data` is the "
+        "payment as it was at that moment; `sequence` counts a payment's changes from 1. New types and new fields may "
+        "be added: ignore what you do not know.",
+    ]
+    for kind, meaning in MEANINGS.items():
+        body = json.dumps(bodies[kind], indent=2, ensure_ascii=False)
+        parts += [f"## {kind}", meaning, f"```json\n{body}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def examples() -> str:
+    """What was answered in the story of tests/interface. Like `rules`, this needs the repository."""
+    return str(importlib.import_module("tests.interface.story").examples())
 
 
 def openapi() -> str:
@@ -134,10 +161,11 @@ def _default(one: "Field[Any]") -> str:
 
 
 def documents() -> dict[str, str]:
-    """File name to its content."""
+    """File name to its content; the description repeats the examples, which `main` writes first."""
     return {
         "docs/states.md": states(),
         "docs/errors.md": errors(),
+        "docs/events.md": events(),
         "docs/openapi.json": openapi(),
         "docs/rules.md": rules(),
         "docs/operating/settings.md": settings(),
@@ -152,19 +180,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--into", type=Path, default=Path(), help="the folder to write to (this one)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 naming the stale files")
+    parser.add_argument("--examples", type=Path, default=FILE, help="the file of recorded examples")
     chosen = parser.parse_args(arguments)
-    stale = []
-    for name, content in documents().items():
-        path = chosen.into / name
-        if chosen.check:
-            if not path.is_file() or path.read_text(encoding="utf-8") != content:
-                stale.append(path)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+    stale = _stale({chosen.examples: examples()}, chosen.check)
+    stale += _stale({chosen.into / name: content for name, content in documents().items()}, chosen.check)
     for path in stale:
         sys.stderr.write(f"{path} is stale: run `make docs`.\n")
     return 1 if stale else 0
+
+
+def _stale(files: Mapping[Path, str], check: bool) -> list[Path]:
+    """Those that differ, where they are only checked; otherwise they are written."""
+    if check:
+        return [path for path, text in files.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return []
 
 
 if __name__ == "__main__":

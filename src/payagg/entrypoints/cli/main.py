@@ -135,7 +135,8 @@ def _parser() -> argparse.ArgumentParser:
         step.add_argument("--by", required=True, metavar="SUB")
     commands.add_parser("keygen", help="print new secrets as lines of an environment file")
     commands.add_parser("config", help="each setting in force, and where it comes from")
-    commands.add_parser("openapi", help="print the API's description")
+    described = commands.add_parser("openapi", help="print the API's description")
+    described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
     return parser
 
 

@@ -197,11 +197,14 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def openapi(_: argparse.Namespace, settings: Settings) -> int:
+def openapi(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.http.app import api_routes
+    from payagg.entrypoints.http.openapi.audiences import Audience, described_for
     from payagg.entrypoints.http.openapi.document import document
 
-    say(json.dumps(document(api_routes(settings), settings), indent=2))
+    whole = document(api_routes(settings), settings)
+    chosen = next((one for one in Audience if one.word == options.audience), None)
+    say(json.dumps(described_for(chosen, whole) if chosen else whole, indent=2))
     return 0
 
 

@@ -13,10 +13,9 @@ from litestar.types import ControllerRouterHandler
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import checkout_page, console, metrics
+from payagg.entrypoints.http import checkout_page, console, metrics, site
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
-from payagg.entrypoints.http.openapi import page
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.own_hosts import OwnHosts
 from payagg.entrypoints.http.rate_limits import Limits
@@ -89,7 +88,7 @@ def create_app(
             *checkout_page.routes,
             *console.routes,
             *metrics.routes,
-            *page.routes_for(document(api_routes(settings), settings)),
+            *site.routes_for(document(api_routes(settings), settings)),
             healthz,
             readyz,
             *extra_routes,

@@ -65,6 +65,7 @@ class Operation:
     query: Mapping[str, Any] = field(default_factory=dict)
     query_required: tuple[str, ...] = ()
     description: str = ""
+    request_headers: Mapping[str, Any] = field(default_factory=dict)  # required ones, beyond the credential
     media_types: tuple[str, ...] = ("application/json",)  # of the success response
     upload: str | None = None  # the part that holds the file, when the body is multipart/form-data
     upload_max: int = 0  # bytes of that file

@@ -10,6 +10,13 @@ from payagg.entrypoints.settings import Settings
 
 TAG = "Inbound provider webhooks"
 BODY_MAX = 1024 * 1024
+SIGNATURE = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 512,
+    "pattern": "^[\\x21-\\x7e]+$",
+    "description": "HMAC-SHA512 of the raw body, keyed with the provider's signing secret of this environment.",
+}
 
 
 class Acknowledgement(Struct, frozen=True):
@@ -36,6 +43,7 @@ def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:
         returns=Acknowledgement,
         errors=(place.unconfigured,),
         description=f"The raw body is signed; the signature stands in `x-{place.slug}-signature`.",
+        request_headers={f"x-{place.slug}-signature": SIGNATURE},
     )
     async def receive(call: Call[None, bytes]) -> Acknowledgement:
         sent = call.request.scope["headers"]

@@ -1,0 +1,65 @@
+"""`make site`: writes the documentation as files for any web server, or to open as they are."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from payagg.entrypoints.http.app import api_routes
+from payagg.entrypoints.http.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.openapi.document import document
+from payagg.entrypoints.http.site.site import DocsSite
+from payagg.entrypoints.settings import Settings
+
+_LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
+
+
+def written(settings: Settings) -> dict[str, bytes]:
+    """Every file by its name; addresses between them are relative."""
+    whole = document(api_routes(settings), settings)
+    named = {}
+    for name, body in DocsSite(whole, prefix="", suffix=".html").files().items():
+        is_page = "." not in name
+        named[f"{name or 'index'}.html" if is_page else name] = _beside(body) if is_page else body
+    named["openapi.json"] = json.dumps(whole).encode()
+    return named | {f"openapi/{one.word}.json": json.dumps(described_for(one, whole)).encode() for one in Audience}
+
+
+def _beside(page: bytes) -> bytes:
+    """The descriptions lie beside the pages, not at the root of a server."""
+    return page.replace(b'href="/openapi', b'href="openapi')
+
+
+def broken_links(files: dict[str, bytes]) -> Iterator[str]:
+    """Links within the site that lead to no file or no place in it, one line each."""
+    places = {name: set(re.findall(r' id="([^"]*)"', body.decode())) for name, body in files.items()}
+    for name in sorted(name for name in files if name.endswith(".html")):
+        for link in _LINK.findall(files[name].decode()):
+            if re.match(r"[a-z]+:", link):
+                continue
+            to, _, place = link.partition("#")
+            if (to or name) not in files or (place and place not in places[to or name]):
+                yield f"{name}: {link}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """1 when a link leads nowhere, each named on standard error; nothing is written then."""
+    parser = argparse.ArgumentParser(prog="python -m payagg.entrypoints.cli.site", description="Write the site.")
+    parser.add_argument("--into", type=Path, default=Path("build/site"), help="the folder to write to (build/site)")
+    into: Path = parser.parse_args(arguments).into
+    files = written(Settings())
+    broken = list(broken_links(files))
+    for line in broken:
+        sys.stderr.write(f"A link leads nowhere: {line}\n")
+    if not broken:
+        for name, body in files.items():
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            (into / name).write_bytes(body)
+        sys.stdout.write(f"{len(files)} files in {into}; open {into / 'index.html'}\n")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Examples of requests, answers, refusals and events: recorded, never made up.
+
+`examples.json` holds what a merchant, a payer, an administrator and a provider sent and were answered in
+`tests/interface/story.py`; `python -m payagg.entrypoints.cli.docs` writes it and `--check` compares it.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.settings import Settings
+
+FILE = Path(__file__).with_name("examples.json")
+_DEFAULTS = Settings()
+
+
+def recorded(settings: Settings) -> dict[str, Any]:
+    """`operations` by id: the `request`, and each success by its status; `errors` by code; `events` by type. Names,
+    addresses and references are spelt as in this deployment."""
+    text = FILE.read_text(encoding="utf-8")
+    text = text.replace(_DEFAULTS.base_url + "/", settings.base_url + "/")
+    text = text.replace(_DEFAULTS.provider_a_slug, settings.provider_a_slug)
+    text = text.replace(_DEFAULTS.provider_b_slug, settings.provider_b_slug)
+    text = re.sub(r"(?<![A-Z])PAY(?=-[0-9]{8}-[A-Z0-9]{6})", settings.reference_prefix, text)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def error_examples(recordings: dict[str, Any], codes: set[ErrorCode]) -> dict[str, Any]:
+    """The component of each of these codes: what was recorded, else the words that the code brings by itself."""
+    return {
+        code.name: {
+            "summary": code.message,
+            "value": recordings["errors"].get(code.name)
+            or {"success": False, "error": {"code": code.name, "message": code.message}},
+        }
+        for code in ErrorCode
+        if code in codes
+    }
+
+
+def place(whole: dict[str, Any], recordings: dict[str, Any]) -> None:
+    """Puts the examples where they belong, in place."""
+    for path in whole["paths"].values():
+        for operation in path.values():
+            known = recordings["operations"].get(operation["operationId"], {})
+            _show(operation.get("requestBody"), known.get("request"))
+            for status, answer in operation["responses"].items():
+                _show(answer, known.get(status))
+    for kind, item in whole["webhooks"].items():
+        _show(item["post"]["requestBody"], recordings["events"].get(kind))
+
+
+def _show(body: dict[str, Any] | None, example: Any) -> None:
+    if body is not None and example is not None:
+        for media_type, media in body.get("content", {}).items():
+            if media_type == "application/json" or media_type.startswith("text/"):
+                media["example"] = example

@@ -1,0 +1,54 @@
+"""Which pages there are, in the order in which they are read, and where their texts stand."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import payagg
+
+# In an installed package the texts lie beside it; in a working tree they are the repository's own.
+_INSTALLED = Path(payagg.__file__).parent / "docs"
+DOCS: Final = _INSTALLED if _INSTALLED.is_dir() else Path(payagg.__file__).parents[2] / "docs"
+OPERATING: Final = "Operating"
+SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Start": ("guide/index.md", "guide/quick-start.md", "guide/authentication.md"),
+    "Take payments": (
+        "guide/taking-a-payment.md",
+        "guide/hosted-page.md",
+        "guide/testing.md",
+        "errors.md",
+        "guide/reconciling.md",
+        "guide/going-live.md",
+    ),
+    "Webhooks": ("guide/webhooks.md", "events.md", "guide/webhook-recipes.md", "verifying-webhooks.md"),
+    "Concepts": ("states.md", "glossary.md"),
+    "Tools": ("guide/clients.md", "guide/internal-tools.md", "guide/harness.md"),
+}
+
+
+@dataclass(frozen=True)
+class DocsPage:
+    """`file` is below docs/, None for what has no text there; `slug` is its name in addresses, empty for the first."""
+
+    section: str
+    slug: str
+    title: str
+    file: str | None = None
+
+
+def written() -> list[DocsPage]:
+    """The pages that are texts under docs/, those for operators last, where there are any."""
+    found = [_page(section, file) for section, files in SECTIONS.items() for file in files]
+    operating = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("operating/*.md"))
+    return found + [_page(OPERATING, file) for file in operating]
+
+
+def text_of(file: str) -> str:
+    return (DOCS / file).read_text(encoding="utf-8")
+
+
+def _page(section: str, file: str) -> DocsPage:
+    title = next(line[2:] for line in text_of(file).splitlines() if line.startswith("# "))
+    path = Path(file)
+    slug = path.parent.name if path.stem == "README" else path.stem
+    return DocsPage(section, "" if file == "guide/index.md" else slug, title, file)

@@ -1,0 +1,79 @@
+"""The documentation in a real browser under its own content policy: narrow, light and dark, with its search."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.openapi.document import document
+from payagg.entrypoints.http.site.site import DocsSite
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, launched, opened
+from tests.support.checkout_site import served
+
+pytestmark = pytest.mark.browser
+PAGES = [page.slug for page in DocsSite(document(api_routes(), DEFAULTS)).pages]
+DESKTOP = {"width": 1280, "height": 800}
+KINDS = ("", "webhooks", "states", "reference-payments")  # a page of each kind of content
+
+
+@pytest.fixture
+def origin(database_url: str) -> Iterator[str]:
+    with served(database_url) as site:
+        yield site.base_url
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
+
+
+def test_no_page_is_wider_than_a_small_phone(chromium: Browser, origin: str) -> None:
+    with opened(chromium, viewport=SMALL_PHONE) as page:
+        for slug in PAGES:
+            page.goto(f"{origin}/docs/{slug}".rstrip("/"))
+            page.locator("h1").wait_for()
+            assert has_no_sideways_scroll(page), slug
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [SMALL_PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_axe_finds_nothing(chromium: Browser, origin: str, viewport: Any, scheme: Any) -> None:
+    with opened(chromium, viewport=viewport, color_scheme=scheme, bypass_csp=True) as page:
+        for slug in KINDS:
+            page.goto(f"{origin}/docs/{slug}".rstrip("/"))
+            judge_with_axe(page)
+
+
+def test_the_search_finds_a_code_a_call_and_nothing(page: Page, origin: str) -> None:
+    page.goto(f"{origin}/docs")
+    query = page.get_by_label("Search")
+    query.fill("idempotency timeout")
+    page.locator("#found a").first.wait_for()
+    query.fill("DUPLICATE_PAYMENT")
+    page.locator("#found a", has_text="Errors").first.wait_for()
+    query.fill("simulate sandbox outcome")
+    page.locator("#found a", has_text="Simulate the outcome").click()
+    page.wait_for_url("**/docs/reference-payments#simulatePayment")
+    query.fill("zebra crossing")
+    page.get_by_text("Nothing found.").wait_for()
+    query.press("Escape")
+    page.get_by_text("Nothing found.").wait_for(state="detached")
+
+
+def test_a_listing_is_copied(chromium: Browser, origin: str) -> None:
+    with opened(chromium, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.goto(f"{origin}/docs/quick-start")
+        page.get_by_role("button", name="Copy").first.click()
+        page.get_by_role("button", name="Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()").startswith("demo() {")
+
+
+def test_every_page_reads_without_a_script(chromium: Browser, origin: str) -> None:
+    with opened(chromium, java_script_enabled=False) as page:
+        page.goto(f"{origin}/docs")
+        page.get_by_role("navigation").get_by_role("link", name="Quick start").click()
+        page.get_by_role("heading", name="Quick start").wait_for()
+        assert not page.get_by_label("Search").is_visible()

@@ -1,0 +1,177 @@
+"""The receivers of docs/guide/webhook-recipes.md: each is started, sent a signed event, and a forged one."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from payagg.domain.signing import secret_text, signed_headers
+from tests.integration.process.test_dev import a_free_port
+from tests.support.listings import NODE, ReadersShell, listings, program
+from tests.support.processes import wait_until
+
+DOCS = Path(__file__).parents[3] / "docs"
+RECIPES = {listing.use: listing for listing in listings(DOCS / "guide" / "webhook-recipes.md")}
+VERIFIERS = {one.language: one for one in listings(DOCS / "guide" / "webhooks.md") if one.use == "verify"}
+BY_HAND = {one.language: one.code for one in listings(DOCS / "verifying-webhooks.md")}
+KEY, STRANGER = b"k" * 32, b"x" * 32
+BODY = '{"id":"evt_1","type":"payment.success","data":{"customerName":"Adébáyọ̀ ₦"}}'.encode()
+# What Laravel gives a route, as far as the recipe asks.
+LARAVEL = """<?php
+namespace Illuminate\\Http {
+    class Request {
+        public $headers;
+        function __construct() {
+            $this->headers = new class { function all() {
+                return array_map(fn ($value) => [$value], array_change_key_case(getallheaders()));
+            } };
+        }
+        function getContent() { return file_get_contents('php://input'); }
+    }
+}
+namespace Illuminate\\Support\\Facades {
+    class Route { static function post($path, $action) {
+        if ($_SERVER['REQUEST_URI'] !== $path) { http_response_code(404); return; }
+        $action(new \\Illuminate\\Http\\Request());
+    } }
+}
+namespace { function response($body, $status) { http_response_code($status); echo $body; } }
+"""
+DJANGO = """
+import os
+from django.conf import settings
+settings.configure(SECRET_KEY="t", ROOT_URLCONF="receiver", ALLOWED_HOSTS=["*"], DEBUG=False)
+import django
+django.setup()
+from django.core.management import call_command
+call_command("runserver", f"127.0.0.1:{os.environ['PORT']}", "--noreload", skip_checks=True)
+"""
+
+
+def asgi(folder: Path, code: str) -> list[str]:
+    (folder / "receiver.py").write_text(code)
+    return [sys.executable, "-m", "uvicorn", "receiver:app", "--port", (folder / "port").read_text()]
+
+
+def flask(folder: Path, code: str) -> list[str]:
+    (folder / "receiver.py").write_text(code)
+    return [sys.executable, "-m", "flask", "--app", "receiver", "run", "--port", (folder / "port").read_text()]
+
+
+def django(folder: Path, code: str) -> list[str]:
+    (folder / "receiver.py").write_text(code)
+    (folder / "run.py").write_text(DJANGO)
+    return [sys.executable, "run.py"]
+
+
+def express(folder: Path, code: str) -> list[str]:
+    node = program("node")
+    if not (NODE / "express").is_dir():
+        pytest.skip("run `npm ci` in tests/node first")
+    (folder / "receiver.mjs").write_text(code)
+    return [node, "receiver.mjs"]
+
+
+def laravel(folder: Path, code: str) -> list[str]:
+    (folder / "laravel.php").write_text(LARAVEL)
+    (folder / "verify.php").write_text(BY_HAND["php"])
+    required = "<?php require_once 'laravel.php'; require_once 'verify.php'; require 'routes.php';"
+    (folder / "routes.php").write_text(code)
+    (folder / "index.php").write_text(required)
+    return [program("php"), "-S", f"127.0.0.1:{(folder / 'port').read_text()}", "index.php"]
+
+
+def go(folder: Path, code: str) -> list[str]:
+    (folder / "webhooks").mkdir()
+    (folder / "webhooks" / "verify.go").write_text(BY_HAND["go"])
+    (folder / "main.go").write_text(code)
+    (folder / "go.mod").write_text("module shop.example\n\ngo 1.19\n")
+    environment = {**os.environ, "GOCACHE": str(folder / "cache"), "GOPROXY": "off", "GOTOOLCHAIN": "local"}
+    built = subprocess.run([program("go"), "build", "-o", "receiver", "."], cwd=folder, env=environment, check=False)
+    assert built.returncode == 0
+    return ["./receiver"]
+
+
+STARTS: dict[str, Callable[[Path, str], list[str]]] = {
+    "flask": flask,
+    "django": django,
+    "fastapi": asgi,
+    "express": express,
+    "laravel": laravel,
+    "server": go,
+}
+
+
+@contextlib.contextmanager
+def receiving(use: str, folder: Path) -> Iterator[str]:
+    """The address of a running receiver."""
+    port = a_free_port()
+    (folder / "port").write_text(str(port))
+    environment = {"WEBHOOK_SECRET": secret_text(KEY), "PORT": str(port), "GOCACHE": str(folder / "cache")}
+    shell = ReadersShell(
+        folder, {**environment, "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
+    )
+    with (folder / "log").open("w") as log:
+        command = STARTS[use](folder, RECIPES[use].code)
+        process = subprocess.Popen(command, cwd=folder, env=shell.environment, stdout=log, stderr=log)
+
+        def answers() -> bool:
+            assert process.poll() is None, (folder / "log").read_text()
+            with contextlib.suppress(httpx.TransportError):
+                return httpx.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code > 0
+            return False
+
+        try:
+            wait_until(answers)
+            yield f"http://127.0.0.1:{port}/hooks"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.mark.parametrize("use", STARTS)
+def test_a_receiver_takes_what_is_ours_and_nothing_else(use: str, tmp_path: Path) -> None:
+    with receiving(use, tmp_path) as address:
+        for key, body, status in ((KEY, BODY, 204), (STRANGER, BODY, 400), (KEY, BODY + b" ", 400)):
+            sent = signed_headers([key], "evt_1", int(time.time()), BODY)
+            headers = {**sent, "content-type": "application/json"}
+            answer = httpx.post(address, content=body, headers=headers, trust_env=False, timeout=60)
+            assert answer.status_code == status, (tmp_path / "log").read_text()
+    assert (tmp_path / "log").read_text().count("payment.success evt_1") == 1
+
+
+def test_every_recipe_is_tried() -> None:
+    assert set(RECIPES) == set(STARTS)
+
+
+@pytest.mark.parametrize("language", ["python", "js"])
+def test_the_libraries_verify_as_the_guide_says(language: str, tmp_path: Path) -> None:
+    sent = signed_headers([KEY], "evt_1", int(time.time()), BODY)
+    given = json.dumps({"headers": sent, "body": BODY.decode(), "forged": BODY.decode() + " "})
+    shell = ReadersShell(tmp_path, {"WEBHOOK_SECRET": secret_text(KEY), "GIVEN": given})
+    tried = {
+        "python": """
+import json
+given = json.loads(os.environ["GIVEN"])
+assert verified(given["headers"], given["body"].encode())["id"] == "evt_1"
+try:
+    verified(given["headers"], given["forged"].encode())
+except Exception as error:
+    print(type(error).__name__)
+""",
+        "js": """
+const given = JSON.parse(process.env.GIVEN);
+if (verified(given.headers, Buffer.from(given.body)).id !== "evt_1") process.exit(1);
+try { verified(given.headers, Buffer.from(given.forged)); } catch (error) { console.log(error.constructor.name); }
+""",
+    }
+    one = VERIFIERS[language]
+    shell.run(type(one)(language, "", one.code + tried[language]))
+    assert shell.printed == "WebhookVerificationError\n"

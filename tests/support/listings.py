@@ -1,0 +1,107 @@
+"""The listings of a Markdown text, and a reader's shell to run them in."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 300  # seconds; Go compiles what it uses of its library
+NODE = Path(__file__).parents[1] / "node" / "node_modules"
+_FENCE = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`use` is the word after the language: how it differs from a listing that is simply run."""
+
+    language: str
+    use: str
+    code: str
+
+
+def listings(path: Path) -> Iterator[Listing]:
+    for language, use, code in _FENCE.findall(path.read_text(encoding="utf-8")):
+        yield Listing(language, use, code)
+
+
+def program(name: str) -> str:
+    """Where it is installed; skips without it, but never in CI."""
+    found = shutil.which(name)
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{name} is not installed")
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+@dataclass
+class ReadersShell:
+    """One folder and one environment, kept from listing to listing. `printed` is what the last one wrote."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    printed: str = ""
+
+    def __post_init__(self) -> None:
+        (self.folder / "node_modules").symlink_to(NODE)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        modules = os.pathsep.join([str(self.folder), *sys.path])
+        self.environment = {**kept, "PATH": path, "PYTHONPATH": modules, **self.environment}
+
+    def run(self, listing: Listing) -> None:
+        """Raises AssertionError with what it wrote when it fails."""
+        match listing.language:
+            case "bash":
+                # What it exports is there for the next one.
+                code = f"set -euo pipefail\n{listing.code}\nenv -0 >.environment\n"
+                self._ran([program("bash"), "-c", code])
+                pairs = (self.folder / ".environment").read_text().split("\0")
+                self.environment = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+            case "python":
+                self._ran([sys.executable, self._file("listing.py", listing.code)])
+            case "js":
+                self._ran([program("node"), self._file("listing.mjs", listing.code)])
+            case "php":
+                self._ran([program("php"), self._file("listing.php", listing.code)])
+            case other:
+                raise AssertionError(f"nobody runs a listing in {other}")
+
+    def _file(self, name: str, code: str) -> str:
+        (self.folder / name).write_text(code)
+        return name
+
+    def _ran(self, command: list[str]) -> None:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+        self.printed = done.stdout
+
+
+def shape(node: Any) -> Any:
+    """Names and types of a JSON value, so that an example can be compared with an answer."""
+    if isinstance(node, dict):
+        return {name: shape(inner) for name, inner in node.items()}
+    return [shape(inner) for inner in node[:1]] if isinstance(node, list) else type(node).__name__
+
+
+def is_refusal(printed: str) -> bool:
+    try:
+        return json.loads(printed.strip().splitlines()[-1])["success"] is False
+    except (json.JSONDecodeError, IndexError, KeyError, TypeError):
+        return False
