@@ -19,7 +19,7 @@ from tests.support.planted_in_simulation import DEFECTS, Planted
 from tests.support.planted_report import PROPERTY
 
 SOURCE = Path(__file__).parents[2] / "src"
-AT_ONCE = 500
+AT_ONCE = 1000
 SEEDS_MAX = 400  # within so many every planted defect must be found
 DIGESTS = """
 from payagg.testing.simulation import simulate
@@ -27,7 +27,7 @@ print(*(simulate(seed).digest for seed in range(40)))
 """
 
 
-@pytest.mark.parametrize("first", range(0, 4 * AT_ONCE, AT_ONCE))
+@pytest.mark.parametrize("first", [0, AT_ONCE])
 def test_no_history_breaks_an_invariant_and_everything_happens_sometimes(first: int) -> None:
     found = search(range(first, first + AT_ONCE))
     assert found.broken == {}, "replay one with: make simulate SEED=..."
@@ -87,7 +87,7 @@ def test_nothing_is_waited_for_and_ready_tasks_run_in_a_drawn_order() -> None:
     assert runs[0] == runs[1]
     assert {tuple(sorted(came)) for came, _ in runs} == {tuple(range(8))}
     assert len({tuple(came) for came, _ in runs}) == 3
-    assert {seconds for _, seconds in runs} == {86_400 * 365}
+    assert [seconds for _, seconds in runs] == pytest.approx([86_400 * 365] * 4)
 
 
 def test_a_loop_in_which_nothing_can_happen_any_more_says_so() -> None:

@@ -38,7 +38,7 @@ class Bank:
     def start(self, slug: str, charge: Charge) -> HandOff:
         """Begins a charge; raises ProviderFault."""
         self.world.tell(slug, f"is asked to begin {charge.reference}")
-        fault = self._fault()
+        fault = self._fault(slug)
         if fault is not None and fault is not FaultKind.MALFORMED:
             raise ProviderFault(fault)
         self._begin(slug, charge)
@@ -47,7 +47,7 @@ class Bank:
         return HandOff(HandOffKind.REDIRECT, f"https://{slug}.example/{charge.reference}")
 
     def fetch(self, slug: str, charge: Charge) -> ProviderReport:
-        fault = self._fault()
+        fault = self._fault(slug)
         if fault is not None:
             raise ProviderFault(fault)
         known = self.ledger.charges.get(charge.reference)
@@ -72,7 +72,9 @@ class Bank:
             charge.reference, payment, slug, charge.credentials[ACCOUNT], charge.environment, charge.amount
         )
 
-    def _fault(self) -> FaultKind | None:
+    def _fault(self, slug: str) -> FaultKind | None:
+        if slug in self.world.unreachable:
+            return FaultKind.UNREACHABLE
         chance = self.world.chance
         return chance.choice(FAULTS) if chance.happens(self.world.weather.provider_error) else None
 

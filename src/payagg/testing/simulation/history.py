@@ -177,6 +177,7 @@ class Director:
         for errand, share in (
             (operators.drain, 0.4),
             (operators.deploy, 0.15),
+            (operators.take_a_provider_away, 0.15),
             (operators.take_the_database_away, 0.15),
         ):
             if chance.happens(share):

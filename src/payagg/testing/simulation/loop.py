@@ -26,6 +26,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._seconds = 0.0
         self._order = order
         self._each_turn = each_turn
+        # Coarser than what a sum of seconds can tell apart after years; otherwise a timer might never be due.
+        self._clock_resolution = 1e-6
         self._selector = self  # what asyncio asks whether anything came, and how long to wait for it
         self.turns = 0
 

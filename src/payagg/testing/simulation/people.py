@@ -211,6 +211,15 @@ class Operators:
         for process in self.processes:
             await process.restart()
 
+    async def take_a_provider_away(self) -> None:
+        await self.world.wait(self.chance.choice((1.0, 5.0, 600.0)))
+        slug = self.chance.choice((PAGE, PAGE, SDK))
+        self.world.tell(slug, "cannot be reached")
+        self.world.sometimes["a provider is away for a while"] += 1
+        self.world.unreachable.add(slug)
+        await self.world.wait(self.chance.choice((60.0, 1200.0, 2 * HOUR)))
+        self.world.unreachable.discard(slug)
+
     async def take_the_database_away(self) -> None:
         await self.world.wait(self.chance.choice((2.0, 40.0, 1800.0)))
         self.world.tell("database", "is down")

@@ -29,6 +29,7 @@ SOMETIMES: Final = frozenset(
         "a process is killed between two turns",
         "a process is killed in mid-call",
         "a process is stopped in order",
+        "a provider is away for a while",
         "a provider is paused after faults",
         "a provider's event is lost",
         "a stale claim is taken over",

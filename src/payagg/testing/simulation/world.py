@@ -80,6 +80,7 @@ class SimulatedWorld:
         self.is_over = False
         self.busy = 0  # requests and calls under way
         self.down_until = 0.0  # of the database, in the loop's time
+        self.unreachable: set[str] = set()  # providers, by slug
         self.killer: Callable[[], None] = lambda: None
         self._alarms: list[tuple[datetime, int, asyncio.Future[None]]] = []
         self._numbers = count()
@@ -231,6 +232,7 @@ class SimulatedWorld:
         """From now on nothing fails any more."""
         self.weather = CALM
         self.down_until = 0.0
+        self.unreachable.clear()
         self.killer = lambda: None
         self.tell("world", "peace")
 
