@@ -43,7 +43,7 @@ CONNECTIONS = 64
 PAST = 10_000
 DUE = 1_500  # deliveries a second, beside initiations
 SECRETS = {
-    "PAYAGG_JWT_KEY": "b" * 48,
+    "PAYAGG_JWT_KEY": "a key of the benchmarks with 32 bytes or more",
     "PAYAGG_JWT_ALGORITHM": "HS256",
     "PAYAGG_ENCRYPTION_KEYS": "bench:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=",
 }

@@ -20,10 +20,10 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.settings import Settings
 from payagg.testing.builders import a_business, a_gateway, a_payment
 from payagg.testing.fake_providers import FakeServers
 from tests.interface.recorder import recorded
+from tests.support.assembly import SETTINGS
 from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import fakes_running
 
@@ -106,17 +106,7 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        configured = replace(
-            Settings(
-                base_url=base_url,
-                encryption_keys=(("k1", bytes(range(32))),),
-                jwt_key="j" * 32,
-                jwt_algorithm="HS256",
-                logo_store="memory:///",
-                dev=True,
-            ),
-            **settings,
-        )
+        configured = replace(SETTINGS, base_url=base_url, logo_store="memory:///", **settings)
         ready = threading.Event()
         found: list[Site] = []
         servers: list[uvicorn.Server] = []
