@@ -14,6 +14,8 @@ from payagg.entrypoints.http.request_id import REQUEST_ID
 from payagg.entrypoints.http.routing import AnyRequest
 
 JSON = "application/json"
+# Who asks, and under which of our names, which `dev` looks at.
+PASSED_IN = frozenset({b"host", b"x-forwarded-for"})
 # Of a streamed answer; the edge adds the others again for the page's own answer.
 PASSED_ON = frozenset({b"content-type", b"content-disposition"})
 
@@ -98,7 +100,7 @@ class OwnApi:
         headers = [
             (b"authorization", f"Bearer {self.token}".encode("latin-1", "replace")),
             (b"x-request-id", outer[REQUEST_ID].encode()),
-            *((name, value) for name, value in outer["headers"] if name == b"x-forwarded-for"),
+            *((name, value) for name, value in outer["headers"] if name in PASSED_IN),
         ]
         if media_type is not None:
             headers += [(b"content-type", media_type.encode("latin-1")), (b"content-length", str(len(body)).encode())]
