@@ -58,15 +58,17 @@ def error_envelope(
     return _json({"success": False, "error": error}, status, headers)
 
 
-class JsonAnswer(Response[bytes]):
+class ReadyAnswer(Response[bytes]):
     """An answer that is ready to be sent. Litestar's own merges headers, cookies and encoders on every request, for
     which this service has no use."""
 
-    def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, body: bytes, status: int, headers: Mapping[str, str] | None, content_type: bytes = b"application/json"
+    ) -> None:
         self.content = body
         self.status_code = status
         self.sent_headers = [
-            (b"content-type", b"application/json"),
+            (b"content-type", content_type),
             (b"content-length", b"%d" % len(body)),
         ]
         if headers:
@@ -81,7 +83,7 @@ class JsonAnswer(Response[bytes]):
 
 
 def _json(value: Any, status: int, headers: Mapping[str, str] | None) -> Response[bytes]:
-    return JsonAnswer(_encoder.encode(value), status, headers)
+    return ReadyAnswer(_encoder.encode(value), status, headers)
 
 
 async def decoded(request: Request[Any, Any, Any], kind: type[T]) -> T:

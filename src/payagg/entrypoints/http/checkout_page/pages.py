@@ -25,6 +25,7 @@ from payagg.entrypoints.http.checkout_page.markup import (
     head,
     of_content,
 )
+from payagg.entrypoints.http.wire import ReadyAnswer
 
 LONG_AMOUNT = 15  # characters that the largest type has room for at 320 px
 NOTICES = {
@@ -93,10 +94,8 @@ def refused(use_cases: Services, refusal: Refusal, status: int) -> Response[byte
     title, text = NOTICES.get(refusal.code.kind, NOTICE_OTHERWISE)
     here = _here(use_cases)
     content = fill("notice", title=title, text=text)
-    response = _html(head(here.assets, None, ()), here.headers, title, content, status=status)
-    if refusal.retry_after is not None:
-        response.headers["Retry-After"] = str(refusal.retry_after)
-    return response
+    later = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    return _html(head(here.assets, None, ()), here.headers | later, title, content, status=status)
 
 
 def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
@@ -139,7 +138,7 @@ def _html(
     zipped = _takes_gzip(accepted)
     body = top.document(title, content, extra, zipped=zipped)
     sent = headers | {"Content-Encoding": "gzip"} if zipped else headers
-    return Response(body, status_code=status, media_type="text/html", headers=sent)
+    return ReadyAnswer(body, status, sent, b"text/html; charset=utf-8")
 
 
 def _headers(provider: str) -> dict[str, str]:
