@@ -213,6 +213,8 @@ class Operators:
 
     async def take_a_provider_away(self) -> None:
         await self.world.wait(self.chance.choice((1.0, 5.0, 600.0)))
+        if self.world.is_peace:
+            return
         slug = self.chance.choice((PAGE, PAGE, SDK))
         self.world.tell(slug, "cannot be reached")
         self.world.sometimes["a provider is away for a while"] += 1
@@ -222,6 +224,8 @@ class Operators:
 
     async def take_the_database_away(self) -> None:
         await self.world.wait(self.chance.choice((2.0, 40.0, 1800.0)))
+        if self.world.is_peace:
+            return
         self.world.tell("database", "is down")
         self.world.sometimes["the database is down for a while"] += 1
         self.world.down_until = self.world.loop.time() + self.chance.choice((1.0, 10.0, 60.0))

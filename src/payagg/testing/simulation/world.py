@@ -77,7 +77,7 @@ class SimulatedWorld:
         self.sometimes: Counter[str] = Counter()
         self.lines: list[tuple[datetime, str, str]] = []
         self.broken: InvariantBroken | None = None
-        self.is_over = False
+        self.is_peace = self.is_over = False
         self.busy = 0  # requests and calls under way
         self.down_until = 0.0  # of the database, in the loop's time
         self.unreachable: set[str] = set()  # providers, by slug
@@ -230,6 +230,7 @@ class SimulatedWorld:
 
     def make_peace(self) -> None:
         """From now on nothing fails any more."""
+        self.is_peace = True
         self.weather = CALM
         self.down_until = 0.0
         self.unreachable.clear()
