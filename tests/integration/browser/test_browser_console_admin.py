@@ -77,7 +77,7 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
     site.do(under_way())
     with opened(chromium, viewport=WIDE) as page:
         sign_in(page, site)
-        page.get_by_role("link", name="Provider A").click()
+        page.get_by_role("link", name="Paystack").click()
         expect(page.get_by_text("No credentials are on file.")).to_be_visible()
         page.get_by_label("sandboxSecretKey").fill(SECRET)
         page.get_by_role("button", name="Replace the credentials").click()
@@ -95,8 +95,8 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
 
         page.get_by_label("PNG or JPEG").set_input_files(logo)
         page.get_by_role("button", name="Store the logo").click()
-        shown = page.get_by_role("img", name="The logo of Provider A")
-        expect(shown).to_be_visible()
+        expect(page.get_by_text("The logo is stored.")).to_be_visible()
+        shown = page.get_by_role("img", name="The logo of Paystack")
         assert shown.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
         logo.write_bytes(b"no picture")
         page.get_by_label("PNG or JPEG").set_input_files(logo)
@@ -114,7 +114,7 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         page.get_by_text("Delete", exact=True).click()
         page.get_by_role("button", name="Delete for ever").click()
         expect(page.get_by_text("The gateway is deleted.")).to_be_visible()
-        expect(page.get_by_role("link", name="Provider A")).to_have_count(0)
+        expect(page.get_by_role("link", name="Paystack")).to_have_count(0)
         go(page, "Audit")
         page.get_by_label("Action").select_option("gateway.delete")
         page.get_by_role("button", name="Filter").click()

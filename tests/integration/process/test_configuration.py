@@ -94,18 +94,19 @@ def test_a_server_for_others_needs_its_own_address() -> None:
 
 
 @contextmanager
-def a_locked_role(postgres: str, tmp_path: Path) -> Iterator[str]:
+def a_locked_role(postgres: str) -> Iterator[str]:
     """The URL of a database whose role `locked` must know its password."""
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        (file,) = connection.execute("SHOW hba_file").fetchone() or ("",)
+    (sockets,) = parse_qs(urlsplit(postgres).query)["host"]
+    rules = Path(sockets).resolve().parent / "postgres.hba"
+    with psycopg.connect(postgres.replace("//payagg@", "//postgres@"), autocommit=True) as connection:
         connection.execute("CREATE ROLE locked LOGIN PASSWORD 'right-word'")
-        before = Path(file).read_text()
-        Path(file).write_text(f"local all locked scram-sha-256\n{before}")
+        before = rules.read_text()
+        rules.write_text(f"local all locked scram-sha-256\n{before}")
         connection.execute("SELECT pg_reload_conf()")
         try:
             yield postgres.replace("//payagg@", "//locked:wrong-word@")
         finally:
-            Path(file).write_text(before)
+            rules.write_text(before)
             connection.execute("SELECT pg_reload_conf()")
             connection.execute("DROP ROLE locked")
 
@@ -132,7 +133,7 @@ def a_server_without_tls() -> Iterator[int]:
 
 def test_four_reasons_why_there_is_no_database_are_four_lines(postgres: str, tmp_path: Path) -> None:
     folder = parse_qs(urlsplit(postgres).query)["host"][0]
-    with a_locked_role(postgres, tmp_path) as locked, a_server_without_tls() as port, socket.socket() as free:
+    with a_locked_role(postgres) as locked, a_server_without_tls() as port, socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # and does not listen
         nobody = free.getsockname()[1]
         ada = "postgresql://ada:wrong-word@127.0.0.1"

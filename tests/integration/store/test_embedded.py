@@ -136,6 +136,16 @@ def test_only_the_last_user_stops_the_server(state: Path) -> None:
     assert not is_alive(pid)
 
 
+def test_a_folder_that_is_reached_by_a_link_has_the_same_server(state: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(state)
+    with EmbeddedPostgres(state) as first:
+        pid = postmaster(state)
+        with EmbeddedPostgres(link) as second:
+            assert (postmaster(state), asked(second, "SELECT 1")) == (pid, 1)
+        assert asked(first, "SELECT 1") == 1
+
+
 def test_data_in_use_is_not_destroyed(state: Path) -> None:
     with EmbeddedPostgres(state) as server:
         with pytest.raises(EmbeddedPostgresError, match="Another payagg uses"):

@@ -57,7 +57,7 @@ class EmbeddedPostgres:
     """
 
     def __init__(self, state_dir: Path, *, durable: bool = True) -> None:
-        self._state = state_dir.absolute()
+        self._state = state_dir.resolve()  # one server however the folder is reached
         self._data = self._state / "postgres"
         self._log = self._state / "postgres.log"
         self._durable = durable
