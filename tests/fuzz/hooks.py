@@ -10,7 +10,7 @@ import schemathesis
 from schemathesis.core.failures import Failure
 
 from payagg.entrypoints.http.openapi.answers import CODES
-from tests.fuzz.run import SIGNING_SECRET
+from tests.fuzz.run import SIGNING_SECRETS
 from tests.interface.crawler import leaks
 from tests.interface.recorder import Answer
 
@@ -141,7 +141,8 @@ class Signature(requests.auth.AuthBase):
         body = request.body or b""
         assert isinstance(body, bytes | str), "a streamed body cannot be signed"
         raw = body.encode() if isinstance(body, str) else body
-        digest = hmac.new(SIGNING_SECRET.encode(), raw, hashlib.sha512)
+        environment = "sandbox" if "/sandbox" in (request.url or "") else "live"
+        digest = hmac.new(SIGNING_SECRETS[environment].encode(), raw, hashlib.sha512)
         request.headers["x-provider_a-signature"] = digest.hexdigest()
         request.headers["x-provider_b-signature"] = base64.b64encode(digest.digest()).decode()
         return request

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 OWNER = "demo-owner"
 STOP = 60  # seconds
-SIGNING_SECRET = "whsec_of_the_fuzz_run"
+SIGNING_SECRETS = {"sandbox": "whsec_of_the_fuzz_run", "live": "whsec_of_the_fuzz_runs_live_side"}
 NEVER = "1000000"  # a rate limit that a run does not meet; the limits have tests of their own
 
 
@@ -87,14 +87,16 @@ def a_business(environ: dict[str, str]) -> str:
 
 
 def sign_with_our_secret(told: dict[str, Any]) -> None:
-    """Gives both provider gateways the secret that the hooks sign events with; the fakes stay where `dev` put them."""
+    """Gives both provider gateways the secrets that the hooks sign events with; the fakes stay where `dev` put them."""
     port = int(told["docsUrl"].rpartition("/")[0].rpartition(":")[2])
     for slug, at, credentials in (
-        ("provider_a", port + 1, {"SecretKey": "sk_{}_fuzz", "WebhookSecret": SIGNING_SECRET}),
-        ("provider_b", port + 2, {"PublicKey": "PZ78-PK{}-FUZZ", "SigningSecret": SIGNING_SECRET}),
+        ("provider_a", port + 1, {"SecretKey": "sk_{}_fuzz", "WebhookSecret": "{secret}"}),
+        ("provider_b", port + 2, {"PublicKey": "PZ78-PK{}-FUZZ", "SigningSecret": "{secret}"}),
     ):
         whole = {
-            f"{environment}{name}": value.format(mode if slug == "provider_a" else mode.upper())
+            f"{environment}{name}": value.format(
+                mode if slug == "provider_a" else mode.upper(), secret=SIGNING_SECRETS[environment]
+            )
             for environment, mode in (("sandbox", "test"), ("live", "live"))
             for name, value in {**credentials, "BaseUrl": f"http://127.0.0.1:{at}"}.items()
         }
