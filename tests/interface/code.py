@@ -68,7 +68,6 @@ CODE: Final[dict[str, str]] = {
     "a valid reference is never refused for guesses": "entrypoints/http/auth.py::_public_reference",
     "limits hold over any minute": "domain/rate_limit.py::RateLimit",
     "requests per key": "entrypoints/http/rate_limits.py::LocalLimit",
-    "process and verify per reference": "entrypoints/http/rate_limits.py::LocalLimit",
     "refused bodies per address": "entrypoints/http/auth.py::_refused_body",
     "requests per business and environment": "entrypoints/http/rate_limits.py::LocalLimit",
     "payers' requests per checkout link": "entrypoints/http/rate_limits.py::LocalLimit",

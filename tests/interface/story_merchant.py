@@ -122,6 +122,18 @@ async def reconcile(told: "Told", shop: Selling) -> None:
     provider_a = next(one["id"] for one in gateways if one["slug"] == "provider_b")
     await told.call("getGateway", "GET", f"/admin/gateways/{provider_a}", **as_admin)
     await told.call("listGatewayMerchants", "GET", f"/admin/gateways/{provider_a}/merchants", **as_admin)
+    await told.call("getGatewayReadiness", "GET", f"/admin/gateways/{provider_a}/readiness", **as_admin)
+    await told.call("getServiceHealth", "GET", "/admin/health", **as_admin)
+    await told.call("getOwnBusiness", "GET", shop.path, **as_owner)
+    where = {"environment": "SANDBOX"}
+    paid = await told.call(
+        "listBusinessPayments", "GET", f"{shop.path}/payments", params={**where, "status": "SUCCESS"}, **as_owner
+    )
+    reference = paid["payments"][0]["reference"]
+    await told.call(
+        "getBusinessPaymentStory", "GET", f"{shop.path}/payments/{reference}/story", params=where, **as_owner
+    )
+    await told.call("getPaymentStory", "GET", f"/admin/payments/{reference}/story", **as_admin)
     await told.call("listAudit", "GET", "/admin/audit", params={"limit": 2}, **as_admin)
     await told.call("listBusinessAudit", "GET", f"{shop.path}/audit", params={"limit": 2}, **as_owner)
     await _left_without_gateways(told, shop)

@@ -13,11 +13,13 @@ TAGS: Final[dict[str, str]] = {
     "Events": "What a business's endpoints are sent: one `POST` for each event, signed.",
     "API keys": "The secret keys of a business; a secret is shown once.",
     "Test payments": "Sandbox payments from a dashboard, without a secret key.",
+    "Businesses": "The business that one manages, as it stands.",
     "Merchant gateways": "Which payment options a business offers, under which name and in which order.",
     "Public": "What anybody may fetch.",
     "Admin gateways": "The platform's gateways: their life, credentials and logos.",
     "Admin businesses": "Businesses, their KYC and status, and their members.",
     "Anomalies": "Facts about money that moved no payment and wait for somebody.",
+    "Health": "How late the queues are, and what waits for a person.",
     "Audit": "Who changed what, newest first.",
     "Inbound provider webhooks": "Where providers send their events, each proven by its signature.",
 }
