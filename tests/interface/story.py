@@ -37,7 +37,7 @@ SECRETS = (
 
 
 @dataclass
-class Told:
+class Storyteller:
     """What was recorded so far; `call` and `refused` are how everybody in the story speaks."""
 
     services: Services
@@ -89,7 +89,7 @@ class Told:
 
 
 @dataclass
-class Merchant:
+class StoryMerchant:
     """A merchant's server that takes every event at once."""
 
     received: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Merchant:
 
 async def tell() -> dict[str, Any]:
     """`operations`, `errors` and `events`, as payagg.entrypoints.http.openapi.examples reads them."""
-    clock, merchant = ManualClock(), Merchant()
+    clock, merchant = ManualClock(), StoryMerchant()
     with capture_logs():
         async with fakes_running() as fakes:
             fakes.paystack.book.webhooks = fakes.payaza.book.webhooks = WebhookMode.HELD
@@ -114,7 +114,7 @@ async def tell() -> dict[str, Any]:
             )
             transport = httpx.ASGITransport(cast(Any, create_app(services)))
             async with httpx.AsyncClient(transport=transport, base_url="http://test/api/v1") as client:
-                told = Told(services, clock, fakes, client, merchant.received)
+                told = Storyteller(services, clock, fakes, client, merchant.received)
                 business = await administer(told)
                 shop = await manage(told, business)
                 await pay(told, shop)

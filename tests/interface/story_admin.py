@@ -8,13 +8,13 @@ from tests.support.images import an_image
 from tests.support.provider_rigs import credentials_a, credentials_b
 
 if TYPE_CHECKING:
-    from tests.interface.story import Told
+    from tests.interface.story import Storyteller
 
 NAME = "Ada's Shop"
 SHOWN_CREDENTIALS = {"sandboxSecretKey": "sk_test_...", "liveSecretKey": "sk_live_..."}
 
 
-async def administer(told: "Told") -> str:
+async def administer(told: "Storyteller") -> str:
     """The id of an approved business; both providers are active."""
     await told.services.gateways.seed("builtin", ("provider_a", "provider_b"))
     business = await _businesses(told)
@@ -22,7 +22,7 @@ async def administer(told: "Told") -> str:
     return business
 
 
-async def _businesses(told: "Told") -> str:
+async def _businesses(told: "Storyteller") -> str:
     as_admin: dict[str, Any] = {"headers": told.admin}
     body = {"name": NAME, "owner": "owner-1"}
     made = await told.call("createBusiness", "POST", "/admin/businesses", 201, json=body, **as_admin)
@@ -46,7 +46,7 @@ async def _businesses(told: "Told") -> str:
     return str(made["id"])
 
 
-async def _gateways(told: "Told") -> None:
+async def _gateways(told: "Storyteller") -> None:
     as_admin: dict[str, Any] = {"headers": told.admin}
     every = {one["slug"]: one["id"] for one in await told.call("listGateways", "GET", "/admin/gateways", **as_admin)}
     body = {"slug": "bank-transfer", "name": "Bank transfer", "description": "Pay from your bank", "displayOrder": 4}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.http_world import bearer, merchant_token
 
 if TYPE_CHECKING:
-    from tests.interface.story import Told
+    from tests.interface.story import Storyteller
 
 HOOK = {"url": "https://shop.example/hooks", "environment": "SANDBOX", "description": "Order service", "events": []}
 
@@ -25,7 +25,7 @@ class Selling:
     live: dict[str, str]
 
 
-async def manage(told: "Told", business: str) -> Selling:
+async def manage(told: "Storyteller", business: str) -> Selling:
     path = f"/merchant/businesses/{business}"
     as_owner: dict[str, Any] = {"headers": told.owner}
     unverified = bearer(merchant_token("owner-1", verified=False))
@@ -52,7 +52,7 @@ async def manage(told: "Told", business: str) -> Selling:
     return Selling(business, path, endpoint, sandbox, live)
 
 
-async def _endpoints(told: "Told", path: str) -> str:
+async def _endpoints(told: "Storyteller", path: str) -> str:
     as_owner: dict[str, Any] = {"headers": told.owner}
     hooks = f"{path}/webhooks"
     made = await told.call("createWebhook", "POST", hooks, 201, json=HOOK, **as_owner)
@@ -71,7 +71,7 @@ async def _endpoints(told: "Told", path: str) -> str:
     return str(made["id"])
 
 
-async def _settings(told: "Told", path: str) -> None:
+async def _settings(told: "Storyteller", path: str) -> None:
     as_owner: dict[str, Any] = {"headers": told.owner}
     shown = await told.call("listBusinessGateways", "GET", f"{path}/gateways", **as_owner)
     ids = {one["slug"]: one["id"] for one in shown}
@@ -83,7 +83,7 @@ async def _settings(told: "Told", path: str) -> None:
     await told.call("updateBusinessGateway", "PATCH", f"{path}/gateways/{ids['provider_b']}", json=off, **as_owner)
 
 
-async def reconcile(told: "Told", shop: Selling) -> None:
+async def reconcile(told: "Storyteller", shop: Selling) -> None:
     """What is read afterwards: lists, sums, exports, logs, past events, anomalies, the audit."""
     as_owner: dict[str, Any] = {"headers": told.owner}
     as_admin: dict[str, Any] = {"headers": told.admin}
@@ -142,7 +142,7 @@ async def reconcile(told: "Told", shop: Selling) -> None:
     await told.refused("BUSINESS_RESTRICTED", "GET", "/payments/context", headers=shop.sandbox)
 
 
-async def _left_without_gateways(told: "Told", shop: Selling) -> None:
+async def _left_without_gateways(told: "Storyteller", shop: Selling) -> None:
     """The provider loses its sandbox keys; then the business switches it off."""
     as_owner: dict[str, Any] = {"headers": told.owner}
     shown = await told.call("listBusinessGateways", "GET", f"{shop.path}/gateways", **as_owner)

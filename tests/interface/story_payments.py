@@ -10,7 +10,7 @@ from tests.interface.story_merchant import Selling
 from tests.support.provider_rigs import SIGNING
 
 if TYPE_CHECKING:
-    from tests.interface.story import Told
+    from tests.interface.story import Storyteller
 
 ORDER = {
     "amount": 150000,
@@ -23,7 +23,7 @@ ORDER = {
 SUCCESS, NO_FUNDS, REVERSED = "4242 4242 4242 4242", "4000 0000 0000 9995", "4000 0000 0000 0259"
 
 
-async def pay(told: "Told", shop: Selling) -> None:
+async def pay(told: "Storyteller", shop: Selling) -> None:
     await _with_the_simulator(told, shop)
     await _with_provider_a(told, shop)
     await _with_provider_b(told, shop)
@@ -31,13 +31,13 @@ async def pay(told: "Told", shop: Selling) -> None:
     await _refused(told, shop)
 
 
-async def _initiated(told: "Told", shop: Selling, number: int, **more: Any) -> str:
+async def _initiated(told: "Storyteller", shop: Selling, number: int, **more: Any) -> str:
     body = {"amount": 150000, "idempotencyKey": f"order-{number}", **more}
     made = await told.call("initiatePayment", "POST", "/payments/initiate", 201, json=body, headers=shop.sandbox)
     return str(made["reference"])
 
 
-async def _with_the_simulator(told: "Told", shop: Selling) -> None:
+async def _with_the_simulator(told: "Storyteller", shop: Selling) -> None:
     await told.call("getPaymentContext", "GET", "/payments/context", headers=shop.sandbox)
     reference = await _initiated(told, shop, 1001, **ORDER)
     await told.call("initiatePayment", "POST", "/payments/initiate", 200, json=ORDER, headers=shop.sandbox)
@@ -64,7 +64,7 @@ async def _with_the_simulator(told: "Told", shop: Selling) -> None:
     await told.passes(seconds=5)
 
 
-async def _with_provider_a(told: "Told", shop: Selling) -> None:
+async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
     """Paid, refunded in part, then disputed; another is paid after its hour."""
     fake, events = told.fakes.paystack, "/webhooks/provider_a/sandbox"
 
@@ -110,7 +110,7 @@ async def _with_provider_a(told: "Told", shop: Selling) -> None:
     await told.refused("INVALID_WEBHOOK_SIGNATURE", "POST", events, content=b"{}", headers={})
 
 
-async def _with_provider_b(told: "Told", shop: Selling) -> None:
+async def _with_provider_b(told: "Storyteller", shop: Selling) -> None:
     event = {
         "merchant_reference": "PAY-20250131-7K2M9X",
         "transaction_reference": "P-C-20250131-AAAAAAAAAA",
@@ -130,7 +130,7 @@ async def _with_provider_b(told: "Told", shop: Selling) -> None:
         await told.call(id, "POST", path, content=body, headers=headers)
 
 
-async def _from_the_dashboard(told: "Told", shop: Selling) -> None:
+async def _from_the_dashboard(told: "Storyteller", shop: Selling) -> None:
     as_owner: dict[str, Any] = {"headers": told.owner}
     tests = f"{shop.path}/test-payment"
     body = {"amount": 150000, "idempotencyKey": "try-1"}
@@ -141,7 +141,7 @@ async def _from_the_dashboard(told: "Told", shop: Selling) -> None:
     await told.call("getTestPayment", "GET", one, **as_owner)
 
 
-async def _refused(told: "Told", shop: Selling) -> None:
+async def _refused(told: "Storyteller", shop: Selling) -> None:
     """What a merchant's first tries meet."""
     key: dict[str, Any] = {"headers": shop.sandbox}
     initiate = "/payments/initiate"

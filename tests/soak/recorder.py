@@ -10,7 +10,7 @@ from tests.support.receivers import Receiver
 
 
 @dataclass
-class Recorder:
+class SoakRecorder:
     provider: Book
     merchant: Receiver
     acknowledged: dict[str, str] = field(default_factory=dict)  # idempotency key to the reference we answered

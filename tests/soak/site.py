@@ -17,7 +17,7 @@ from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations import migrate
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.testing.fake_providers import FakePaystack
-from tests.soak.recorder import Recorder
+from tests.soak.recorder import SoakRecorder
 from tests.support.assembly import services_over
 from tests.support.http_world import Shop, admin_token, an_api, bearer
 from tests.support.processes import SECRETS, environment, is_ready, wait_until
@@ -28,13 +28,13 @@ PATIENCE = 30.0  # seconds for one answer
 
 
 @dataclass
-class Site:
+class SoakSite:
     postgres: EmbeddedPostgres
     state: Path
     port: int
     shop: Shop
     fake: FakePaystack
-    recorder: Recorder
+    recorder: SoakRecorder
     client: httpx.AsyncClient
     _process: asyncio.subprocess.Process | None = None
 
@@ -71,7 +71,7 @@ class Site:
 
 
 @asynccontextmanager
-async def a_site(state: Path) -> AsyncIterator[Site]:
+async def a_site(state: Path) -> AsyncIterator[SoakSite]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -88,7 +88,7 @@ async def a_site(state: Path) -> AsyncIterator[Site]:
         ):
             book = fakes.paystack.book
             book.webhook_urls = {"test": f"http://127.0.0.1:{port}/api/v1/webhooks/provider_a/sandbox"}
-            site = Site(postgres, state, port, shop, fakes.paystack, Recorder(book, merchant), client)
+            site = SoakSite(postgres, state, port, shop, fakes.paystack, SoakRecorder(book, merchant), client)
             await site.start()
             try:
                 admin = bearer(admin_token())

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from payagg.application.reconciliation import HOLD
-from tests.soak.site import Site, a_site
+from tests.soak.site import SoakSite, a_site
 from tests.support.rounds import scaled
 
 PAYERS = 8
@@ -42,7 +42,7 @@ async def persistent(call: Any, *good: int) -> dict[str, Any]:
         await asyncio.sleep(PAUSE)
 
 
-async def payer(site: Site, name: str, chance: random.Random, late: list[str]) -> None:
+async def payer(site: SoakSite, name: str, chance: random.Random, late: list[str]) -> None:
     """Buys something a few times. Some pay `late`: when the news can reach nobody."""
     for number in range(PAYMENTS):
         key = f"{name} {number}"
@@ -60,7 +60,7 @@ async def payer(site: Site, name: str, chance: random.Random, late: list[str]) -
             site.fake.pay(charge)
 
 
-async def killer(site: Site, chance: random.Random) -> None:
+async def killer(site: SoakSite, chance: random.Random) -> None:
     for _ in range(KILLS):
         await asyncio.sleep(chance.uniform(0.2, 2.0))
         if chance.random() < 0.5:
@@ -70,7 +70,7 @@ async def killer(site: Site, chance: random.Random) -> None:
             site.kill_postgres()
 
 
-async def paid_of(site: Site) -> set[str]:
+async def paid_of(site: SoakSite) -> set[str]:
     """The references that we say are paid, of those that we acknowledged."""
     found = set()
     for reference in site.recorder.acknowledged.values():
@@ -80,9 +80,16 @@ async def paid_of(site: Site) -> set[str]:
     return found
 
 
-def by_schedule(url: str) -> float:
-    """Seconds until the last payment that is in the air would be asked about by the schedule alone."""
-    with psycopg.connect(url) as connection:
+async def by_schedule(url: str) -> float:
+    """Seconds until the last payment that is in the air would be asked about by the schedule alone, told by a Postgres
+    that may be starting."""
+    while True:
+        try:
+            connecting = psycopg.connect(url)
+            break
+        except psycopg.OperationalError:
+            await asyncio.sleep(PAUSE)
+    with connecting as connection:
         row = connection.execute(
             "SELECT max(greatest(a.next_ask_at, a.held_until)), now() FROM attempts a "
             "JOIN payments p USING (reference) WHERE p.status = 'PENDING'"
@@ -92,7 +99,7 @@ def by_schedule(url: str) -> float:
     return (last - now).total_seconds() if isinstance(last, datetime) else 0.0
 
 
-async def a_round(site: Site, seed: int) -> str:
+async def a_round(site: SoakSite, seed: int) -> str:
     """One round; the line that tells of it."""
     chance = random.Random(seed)
     late: list[str] = []
@@ -103,7 +110,8 @@ async def a_round(site: Site, seed: int) -> str:
     for reference in late:
         site.fake.pay(reference)
     await site.fake.book.settled()
-    planned = by_schedule(site.postgres.url)
+    async with asyncio.timeout(END):
+        planned = await by_schedule(site.postgres.url)
     began = time.monotonic()
     await site.start()
     settled: float | None = None

@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import payagg
+from tests.support.processes import environment
 from tools.lock import LEFT_OUT
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +128,12 @@ def test_production_installs_what_its_dependencies_ask_for_and_nothing_else() ->
 
 def test_the_product_does_without_what_the_locks_leave_out() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, *LEFT_OUT], check=False, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-c", WITHOUT, *LEFT_OUT],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["openapi"].startswith("3.1")

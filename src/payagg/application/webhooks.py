@@ -131,7 +131,8 @@ class Webhooks:
             now = self.clock.now()
             endpoint = replace(before, is_active=False, updated_at=now)
             await tx.webhooks.remove_endpoint(endpoint_id, now)
-            await self._record(tx, by, Action.WEBHOOK_REMOVE, endpoint, changes_of(before, endpoint, *_AUDITED))
+            changes = changes_of(before, None, "environment", *_AUDITED)
+            await self._record(tx, by, Action.WEBHOOK_REMOVE, endpoint, changes)
             return WebhookEndpointView.of(endpoint)
 
     @retried

@@ -27,7 +27,7 @@ def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str 
     value: Any = None
     if default is not None:
         value = kind.read(default)
-    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS):
+    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS, kinds.NAME_SERVERS):
         value = ()
     about = {"default": default, "kind": kind, "meaning": meaning, "unset": unset, "secret": secret}
     return field(default=value, repr=not secret, metadata=about)

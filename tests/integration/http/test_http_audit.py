@@ -93,6 +93,8 @@ async def test_every_changing_route_leaves_an_entry_that_says_who_from_where_wha
     await walk.change("updateWebhook", {"description": "Main"}, endpointId=endpoint["id"])
     rotated = await walk.change("rotateWebhookSecret", endpointId=endpoint["id"])
     await walk.change("deactivateWebhook", endpointId=endpoint["id"])
+    gone = f"{shop.path}/webhooks/{endpoint['id']}"
+    assert (await api.client.delete(gone, params={"permanently": "true"}, headers=shop.as_owner)).status_code == 200
 
     await walk.change("createBusiness", {"name": "Bo's", "owner": "bo"})
     await walk.change("updateBusiness", {"status": "RESTRICTED"})

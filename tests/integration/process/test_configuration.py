@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import psycopg
 import pytest
 
 from payagg.entrypoints.settings import FIELDS, variable
+from tests.support.postgres_rules import admitted_by
 from tests.support.processes import SECRETS, environment, one_line, payagg
 
 COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
@@ -96,18 +96,11 @@ def test_a_server_for_others_needs_its_own_address() -> None:
 @contextmanager
 def a_locked_role(postgres: str) -> Iterator[str]:
     """The URL of a database whose role `locked` must know its password."""
-    (sockets,) = parse_qs(urlsplit(postgres).query)["host"]
-    rules = Path(sockets).resolve().parent / "postgres.hba"
-    with psycopg.connect(postgres.replace("//payagg@", "//postgres@"), autocommit=True) as connection:
+    with admitted_by(postgres, "local all locked scram-sha-256") as connection:
         connection.execute("CREATE ROLE locked LOGIN PASSWORD 'right-word'")
-        before = rules.read_text()
-        rules.write_text(f"local all locked scram-sha-256\n{before}")
-        connection.execute("SELECT pg_reload_conf()")
         try:
             yield postgres.replace("//payagg@", "//locked:wrong-word@")
         finally:
-            rules.write_text(before)
-            connection.execute("SELECT pg_reload_conf()")
             connection.execute("DROP ROLE locked")
 
 

@@ -14,6 +14,7 @@ from payagg.adapters.postgres.embedded.programs import MAJOR, installed
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api
+from tests.support.postgres_rules import admitted_by
 from tests.support.processes import environment, payagg
 
 pytestmark = pytest.mark.anyio
@@ -75,21 +76,20 @@ def test_a_role_that_owns_its_database_and_nothing_else_is_enough(postgres: str,
     password = tmp_path / "password"
     password.write_text("it's a \\ word `of` $ours\n")
     script = f"sh {ROOT}/deploy/database-role.sh modest"
-    admin = {"PGHOST": folder, "PGUSER": "payagg", "ROLE_PASSWORD_FILE": str(password)}
+    admin = {"PGHOST": folder, "PGUSER": "postgres", "PGDATABASE": "payagg", "ROLE_PASSWORD_FILE": str(password)}
     assert shell(script, tmp_path, **admin) == ""
     own = postgres.replace("//payagg@/payagg?", "//modest@/modest?")
-    with psycopg.connect(postgres) as connection:
-        may = connection.execute(
-            "SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,"
-            " rolpassword LIKE 'SCRAM%' FROM pg_authid WHERE rolname = 'modest'"
-        ).fetchone()
-    assert may == (False, True)
-    try:
-        assert payagg("migrate", PAYAGG_DATABASE_URL=own).returncode == 0
-        told = payagg("doctor", PAYAGG_DATABASE_URL=own)
-        assert told.returncode == 0, told.stderr
-        assert "modest at " in told.stdout
-    finally:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute("DROP DATABASE modest")
+    with admitted_by(postgres, "local modest modest trust") as connection:
+        try:
+            may = connection.execute(
+                "SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,"
+                " rolpassword LIKE 'SCRAM%' FROM pg_authid WHERE rolname = 'modest'"
+            ).fetchone()
+            assert may == (False, True)
+            assert payagg("migrate", PAYAGG_DATABASE_URL=own).returncode == 0
+            told = payagg("doctor", PAYAGG_DATABASE_URL=own)
+            assert told.returncode == 0, told.stderr
+            assert "modest at " in told.stdout
+        finally:
+            connection.execute("DROP DATABASE modest WITH (FORCE)")
             connection.execute("DROP ROLE modest")

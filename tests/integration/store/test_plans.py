@@ -348,6 +348,10 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
         lambda on: deliver(on.store.queue),
         {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey"},
     ),
+    "suspect claimed": (
+        lambda on: on.store.queue.claim_suspect(NOW, MINUTE),
+        {"deliveries_suspect", "deliveries_pkey", "events_pkey"},
+    ),
     "old deliveries and events purged": (
         lambda on: on.store.queue.purge(NOW + timedelta(seconds=1), 500),
         {"deliveries_of_endpoint", "deliveries_pkey", "events_of_business", "events_pkey"},
