@@ -86,6 +86,22 @@ def failed(_: AnyRequest, error: Exception) -> Response[bytes]:
     return refusal_envelope(Refusal(ErrorCode.INTERNAL_ERROR))
 
 
+def pages(
+    refused: Callable[[AnyRequest, Refusal], Response[bytes]],
+) -> dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]]:
+    """For routes that answer with pages: each failure is logged as the API does, and `refused` shows it."""
+
+    def show_unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
+        unavailable(request, error)
+        return refused(request, Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=RETRY_AFTER))
+
+    def show_failed(request: AnyRequest, error: Exception) -> Response[bytes]:
+        failed(request, error)
+        return refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
+
+    return {Refusal: refused, Unavailable: show_unavailable, Conflict: show_unavailable, Exception: show_failed}
+
+
 def trace_of(error: BaseException) -> list[str]:
     """Types and frames of `error` and its causes, innermost last. Without messages and values: a driver's message
     repeats the row, customer and all."""

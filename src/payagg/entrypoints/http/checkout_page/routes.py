@@ -1,14 +1,12 @@
 """Routes of the hosted page, mounted at the root; every refusal is a page as well, in the same design."""
 
-from collections.abc import Callable
 from typing import Any
 
 from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from payagg.application.ports import Conflict, Unavailable
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import Refusal
 from payagg.entrypoints.http import errors
 from payagg.entrypoints.http.auth import public_reference
 from payagg.entrypoints.http.checkout_page import pages
@@ -21,22 +19,7 @@ def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     return pages.refused(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
 
 
-def _unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
-    errors.unavailable(request, error)
-    return _refused(request, Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=errors.RETRY_AFTER))
-
-
-def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
-    errors.failed(request, error)
-    return _refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
-
-
-PAGES: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
-    Refusal: _refused,
-    Unavailable: _unavailable,
-    Conflict: _unavailable,
-    Exception: _failed,
-}
+PAGES = errors.pages(_refused)
 
 
 @get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)

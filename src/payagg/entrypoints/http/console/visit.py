@@ -12,7 +12,6 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from multipart import MultipartError, MultipartParser, parse_options_header
 
-from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import errors
@@ -209,20 +208,4 @@ def _refused_by_api(request: AnyRequest, refused: ApiRefused) -> Response[bytes]
     return notice(request, refused.status, refused.message, refused.retry_after)
 
 
-def _unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
-    errors.unavailable(request, error)
-    return _refused(request, Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=errors.RETRY_AFTER))
-
-
-def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
-    errors.failed(request, error)
-    return _refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
-
-
-PAGES: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
-    Refusal: _refused,
-    ApiRefused: _refused_by_api,
-    Unavailable: _unavailable,
-    Conflict: _unavailable,
-    Exception: _failed,
-}
+PAGES = errors.pages(_refused) | {ApiRefused: _refused_by_api}
