@@ -494,6 +494,10 @@ async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> 
             answer = await api.client.get(path, headers=headers)
             assert_refused(answer, 503, "SERVICE_UNAVAILABLE")
             assert int(answer.headers["retry-after"]) >= 1
+        page = await api.client.get(api.origin + "/checkout/PAY-20250131-AAAAAA")
+        assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+        assert "Nothing has been charged" in page.text
+        assert int(page.headers["retry-after"]) >= 1
         assert (await api.client.get(api.origin + "/healthz")).status_code == 200
         assert_refused(await api.client.get("/payments/context"), 401, "UNAUTHORIZED")
     await store.close()
