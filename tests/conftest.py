@@ -15,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from psycopg import sql
 
+from tests.support.postgres_rules import superuser_url
+
 if TYPE_CHECKING:
     from payagg.adapters.postgres.store import PostgresStore
 
@@ -65,7 +67,8 @@ def database_url(postgres: str) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     _execute(postgres, f"CREATE DATABASE {{}} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY", name)
     yield _at(postgres, name)
-    _execute(postgres, "DROP DATABASE {} WITH (FORCE)", name)
+    # An autovacuum worker there is the superuser's, and only the superuser may end it.
+    _execute(superuser_url(postgres), "DROP DATABASE {} WITH (FORCE)", name)
 
 
 @pytest.fixture

@@ -28,11 +28,11 @@ async def together(store: PostgresStore, *payments: Payment, remembered: KeyHold
 
 
 async def kill_others(database_url: str) -> None:
-    """Ends every other connection to the database, and returns when they are gone."""
+    """Ends every other client's connection to the database, and returns when they are gone."""
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         await connection.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
 
 

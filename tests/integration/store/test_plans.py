@@ -25,6 +25,7 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
 from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
+from tests.support.postgres_rules import superuser_url
 from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, watched
 
 SANDBOX = Environment.SANDBOX
@@ -392,6 +393,7 @@ def plans(postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]
         url = postgres.replace("/payagg?", "/full_tables?")
         fill(url, after_quiet=request.param)
         yield asyncio.run(drive(url))
+    with psycopg.connect(superuser_url(postgres), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
