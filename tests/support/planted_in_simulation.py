@@ -9,7 +9,6 @@ import pytest
 
 import payagg.domain.attempt as attempts
 from payagg.adapters.memory import delivery_queue
-from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.store import MemoryStore
 from payagg.application import settlement
 from payagg.application.checkout import Checkout, ClaimedAttempt, _processed
@@ -86,12 +85,15 @@ def a_hand_off_is_told_before_it_is_kept(patch: pytest.MonkeyPatch) -> None:
 
 @planted("INV0")
 def a_stale_claimant_records_its_result(patch: pytest.MonkeyPatch) -> None:
-    save = MemoryPayments.save_attempt
+    record = Checkout._record
 
-    async def whatever_the_token(self: MemoryPayments, attempt: Attempt, token: str) -> bool:
-        return await save(self, attempt, self.state.attempts[attempt.reference, attempt.number].token)
+    async def whatever_the_token(self: Checkout, claimed: ClaimedAttempt, hand_off: Any) -> ProcessedPayment | None:
+        async with self.store.begin() as tx:
+            stored = (await tx.payments.attempts(claimed.payment.reference))[claimed.attempt.number - 1]
+        own = replace(claimed.attempt, token=stored.token)
+        return await record(self, replace(claimed, attempt=own), hand_off)
 
-    patch.setattr(MemoryPayments, "save_attempt", whatever_the_token)
+    patch.setattr(Checkout, "_record", whatever_the_token)
 
 
 # --- what providers say ----------------------------------------------------------------------------------------------

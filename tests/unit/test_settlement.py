@@ -11,6 +11,7 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.application import counters
 from payagg.application.ports import AnomalyFilter
+from payagg.application.settlement import Settled
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
@@ -55,7 +56,8 @@ class SettlingPayment:
         environment: Environment = SANDBOX,
         **report: Any,
     ) -> ReportEffect:
-        return await self.settlement.report(a_report(outcome, **report), gateway, environment, "inbound")
+        settled = await self.settlement.report(a_report(outcome, **report), gateway, environment, "inbound")
+        return settled.effect
 
     async def payment(self) -> Payment:
         found = await self.store.find_payment(REFERENCE)
@@ -142,9 +144,8 @@ async def test_facts_that_differ_are_a_mismatch_kept_once_and_move_nothing(
     named = {**report, "environment": SANDBOX}
     facts = a_report(outcome, **report)
     for _ in range(2):
-        assert (
-            await world.settlement.report(facts, "provider_a", named["environment"], "verify") is ReportEffect.MISMATCH
-        )
+        settled = await world.settlement.report(facts, "provider_a", named["environment"], "verify")
+        assert settled.effect is ReportEffect.MISMATCH
     assert (await world.payment()).status is Status.PENDING
     async with world.store.begin() as tx:
         (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
@@ -347,7 +348,8 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     await world.told(first)
     before = await world.payment()
     for _ in range(2):
-        assert await world.settlement.report(report, "provider_a", SANDBOX, "event:provider_a") is ReportEffect.ANOMALY
+        settled = await world.settlement.report(report, "provider_a", SANDBOX, "event:provider_a")
+        assert settled == Settled(ReportEffect.ANOMALY, before)
     assert await world.payment() == before
     types, deliveries = await world.events()
     assert types[2:] == [told]

@@ -212,19 +212,17 @@ class Checkout:
     async def _record(self, claimed: ClaimedAttempt, hand_off: HandOff) -> ProcessedPayment | None:
         """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile."""
         async with self.store.begin() as tx:
-            payment = await tx.payments.lock(claimed.payment.reference)
-            assert payment is not None
-            now = self.clock.now()
+            found = await tx.payments.lock_to_settle(claimed.payment.reference)
+            assert found is not None
+            payment, now = found.payment, self.clock.now()
             payment.ensure_processable(now)
+            stored = found.attempts[claimed.attempt.number - 1]
+            if stored.token != claimed.attempt.token:
+                return _processed(payment, stored, stored.hand_off) if stored.hand_off else None
             handed = claimed.attempt.hand_over(hand_off, now, self.entropy.chance())
-            if not await tx.payments.save_attempt(handed, claimed.attempt.token):
-                stored = {a.number: a for a in await tx.payments.attempts(payment.reference)}[handed.number]
-                # A repeat of this very block after an unclear commit finds its own work done.
-                if stored.hand_off is None:
-                    return None
-                return _processed(payment, stored, stored.hand_off)
+            await tx.payments.save_attempt(handed, claimed.attempt.token)
             moved, transition = payment.hand_over(handed.gateway, now, actor="payer")
-            await self.settlement.write(tx, moved, transition)
+            await self.settlement.write(tx, moved, transition, found.subscribers)
             return _processed(moved, handed, hand_off)
 
     @retried
@@ -236,7 +234,10 @@ class Checkout:
         else:
             ended = attempt.refuse()
         async with self.store.begin() as tx:
-            await tx.payments.save_attempt(ended, attempt.token)
+            await tx.payments.lock(attempt.reference)
+            stored = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
+            if stored.token == attempt.token:
+                await tx.payments.save_attempt(ended, attempt.token)
 
     async def _found(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)

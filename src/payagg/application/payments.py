@@ -155,10 +155,14 @@ class Payments:
         if trigger is None:
             raise invalid("outcome", "Must be SUCCESS, FAILED or REVERSED.")
         async with self.store.begin() as tx:
-            payment = _owned(await tx.payments.lock(reference), business_id, Environment.SANDBOX)
+            found = await tx.payments.lock_to_settle(reference)
+            payment = _owned(found.payment if found else None, business_id, Environment.SANDBOX)
             now = self.clock.now()
             payment.as_of(now).ensure_open()
-            moved = await self.settlement.move(tx, payment, trigger, actor=by.name, reason=SIMULATED)
+            subscribers = found.subscribers if found else None
+            moved = await self.settlement.move(
+                tx, payment, trigger, actor=by.name, reason=SIMULATED, subscribers=subscribers
+            )
             changes = changes_of(payment, moved, "status")
             action = Action.PAYMENT_SIMULATE
             await record(tx, self.entropy, now, by, action, reference, changes, business_id=business_id)

@@ -283,6 +283,16 @@ class PaymentAggregate:
     attempts: list[Attempt]
 
 
+@dataclass(frozen=True)
+class PaymentToSettle:
+    """A payment with what a change of its status needs: its attempts by number, and the active endpoints of its
+    business and environment."""
+
+    payment: Payment
+    attempts: list[Attempt]
+    subscribers: list[WebhookEndpoint]
+
+
 class PaymentRepository(Protocol):
     async def get(self, reference: str) -> Payment | None: ...
 
@@ -292,6 +302,9 @@ class PaymentRepository(Protocol):
 
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         """The payment is locked first, and the rest read under that lock."""
+
+    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+        """As `lock_aggregate`."""
 
     async def add(self, payment: Payment) -> bool:
         """A new payment beside other writes; `Store.add_payment` is the quick way. False when its idempotency key is
@@ -308,8 +321,9 @@ class PaymentRepository(Protocol):
 
     async def add_attempt(self, attempt: Attempt) -> None: ...
 
-    async def save_attempt(self, attempt: Attempt, token: str) -> bool:
-        """Whether it was written: only while the stored token is still `token`."""
+    async def save_attempt(self, attempt: Attempt, token: str) -> None:
+        """Raises Conflict, at the end of the transaction at the latest, unless the stored token is still `token`; it
+        changes under the payment's `lock` alone."""
 
     async def due_asks(
         self,

@@ -66,7 +66,7 @@ def provider_event_routes(slug_a: str, slug_b: str) -> tuple[ProviderEventRoute,
 
 
 class EventResult(Enum):
-    """What became of an event beside the outcomes of Settled; stored as its `result`."""
+    """What became of an event beside the effects of a report; stored as its `result`."""
 
     IGNORED = "IGNORED"  # authentic, but not about a payment of ours
     MALFORMED = "MALFORMED"  # authentic, and no event
@@ -188,7 +188,8 @@ class ProviderEvents:
         if report is None:
             return EventResult.IGNORED.value
         actor = f"event:{event.provider}"
-        return (await self.settlement.report(report, event.provider, event.environment, actor)).value
+        settled = await self.settlement.report(report, event.provider, event.environment, actor)
+        return settled.effect.value
 
     @retried
     async def _done(self, event: ProviderEvent, result: str) -> None:

@@ -23,6 +23,14 @@ EXPIRE_BATCH = 200
 
 
 @dataclass(frozen=True)
+class Settled:
+    """What a report did; `payment` as it stands since, None where it was not looked at or does not exist."""
+
+    effect: ReportEffect
+    payment: Payment | None
+
+
+@dataclass(frozen=True)
 class Settlement:
     store: Store
     clock: Clock
@@ -94,10 +102,18 @@ class Settlement:
         await tx.webhooks.emit(event, deliveries)
 
     async def move(
-        self, tx: Transaction, payment: Payment, trigger: Trigger, *, actor: str, reason: str | None = None
+        self,
+        tx: Transaction,
+        payment: Payment,
+        trigger: Trigger,
+        *,
+        actor: str,
+        reason: str | None = None,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
     ) -> Payment:
         """Applies `trigger` to a locked payment; raises the machine's refusal when it is final."""
-        return await self.write(tx, *payment.move(trigger, self.clock.now(), actor=actor, reason=reason))
+        moved, transition = payment.move(trigger, self.clock.now(), actor=actor, reason=reason)
+        return await self.write(tx, moved, transition, subscribers)
 
     @retried
     async def report(
@@ -108,13 +124,13 @@ class Settlement:
         actor: str,
         *,
         asked: Attempt | None = None,
-    ) -> ReportEffect:
+    ) -> Settled:
         """Applies a provider's report about one of our references; `asked` is the attempt it was asked about."""
         if asked is not None and report.changes_nothing(asked):
-            return ReportEffect.UNCHANGED
+            return Settled(ReportEffect.UNCHANGED, None)
         reference = asked.reference if asked else payment_reference(report.provider_reference)
         async with self.store.begin() as tx:
-            found = await tx.payments.lock_aggregate(reference)
+            found = await tx.payments.lock_to_settle(reference)
             payment = found.payment if found is not None else None
             verdict = judge(
                 report,
@@ -127,8 +143,8 @@ class Settlement:
                 actor=actor,
                 now=self.clock.now(),
             )
-            await self._apply(tx, verdict, payment, actor)
-            return verdict.effect
+            settled = await self._apply(tx, verdict, payment, actor, found.subscribers if found is not None else None)
+            return Settled(verdict.effect, settled)
 
     async def end_asking(
         self, tx: Transaction, payment: Payment, attempt: Attempt, report: ProviderReport | None, *, actor: str
@@ -143,13 +159,22 @@ class Settlement:
         transitions = await tx.payments.transitions(payment.reference)
         return [transition.reason for transition in transitions if transition.to_status is Status.SUCCESS]
 
-    async def _apply(self, tx: Transaction, verdict: Verdict, payment: Payment | None, source: str) -> None:
+    async def _apply(
+        self,
+        tx: Transaction,
+        verdict: Verdict,
+        payment: Payment | None,
+        source: str,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
+    ) -> Payment | None:
+        """The payment as it is then."""
         for moved, transition in verdict.changes:
-            payment = await self.write(tx, moved, transition)
+            payment = await self.write(tx, moved, transition, subscribers)
         if verdict.attempt is not None:
             await tx.payments.save_attempt(verdict.attempt, verdict.attempt.token)
         if verdict.anomaly is not None:
             await self._keep(tx, payment, verdict.anomaly, source, verdict.details)
+        return payment
 
     async def _keep(
         self, tx: Transaction, payment: Payment | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]

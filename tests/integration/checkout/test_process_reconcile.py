@@ -75,7 +75,7 @@ async def test_what_was_in_the_air_is_asked_about_at_the_rate_of_all_asks(
     world.clock.move(timedelta(seconds=1))
     [attempt] = await world.attempts(due)
     async with world.store.begin() as tx:
-        assert await tx.payments.save_attempt(replace(attempt, next_ask_at=world.clock.now()), attempt.token)
+        await tx.payments.save_attempt(replace(attempt, next_ask_at=world.clock.now()), attempt.token)
     since = world.clock.now()
     for taken in (2, 2, 0):
         assert await world.services.reconciler.run_at("provider_a", due.environment, since) == taken

@@ -45,7 +45,7 @@ async def save(tx: PostgresTransaction) -> None:
 
 
 async def save_attempt(tx: PostgresTransaction) -> None:
-    assert await tx.payments.save_attempt((await tx.payments.attempts(nth(1)))[0], "token")
+    await tx.payments.save_attempt((await tx.payments.attempts(nth(1)))[0], "token")
 
 
 async def add_facts(tx: PostgresTransaction) -> None:
@@ -197,6 +197,10 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
     "payment with what decides on it": (
         lambda tx: tx.payments.lock_aggregate(nth(1)),
+        {"payments_pkey", "attempts_pkey"},
+    ),
+    "payment with what a change needs": (
+        lambda tx: tx.payments.lock_to_settle(nth(1)),
         {"payments_pkey", "attempts_pkey"},
     ),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),

@@ -12,13 +12,15 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
+from sqlalchemy import bindparam, update
 
 import payagg.adapters.postgres.pool as module
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.postgres.schema.tables import businesses
+from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 from tests.support.postgres_world import silent_route
@@ -265,19 +267,22 @@ async def test_what_had_to_find_a_row_and_did_not_never_commits(pool: StatementP
     class Missing(Exception):
         pass
 
-    rename = Statement("UPDATE businesses SET name = 'New' WHERE id = :id RETURNING id")
+    renamed = (
+        update(businesses).where(businesses.c.id == bindparam("own")).values(name="New").returning(businesses.c.id)
+    )
+    rename = Statement(must_find(renamed.cte("renamed")))
     for awaits in (False, True):
         with pytest.raises(Missing):
             async with pool.transaction() as connection:
                 connection.send(ADD_BUSINESS, id="biz_1")
-                connection.send(rename, or_else=Missing(), id="biz_1")
-                connection.send(rename, or_else=Missing(), id="biz_2")
+                connection.send(rename, or_else=Missing(), own="biz_1")
+                connection.send(rename, or_else=Missing(), own="biz_2")
                 if awaits:
                     await connection.rows(COUNT)
     assert await count(pool) == 0
     async with pool.transaction() as connection:
         connection.send(ADD_BUSINESS, id="biz_1")
-        connection.send(rename, or_else=Missing(), id="biz_1")
+        connection.send(rename, or_else=Missing(), own="biz_1")
     assert await count(pool) == 1
 
 

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken
+from payagg.adapters.memory.webhooks import MemoryWebhooks
+from payagg.application.ports import Conflict, PaymentAggregate, PaymentToSettle, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -50,6 +51,13 @@ class MemoryPayments:
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         return await self.aggregate(reference)
 
+    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+        payment = self.state.payments.get(reference)
+        if payment is None:
+            return None
+        subscribers = await MemoryWebhooks(self.state).subscribers(payment.business_id, payment.environment)
+        return PaymentToSettle(payment, _numbered(self.state.attempts, reference), subscribers)
+
     async def add(self, payment: Payment) -> bool:
         key = payment.business_id, payment.environment, payment.idempotency_key
         if key in self.state.idempotency_keys:
@@ -88,13 +96,12 @@ class MemoryPayments:
             raise BrokenRule(f"attempt {attempt.number} of {attempt.reference} exists")
         self._write(attempt)
 
-    async def save_attempt(self, attempt: Attempt, token: str) -> bool:
+    async def save_attempt(self, attempt: Attempt, token: str) -> None:
         stored = self.state.attempts.get((attempt.reference, attempt.number))
         if stored is None or stored.token != token:
-            return False
+            raise Conflict("the attempt was taken over by another transaction")
         self._write(attempt)
         self.state.holds.pop((attempt.reference, attempt.number), None)
-        return True
 
     async def due_asks(
         self,

@@ -32,13 +32,14 @@ RECYCLE = 1800.0  # seconds after which an idle connection is made anew
 PREPARED_MAX = 250  # statements whose plans the server keeps for one connection; a few hundred exist in all
 BEGIN, COMMIT, ROLLBACK = Statement("BEGIN"), Statement("COMMIT"), Statement("ROLLBACK")
 Query = tuple[Statement, dict[str, Any]]
+NOT_FOUND = b"22012"  # division by zero: see `must_find`
 _FAILED = {ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED}
 
 
 class Unsent(NamedTuple):
     statement: Statement
     values: Sequence[Buffer | None]
-    or_else: Exception | None = None  # raised where it finds no row
+    or_else: Exception | None = None  # raised where it had to find a row and did not
 
 
 class StatementConnection:
@@ -98,7 +99,7 @@ class StatementConnection:
     def send(self, statement: Statement, *, or_else: Exception | None = None, **values: Any) -> None:
         """For what needs no answer: it goes with the next statement that does, or with COMMIT, and fails there.
 
-        `or_else` is raised there when the statement gives no row; COMMIT waits to see."""
+        `or_else` is raised there in place of the failure of a statement that `must_find` a row."""
         ordered = statement.ordered(values)
         dumped = self._types.dump_sequence(ordered, [PyFormat.TEXT] * len(ordered))
         if self._in_block and not self._has_begun and not statement.reads:
@@ -121,14 +122,11 @@ class StatementConnection:
         if self._has_begun:
             if self._socket is None:
                 raise Conflict("the server has hung up")
-            if any(unsent.or_else is not None for unsent in self._unsent):
-                with translated(lost=Conflict):
-                    await self.flush()
             # What goes up to one Sync is a transaction by itself: where nothing went before, it needs no words for it.
             is_whole = bool(self._unsent) and self._unsent[0].statement is BEGIN
             if is_whole:
                 del self._unsent[0]
-            statements = len(self._unsent)
+            statements = list(self._unsent)
             if not is_whole:
                 self.send(COMMIT)
             results = await self._exchange()
@@ -136,8 +134,9 @@ class StatementConnection:
             if failed is not None:
                 # Where the server itself ends the connection at a statement, and not at the end, nothing was committed.
                 is_told = results[failed].error_field(DiagnosticField.SQLSTATE) is not None
-                with translated(lost=Conflict if is_told and failed < statements else Unavailable):
-                    self._check(results[failed])
+                is_statement = failed < len(statements)
+                with translated(lost=Conflict if is_told and is_statement else Unavailable):
+                    self._check(results[failed], statements[failed].or_else if is_statement else None)
             # Postgres answers COMMIT of a failed transaction with a silent ROLLBACK.
             if results[-1].command_status == b"ROLLBACK":
                 raise Conflict("a statement of this transaction had failed")
@@ -163,17 +162,17 @@ class StatementConnection:
         unsent = self._unsent
         results = await self._exchange()
         for one, result in zip(unsent, results, strict=False):
-            self._check(result)
-            if one.or_else is not None and not result.ntuples:
-                raise one.or_else
+            self._check(result, one.or_else)
         return results
 
     def _loaded(self, result: PGresult) -> list[Any]:
         self._types.set_pgresult(result)
         return self._types.load_rows(0, result.ntuples, tuple)
 
-    def _check(self, result: PGresult) -> None:
+    def _check(self, result: PGresult, or_else: Exception | None) -> None:
         if result.status in _FAILED:
+            if or_else is not None and result.error_field(DiagnosticField.SQLSTATE) == NOT_FOUND:
+                raise or_else
             raise error_from_result(result, self._types.encoding)
 
     async def _exchange(self) -> list[PGresult]:

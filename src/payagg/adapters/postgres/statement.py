@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, LiteralString
 
-from sqlalchemy import ClauseElement, Select, text
+from sqlalchemy import CTE, ClauseElement, Select, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -11,6 +11,12 @@ from sqlalchemy.sql.compiler import SQLCompiler
 DIALECT = psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 _REQUIRED: Any = object()
 _LOCK = b" FOR "  # FOR UPDATE and its kin
+
+
+def must_find(changed: CTE) -> Select[Any]:
+    """Fails where `changed`, a writing clause with RETURNING, finds no row: by a division by zero, so that nothing of
+    its transaction is kept, and COMMIT can travel with it."""
+    return select(literal_column("1") // func.count()).select_from(changed)
 
 
 class Statement:

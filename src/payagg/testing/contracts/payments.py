@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken, Store
+from payagg.application.ports import Conflict, PaymentAggregate, PaymentToSettle, ProviderCall, ReferenceTaken, Store
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.values import Environment
-from payagg.testing.builders import NOW, REFERENCE, a_business, a_payment, a_transition, an_attempt, an_id
+from payagg.testing.builders import NOW, REFERENCE, a_business, a_payment, a_transition, an_attempt, an_endpoint, an_id
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -74,7 +74,7 @@ class PaymentContract:
             assert counts == [0, 1, 1]
             assert await tx.payments.open_attempts("gw_provider_b", 5) == 0
             assert not await tx.payments.has_open_attempts("gw_provider_b")
-            assert await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
+            await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
             assert not await tx.payments.has_open_attempts("gw_provider_a")
 
     async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
@@ -207,14 +207,19 @@ class PaymentContract:
         late = an_attempt(payment, 1, AttemptState.HANDED_OFF)
         await handed(store, claim)
         async with store.begin() as tx:
-            assert await tx.payments.save_attempt(taken, claim.token)
-            assert not await tx.payments.save_attempt(late, claim.token)
+            await tx.payments.save_attempt(taken, claim.token)
+        with pytest.raises(Conflict):
+            async with store.begin() as tx:
+                await tx.payments.save_attempt(late, claim.token)
+        async with store.begin() as tx:
             assert await tx.payments.attempts(REFERENCE) == [taken]
 
     async def test_an_attempt_that_was_never_added_is_not_written(self, store: Store) -> None:
         payment = await stored(store)
+        with pytest.raises(Conflict):
+            async with store.begin() as tx:
+                await tx.payments.save_attempt(an_attempt(payment), "token 1")
         async with store.begin() as tx:
-            assert not await tx.payments.save_attempt(an_attempt(payment), "token 1")
             assert await tx.payments.attempts(REFERENCE) == []
 
     @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.HANDED_OFF])
@@ -245,7 +250,7 @@ class PaymentContract:
         async with store.begin() as tx:
             again = await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
             assert [attempt.reference for attempt in again] == [OTHER]
-            assert await tx.payments.save_attempt(again[0], again[0].token)
+            await tx.payments.save_attempt(again[0], again[0].token)
             assert await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
 
     async def test_what_was_in_the_air_when_a_process_began_is_asked_about_once_ahead_of_its_time(
@@ -322,17 +327,28 @@ class PaymentContract:
         assert await store.begin_ask(REFERENCE, 1, NOW + every, timedelta(0))
         assert not await store.begin_ask(REFERENCE, 2, NOW, every)
 
-    async def test_a_payment_is_read_with_its_business_and_attempts(self, store: Store) -> None:
+    async def test_a_payment_is_read_with_what_decides_on_it_and_what_a_change_needs(self, store: Store) -> None:
         payment, business = await stored(store), a_business()
         attempts = [an_attempt(payment, 1, AttemptState.REFUSED), an_attempt(payment, 2, AttemptState.CLAIMED)]
+        first, second = an_endpoint(), an_endpoint(id="whe_2", created_at=NOW + TICK)
+        others = [
+            an_endpoint(id="whe_3", is_active=False),
+            an_endpoint(id="whe_4", environment=Environment.LIVE),
+            an_endpoint(id="whe_5", business_id="biz_2"),
+        ]
         async with store.begin() as tx:
             await tx.businesses.add(business)
+            await tx.businesses.add(a_business("biz_2"))
             for attempt in attempts:
                 await tx.payments.add_attempt(attempt)
+            for endpoint in (second, first, *others):
+                await tx.webhooks.add_endpoint(endpoint)
         async with store.begin() as tx:
             for read in (tx.payments.aggregate, tx.payments.lock_aggregate):
                 assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
                 assert await read(OTHER) is None
+            assert await tx.payments.lock_to_settle(REFERENCE) == PaymentToSettle(payment, attempts, [first, second])
+            assert await tx.payments.lock_to_settle(OTHER) is None
         assert await store.find_checkout(REFERENCE) == (payment, business)
         assert await store.find_checkout(OTHER) is None
         assert await store.find_checkout("not a reference\x00") is None

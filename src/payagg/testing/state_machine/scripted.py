@@ -8,9 +8,9 @@ from datetime import datetime
 import msgspec
 
 from payagg.application.ports import Entropy
-from payagg.application.settlement import Settlement
+from payagg.application.settlement import Settled, Settlement
 from payagg.domain.attempt import Attempt, Charge, HandOff, HandOffKind, payment_reference
-from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport, ReportEffect
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
 ACCOUNT = "account"  # the one name in a scripted provider's credentials; its value also signs
@@ -89,10 +89,10 @@ class HeardSettlement(Settlement):
         actor: str,
         *,
         asked: Attempt | None = None,
-    ) -> ReportEffect:
-        effect = await super().report(report, gateway, environment, actor, asked=asked)
-        self.heard.append(effect.value)
-        return effect
+    ) -> Settled:
+        settled = await super().report(report, gateway, environment, actor, asked=asked)
+        self.heard.append(settled.effect.value)
+        return settled
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.businesses import BUSINESS
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
+from payagg.adapters.postgres.repositories.webhooks import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.schema.tables import (
     HAS_PAYER,
     attempts,
@@ -33,8 +34,8 @@ from payagg.adapters.postgres.schema.tables import (
     provider_calls,
     transitions,
 )
-from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import Conflict, PaymentAggregate, ProviderCall, ReferenceTaken
+from payagg.adapters.postgres.statement import Statement, must_find
+from payagg.application.ports import Conflict, PaymentAggregate, PaymentToSettle, ProviderCall, ReferenceTaken
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
@@ -71,7 +72,7 @@ _MOVED = (
     .cte("moved")
 )
 # The transition is written only where the payment stood as it was read.
-MOVE = Statement(
+_NOTED = (
     insert(transitions)
     .from_select(
         TRANSITION.columns,
@@ -80,7 +81,9 @@ MOVE = Statement(
         ),
     )
     .returning(transitions.c.reference)
+    .cte("noted")
 )
+MOVE = Statement(must_find(_NOTED))
 EXPIRED = Statement(
     select(*PAYMENT.columns)
     .where(payments.c.status == in_text(Status.INITIATED.value), payments.c.expires_at <= bindparam("now"))
@@ -95,7 +98,7 @@ _AT = attempts.c.last_ask_at.type
 _OWNED = select(payments.c.environment).where(_REFERENCE).scalar_subquery()
 ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
 # `begin_ask` may have moved `last_ask_at` on since the attempt was read; it never goes back.
-SAVE_ATTEMPT = Statement(
+_SAVED = (
     update(attempts)
     .where(_ATTEMPT, attempts.c.token == bindparam("was"))
     .values(
@@ -103,8 +106,9 @@ SAVE_ATTEMPT = Statement(
         | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
     )
     .returning(attempts.c.number)
+    .cte("saved")
 )
-
+SAVE_ATTEMPT = Statement(must_find(_SAVED))
 
 DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
 
@@ -255,6 +259,13 @@ class PostgresPayments:
         business = BUSINESS.load(owner[0]) if owner else None
         return PaymentAggregate(PAYMENT.load(found[0]), business, [_attempt(row) for row in numbered])
 
+    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+        own = {"reference": reference}
+        found, numbered, endpoints = await self._connection.all((LOCK, own), (ATTEMPTS, own), (SUBSCRIBERS_TO, own))
+        if not found:
+            return None
+        return PaymentToSettle(PAYMENT.load(found[0]), [_attempt(row) for row in numbered], ENDPOINT.all(endpoints))
+
     async def add(self, payment: Payment) -> bool:
         values = PAYMENT.values(payment)
         if payment.idempotency_key is not None:
@@ -281,8 +292,9 @@ class PostgresPayments:
     async def add_attempt(self, attempt: Attempt) -> None:
         self._connection.send(ADD_ATTEMPT, **_attempt_values(attempt))
 
-    async def save_attempt(self, attempt: Attempt, token: str) -> bool:
-        return await self._connection.row(SAVE_ATTEMPT, was=token, **_attempt_values(attempt)) is not None
+    async def save_attempt(self, attempt: Attempt, token: str) -> None:
+        taken_over = Conflict("the attempt was taken over by another transaction")
+        self._connection.send(SAVE_ATTEMPT, or_else=taken_over, was=token, **_attempt_values(attempt))
 
     async def due_asks(
         self,

@@ -9,7 +9,7 @@ from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import deliveries, events, webhook_endpoints
+from payagg.adapters.postgres.schema.tables import deliveries, events, payments, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
@@ -46,6 +46,18 @@ ENDPOINTS = Statement(
 )
 SUBSCRIBERS = Statement(
     _ENDPOINTS.where(webhook_endpoints.c.environment == bindparam("environment"), webhook_endpoints.c.is_active)
+    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
+    .limit(in_text(ENDPOINTS_MAX))
+)
+# Those of a payment's business and environment.
+SUBSCRIBERS_TO = Statement(
+    select(*ENDPOINT.columns)
+    .join(
+        payments,
+        (payments.c.business_id == webhook_endpoints.c.business_id)
+        & (payments.c.environment == webhook_endpoints.c.environment),
+    )
+    .where(payments.c.reference == bindparam("reference"), webhook_endpoints.c.is_active)
     .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
     .limit(in_text(ENDPOINTS_MAX))
 )
