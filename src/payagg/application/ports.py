@@ -238,10 +238,6 @@ class GatewayRepository(Protocol):
     async def get_any(self, gateway_id: str) -> Gateway | None:
         """A DELETED one too: payments that were handed to it are still settled through it."""
 
-    async def settling(self, slug: str) -> list[Gateway]:
-        """Whose secrets may sign events under the slug: the living gateway, then DELETED ones that have secrets on
-        file, the latest deleted first."""
-
     async def to_wipe(self, now: datetime) -> list[Gateway]:
         """Locked rows (skipping locked ones): DELETED ones that have secrets on file, and any whose replaced secrets
         have ended by `now`. At most 100."""
@@ -496,9 +492,6 @@ class ProviderEventRepository(Protocol):
 
     async def save(self, event: ProviderEvent) -> None: ...
 
-    async def keep_refused(self, event: RefusedEvent) -> None:
-        """In the place of the one before in the same provider, environment, fault and slot."""
-
     async def refused(self) -> list[RefusedEvent]:
         """Newest first."""
 
@@ -746,6 +739,10 @@ class Store(Protocol):
     async def find_choices(self, business_id: str) -> GatewayChoices:
         """As `GatewayRepository.choices`, where nothing is to be decided in a transaction."""
 
+    async def find_settling(self, slug: str) -> list[Gateway]:
+        """Whose secrets may sign events under the slug: the living gateway, then DELETED ones that have secrets on
+        file, the latest deleted first."""
+
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
 
@@ -760,3 +757,6 @@ class Store(Protocol):
     async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         """Counts one more in `bucket`, over all processes. Where there is no room in the window that ends `now`, it
         counts nothing and says when there will be."""
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        """In the place of the one before in the same provider, environment, fault and slot."""

@@ -120,8 +120,7 @@ class ProviderEvents:
         a draining, disabled or deleted one still hears about its own payments."""
         provider, sealed = self.payment_options.providers[route.slug], self.payment_options.sealed
         now = self.clock.now()
-        async with self.store.begin() as tx:
-            gateways = await tx.gateways.settling(route.slug)
+        gateways = await self.store.find_settling(route.slug)
 
         def secrets(environment: Environment) -> list[Mapping[str, str]]:
             return [secret for gateway in gateways for secret in sealed.signing(gateway, environment, now)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.counters import count
-from payagg.application.ports import Clock, Conflict, RefusedEvent, SignatureFault, Store, Unavailable
+from payagg.application.ports import Clock, RefusedEvent, SignatureFault, Store, Unavailable
 from payagg.application.retry import retried
 from payagg.domain.values import Environment
 
@@ -50,8 +50,8 @@ class RefusedEvents:
             headers=harmless(headers, f"x-{provider}-signature"),
             received_at=self.clock.now(),
         )
-        with suppress(Unavailable, Conflict):
-            await self._store(event)
+        with suppress(Unavailable):
+            await self.store.keep_refused(event)
 
     async def recent(self) -> list[RefusedEvent]:
         """Those of the last hour, newest first."""
@@ -64,11 +64,6 @@ class RefusedEvents:
         """Deletes what is older than an hour; how many there were. For the worker."""
         async with self.store.begin() as tx:
             return await tx.inbox.purge_refused(self._horizon())
-
-    @retried
-    async def _store(self, event: RefusedEvent) -> None:
-        async with self.store.begin() as tx:
-            await tx.inbox.keep_refused(event)
 
     def _horizon(self) -> datetime:
         return self.clock.now() - KEPT_FOR

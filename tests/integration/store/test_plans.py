@@ -345,6 +345,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "ask begun": (lambda on: on.store.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
     "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
+    "whose secrets sign events": (lambda on: on.store.find_settling("provider_a"), set()),
     "hit counted, old ones swept": (
         lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
         set(),

@@ -34,9 +34,6 @@ class MemoryProviderEvents:
     async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event
 
-    async def keep_refused(self, event: RefusedEvent) -> None:
-        self.state.refused[event.provider, event.environment, event.fault, event.slot] = event
-
     async def refused(self) -> list[RefusedEvent]:
         return sorted(self.state.refused.values(), key=lambda event: event.received_at, reverse=True)
 

@@ -17,8 +17,9 @@ from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderE
 from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import GatewayChoices, KeyHolder, StaleKey
+from payagg.application.ports import GatewayChoices, KeyHolder, RefusedEvent, StaleKey
 from payagg.domain.business import Business
+from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.domain.values import Environment
@@ -131,6 +132,10 @@ class MemoryStore:
         async with self.begin() as tx:
             return await tx.gateways.choices(business_id)
 
+    async def find_settling(self, slug: str) -> list[Gateway]:
+        async with self.begin() as tx:
+            return await tx.gateways.settling(slug)
+
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         async with self.begin():
             attempt = self.state.attempts.get((reference, number))
@@ -153,3 +158,7 @@ class MemoryStore:
     async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         async with self.begin():
             return self.state.hits.setdefault(bucket, HitWindow()).hit(limit, now)
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        async with self.begin():
+            self.state.refused[event.provider, event.environment, event.fault, event.slot] = event

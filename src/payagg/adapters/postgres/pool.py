@@ -1,19 +1,20 @@
 """Connections for statements: a few, each for one statement or one transaction, and none waited for without end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
 from payagg.adapters.postgres.connections import Connect
 from payagg.adapters.postgres.errors import ConnectionLost, meaning, translated
-from payagg.adapters.postgres.pipeline import LATE, StatementConnection
+from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 from payagg.application.spans import span
 
+R = TypeVar("R")
 POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is told 503
 # Seconds for all that one caller asks of the database: a host that is frozen, or a network that swallows packets, says
 # nothing for ever. The server's own limits are a little shorter, so that mostly it ends what takes too long.
@@ -40,12 +41,18 @@ class StatementPool:
 
     async def read(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of a statement that may be done twice: once more, on another connection, when the first is lost."""
-        for _ in range(2):
+        return await _twice(lambda: self.run(statement, **values))
+
+    async def all(self, *queries: Query) -> list[list[Any]]:
+        """As `read`, of several statements that are one transaction in one round trip."""
+        return await _twice(lambda: self._run_all(queries))
+
+    async def _run_all(self, queries: Sequence[Query]) -> list[list[Any]]:
+        async with self._one() as connection:
             try:
-                return await self.run(statement, **values)
-            except (ConnectionLost, Conflict):
-                continue
-        raise Unavailable("the statement was interrupted twice")
+                return await connection.all(*queries)
+            except psycopg.Error as error:
+                raise meaning(error) from None
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[StatementConnection]:
@@ -102,6 +109,15 @@ class StatementPool:
 
     async def _new(self) -> StatementConnection:
         return StatementConnection(await self._connect())
+
+
+async def _twice(work: Callable[[], Awaitable[R]]) -> R:
+    for _ in range(2):
+        try:
+            return await work()
+        except (ConnectionLost, Conflict):
+            continue
+    raise Unavailable("the statement was interrupted twice")
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from functools import cached_property
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.choices import SharedChoices
+from payagg.adapters.postgres.fast_path.notes import SharedNotes
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -19,12 +20,13 @@ from payagg.adapters.postgres.repositories.counters import add_counts, all_count
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import BEGIN_ASK, PostgresPayments
-from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents
+from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import GatewayChoices, KeyHolder
+from payagg.application.ports import GatewayChoices, KeyHolder, RefusedEvent
 from payagg.domain.business import Business
+from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import Environment
@@ -97,6 +99,7 @@ class PostgresStore:
         self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
         self._hot = FastPath(self.pool, dates_payments=dates_payments)
         self._choices = SharedChoices(self.pool)
+        self._notes = SharedNotes(self.pool)
         self._queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
 
@@ -113,6 +116,7 @@ class PostgresStore:
         """Waits for the statements in flight, then closes every connection."""
         await self._hot.close()
         await self._choices.close()
+        await self._notes.close()
         await self.pool.close()
 
     async def now(self) -> datetime:
@@ -139,6 +143,9 @@ class PostgresStore:
     async def find_choices(self, business_id: str) -> GatewayChoices:
         return await self._choices.of(business_id)
 
+    async def find_settling(self, slug: str) -> list[Gateway]:
+        return await self._choices.settling(slug)
+
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         return bool(await self.pool.read(BEGIN_ASK, reference=reference, number=number, now=now, before=now - every))
 
@@ -163,4 +170,7 @@ class PostgresStore:
         if now - self._swept >= limit.window:
             self._swept = now
             await sweep_hits(self.pool, now)
-        return await count_hit(self.pool, bucket, now, limit)
+        return await count_hit(self._notes, bucket, now, limit)
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        await keep_refused(self._notes, event)

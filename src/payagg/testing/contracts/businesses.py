@@ -1,5 +1,6 @@
 """What every Store promises about businesses, their keys, gateways and checkout settings."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -199,10 +200,12 @@ class GatewayContract:
         async with store.begin() as tx:
             assert await tx.gateways.get_any(first.id) == gone[0]
             assert await tx.gateways.get_any("gw_none") is None
-            assert await tx.gateways.settling("mine") == [gone[1], gone[0]]
+        assert await store.find_settling("mine") == [gone[1], gone[0]]
+        async with store.begin() as tx:
             assert await tx.gateways.add(living)
-            assert await tx.gateways.settling("mine") == [living, gone[1], gone[0]]
-            assert await tx.gateways.settling("other") == []
+        found = await asyncio.gather(*map(store.find_settling, ("mine", "other", "mine")))
+        assert found == [[living, gone[1], gone[0]], [], [living, gone[1], gone[0]]]
+        async with store.begin() as tx:
             assert await tx.gateways.get_any(living.id) == living
 
     async def test_secrets_are_to_be_wiped_of_deleted_gateways_and_at_the_end_of_an_overlap(self, store: Store) -> None:

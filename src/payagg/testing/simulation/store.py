@@ -14,10 +14,12 @@ from payagg.application.ports import (
     DeliveryResult,
     GatewayChoices,
     KeyHolder,
+    RefusedEvent,
     Transaction,
     Unavailable,
 )
 from payagg.domain.business import Business
+from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
@@ -94,6 +96,9 @@ class ReachedStore:
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self.whole(partial(self._world.store.find_checkout, reference))
 
+    async def find_settling(self, slug: str) -> list[Gateway]:
+        return await self.whole(partial(self._world.store.find_settling, slug))
+
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         return await self.whole(partial(self._world.store.begin_ask, reference, number, now, every))
 
@@ -114,6 +119,9 @@ class ReachedStore:
 
     async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
         return await self.whole(partial(self._world.store.count_hit, bucket, now, limit))
+
+    async def keep_refused(self, event: RefusedEvent) -> None:
+        await self.whole(partial(self._world.store.keep_refused, event))
 
 
 class ReachedQueue:

@@ -155,9 +155,6 @@ class PostgresGateways:
     async def get_any(self, gateway_id: str) -> Gateway | None:
         return GATEWAY.loaded(await self._connection.row(GET_ANY, id=gateway_id))
 
-    async def settling(self, slug: str) -> list[Gateway]:
-        return GATEWAY.all(await self._connection.rows(SETTLING, slug=slug))
-
     async def to_wipe(self, now: datetime) -> list[Gateway]:
         return GATEWAY.all(await self._connection.rows(TO_WIPE, now=now))
 

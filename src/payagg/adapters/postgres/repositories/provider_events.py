@@ -6,6 +6,7 @@ from functools import cache
 from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from payagg.adapters.postgres.fast_path.notes import SharedNotes
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
@@ -83,6 +84,11 @@ SAVE_HEALTH = Statement(
 )
 
 
+async def keep_refused(notes: SharedNotes, event: RefusedEvent) -> None:
+    row = f"refused {event.provider} {event.environment.value} {event.fault.value} {event.slot}"
+    await notes.keep(row, KEEP_REFUSED, **REFUSED.values(event) | {"headers": dict(event.headers)})
+
+
 class PostgresProviderEvents:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
@@ -99,10 +105,6 @@ class PostgresProviderEvents:
 
     async def save(self, event: ProviderEvent) -> None:
         self._connection.send(SAVE, event_id=event.id, **EVENT.values(event))
-
-    async def keep_refused(self, event: RefusedEvent) -> None:
-        values = {**REFUSED.values(event), "headers": dict(event.headers)}
-        self._connection.send(KEEP_REFUSED, **values)
 
     async def refused(self) -> list[RefusedEvent]:
         return REFUSED.all(await self._connection.rows(ALL_REFUSED))
