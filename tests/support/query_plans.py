@@ -27,7 +27,7 @@ Values = Sequence[Buffer | None]
 MODES = ("force_custom_plan", "force_generic_plan")
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
-    | {"inbox", "api_keys", "audit"}
+    | {"inbox", "api_keys", "audit", "event_metadata"}
 )
 ROWS = 100_000
 BUSINESSES = 1_000
@@ -83,7 +83,9 @@ INSERT INTO anomalies (id, reference, kind, source, details, at, status, closed_
 SELECT 'anm_' || id, reference, 'MISMATCH', 'provider_a', '{{}}', '{NOW}', 'CLOSED', 'ada', '{NOW}', 'Done.'
 FROM given;
 INSERT INTO events
-SELECT reference, 1, 'evt_' || id, 'payment.pending', 'biz_' || owner, 'SANDBOX', '{{}}', '{NOW}' FROM given;
+SELECT reference, 1, 'evt_' || id, 'payment.pending', 'biz_' || owner, 'SANDBOX', '{{"data":{{"metadata":null}}}}',
+       '{NOW}', 20, sha256('') FROM given;
+INSERT INTO event_metadata SELECT reference, sha256(''), '{{"order":7}}' FROM given;
 INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id, lane,
                         status, attempts, next_attempt_at, created_at)
 SELECT reference, 'dlv_' || id, 'evt_' || id, 'payment.pending', 1, 'biz_' || owner, 'SANDBOX', 'whe_' || owner,

@@ -63,7 +63,8 @@ async def close_anomaly(tx: PostgresTransaction) -> None:
 
 
 async def emit(tx: PostgresTransaction) -> None:
-    event = replace(an_event(an_id("evt", 7)), reference=nth(1), sequence=2)
+    large = b'{"data":{"metadata":{"note":"%s"}}}' % (b"n" * 2_000)
+    event = replace(an_event(an_id("evt", 7), body=large), reference=nth(1), sequence=2)
     await tx.webhooks.emit(event, [])
 
 
@@ -229,19 +230,22 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
     "events caught up": (
         lambda tx: tx.webhooks.events(BIG, SANDBOX, an_id("evt", 5000), 100),
-        {"events_of_business"},
+        {"events_of_business", "event_metadata_pkey"},
     ),
-    "events from the start": (lambda tx: tx.webhooks.events("biz_7", SANDBOX, None, 100), {"events_of_business"}),
+    "events from the start": (
+        lambda tx: tx.webhooks.events("biz_7", SANDBOX, None, 100),
+        {"events_of_business", "event_metadata_pkey"},
+    ),
     "events and deliveries of a payment": (
         lambda tx: tx.webhooks.of_payment(nth(1)),
-        {"events_pkey", "deliveries_pkey"},
+        {"events_pkey", "deliveries_pkey", "event_metadata_pkey"},
     ),
     "old payers": (lambda tx: tx.payments.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
     "payments of one payer": (
         lambda tx: tx.payments.of_payer("ada@example.com", nth(500), 1000),
         {"payments_pkey"},
     ),
-    "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey"}),
+    "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
     "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
@@ -352,15 +356,15 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     ),
     "deliveries claimed and finished": (
         lambda on: deliver(on.store.queue),
-        {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey"},
+        {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},
     ),
     "suspect claimed": (
         lambda on: on.store.queue.claim_suspect(NOW, MINUTE),
-        {"deliveries_suspect", "deliveries_pkey", "events_pkey"},
+        {"deliveries_suspect", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},
     ),
     "old deliveries and events purged": (
         lambda on: on.store.queue.purge(NOW + timedelta(seconds=1), 500),
-        {"deliveries_of_endpoint", "deliveries_pkey", "events_of_business", "events_pkey"},
+        {"deliveries_of_endpoint", "deliveries_pkey", "events_of_business", "events_pkey", "event_metadata_pkey"},
     ),
     "metrics": (
         lambda on: snapshot(services_over(on.store)),
@@ -420,7 +424,16 @@ def test_every_use_goes_by_the_indexes_that_are_written_here(plans: list[Plan]) 
     assert met == expected
 
 
-WRITTEN_FOR_EACH_PAYMENT = ["payments", "transitions", "attempts", "events", "deliveries", "inbox", "provider_calls"]
+WRITTEN_FOR_EACH_PAYMENT = [
+    "event_metadata",
+    "payments",
+    "transitions",
+    "attempts",
+    "events",
+    "deliveries",
+    "inbox",
+    "provider_calls",
+]
 OF_THE_RELEASE_BEFORE = {"attempts_to_ask"}
 
 

@@ -78,6 +78,10 @@ RULES = {
             WHERE p.reference IS NULL OR p.environment <> e.environment OR p.business_id <> e.business_id
         UNION ALL SELECT d.reference FROM deliveries d LEFT JOIN payments p USING (reference)
             WHERE p.reference IS NULL OR p.environment <> d.environment OR p.business_id <> d.business_id""",
+    "metadata that lies apart from its event exists": """
+        SELECT e.reference FROM events e LEFT JOIN event_metadata m
+            ON m.reference = e.reference AND m.digest = e.metadata_digest
+        WHERE e.metadata_digest IS NOT NULL AND m.reference IS NULL""",
     "a delivery carries an event that exists": """
         SELECT d.reference FROM deliveries d
         LEFT JOIN events e ON e.reference = d.reference AND e.id = d.event_id WHERE e.id IS NULL""",

@@ -83,8 +83,9 @@ class PersonalDataContract:
             assert await tx.payments.settled_with_payer(NOW + DAY, 9) == []
 
     async def test_bodies_of_events_are_replaced_and_nothing_beside(self, store: Store) -> None:
-        first = an_event(an_id("evt", 1), 1, reference=named(1))
-        second = an_event(an_id("evt", 2), 2, reference=named(1))
+        large = b'{"data":{"metadata":{"note":"%s"},"amount":1}}' % (b"n" * 9_000)
+        first = an_event(an_id("evt", 1), 1, reference=named(1), body=large)
+        second = an_event(an_id("evt", 2), 2, reference=named(1), body=large.replace(b"1", b"2"))
         other = an_event(an_id("evt", 3), 1, reference=named(2))
         async with store.begin() as tx:
             for event in (first, second, other):

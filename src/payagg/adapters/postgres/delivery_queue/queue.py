@@ -26,6 +26,7 @@ from payagg.adapters.postgres.delivery_queue.statements import (
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
+from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PURGE_METADATA
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
 from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
@@ -162,12 +163,14 @@ class PostgresDeliveryQueue:
         return int(number)
 
     async def purge(self, before: datetime, limit: int) -> int:
-        gone = 0
-        for statement, prefix in ((PURGE_DELIVERIES, "dlv"), (PURGE_EVENTS, "evt")):
-            [(number,)] = await self.pool.read(statement, before=id_at(prefix, before), limit=limit)
-            gone += int(number)
-        [(number,)] = await self.pool.read(PURGE_ENDPOINTS, limit=limit)
-        return gone + int(number)
+        [(deliveries,)] = await self.pool.read(PURGE_DELIVERIES, before=id_at("dlv", before), limit=limit)
+        async with self.pool.transaction() as connection:
+            [(events, with_metadata)] = await connection.rows(PURGE_EVENTS, before=id_at("evt", before), limit=limit)
+            if with_metadata:
+                connection.send(LOCK_METADATA, references=with_metadata)
+                connection.send(PURGE_METADATA, references=with_metadata)
+        [(endpoints,)] = await self.pool.read(PURGE_ENDPOINTS, limit=limit)
+        return int(deliveries) + int(events) + int(endpoints)
 
 
 def _leased(row: Any) -> _Leased:

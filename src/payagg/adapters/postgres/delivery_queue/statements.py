@@ -7,6 +7,7 @@ rows wait in them. A test keeps the plans.
 
 # ruff: noqa: S608 - only our own constants and column names are put into the texts
 
+from payagg.adapters.postgres.repositories.event_bodies import whole_body
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
@@ -94,12 +95,13 @@ _LEASED = f"""
     RETURNING {", ".join(f"d.{name}" for name in DELIVERY.names)}, k.is_on, k.is_failing, k.is_lapsed
 )
 """
+_BODY = whole_body("v")
 _WITH_BODIES = """
 LEFT JOIN taken t ON true
 LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
 ORDER BY t.next_attempt_at, t.id
 """
-CLAIM_DUE = Statement(f"{_DUE}{_TAKEN}{_LEASED} SELECT seen.is_more, t.*, v.body FROM seen {_WITH_BODIES}")
+CLAIM_DUE = Statement(f"{_DUE}{_TAKEN}{_LEASED} SELECT seen.is_more, t.*, {_BODY} FROM seen {_WITH_BODIES}")
 CLAIM = Statement(f"""{_WALK}{_TAKEN}{_LEASED}, walked AS (
     SELECT count(*) AS chosen, max(lane) AS last_chosen,
            (SELECT max(l.lane) FROM lanes l) AS last_seen,
@@ -108,7 +110,7 @@ CLAIM = Statement(f"""{_WALK}{_TAKEN}{_LEASED}, walked AS (
 )
 SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
             WHEN w.seen >= {LANES_PER_CLAIM} THEN w.last_seen END AS walked_to,
-       t.*, v.body
+       t.*, {_BODY}
 FROM walked w
 {_WITH_BODIES}""")
 CLAIM_SUSPECT = Statement(f"""
@@ -121,7 +123,7 @@ WITH locked AS (
     LIMIT 1
     FOR UPDATE OF d SKIP LOCKED
 {_LEASED}
-SELECT NULL, t.*, v.body FROM (VALUES (1)) AS one(row)
+SELECT NULL, t.*, {_BODY} FROM (VALUES (1)) AS one(row)
 {_WITH_BODIES}""")
 
 SIGNERS = Statement(
@@ -259,7 +261,8 @@ WITH old AS (
     ) o
     LIMIT :limit
 ), gone AS (
-    DELETE FROM events v USING old WHERE v.reference = old.reference AND v.sequence = old.sequence RETURNING 1
+    DELETE FROM events v USING old WHERE v.reference = old.reference AND v.sequence = old.sequence
+    RETURNING v.reference, v.metadata_digest
 )
-SELECT count(*) FROM gone
+SELECT count(*), array_agg(DISTINCT reference ORDER BY reference) FILTER (WHERE metadata_digest IS NOT NULL) FROM gone
 """)

@@ -5,9 +5,33 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, insert, not_, null, or_, select, true, update
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    LargeBinary,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    insert,
+    literal_column,
+    not_,
+    null,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.event_bodies import (
+    KEEP_METADATA,
+    LOCK_METADATA,
+    PURGE_METADATA,
+    split,
+    whole_body,
+)
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import deliveries, events, payments, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
@@ -32,6 +56,9 @@ class _EndpointMap(RowMap[WebhookEndpoint]):
 ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
 _EVENTS = ENDPOINT.names.index("events")
 EVENT = RowMap(Event, events, environment=Environment)
+_APART = ("metadata_at", "metadata_digest")
+_BODY = literal_column(whole_body("events"), LargeBinary)
+_WHOLE_EVENT = [_BODY if column is events.c.body else column for column in EVENT.columns]
 DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
 # Moved by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
@@ -89,7 +116,7 @@ REMOVE_ENDPOINT = Statement(
     .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
     .values(is_active=False, removed_at=bindparam("now"), updated_at=bindparam("now"))
 )
-ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names)))
+ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
 ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
@@ -151,7 +178,7 @@ REDELIVER = Statement(
 @cache
 def _events(is_after: bool) -> Statement:
     return Statement(
-        select(*EVENT.columns)
+        select(*_WHOLE_EVENT)
         .where(
             events.c.business_id == bindparam("business_id"),
             events.c.environment == bindparam("environment"),
@@ -164,7 +191,7 @@ def _events(is_after: bool) -> Statement:
 
 
 EVENTS_OF_PAYMENT = Statement(
-    select(*EVENT.columns)
+    select(*_WHOLE_EVENT)
     .where(events.c.reference == bindparam("reference"))
     .order_by(events.c.sequence)
     .limit(in_text(OF_PAYMENT_MAX))
@@ -176,14 +203,14 @@ DELIVERIES_OF_PAYMENT = Statement(
     .limit(in_text(OF_PAYMENT_MAX))
 )
 EVENTS_OF = Statement(
-    select(*EVENT.columns)
+    select(*_WHOLE_EVENT)
     .where(events.c.reference == any_(bindparam("references", type_=ARRAY(Text))))
     .with_for_update()
 )
 SAVE_BODY = Statement(
     update(events)
     .where(events.c.reference == bindparam("of_reference"), events.c.sequence == bindparam("of_sequence"))
-    .values(body=bindparam("body"))
+    .values(parameters("body", *_APART))
 )
 
 
@@ -224,7 +251,7 @@ class PostgresWebhooks:
         self._connection.send(REMOVE_ENDPOINT, endpoint_id=endpoint_id, now=now)
 
     async def emit(self, event: Event, deliveries_: Sequence[Delivery]) -> None:
-        self._connection.send(ADD_EVENT, **EVENT.values(event))
+        self._connection.send(ADD_EVENT, **EVENT.values(event) | self._body(event))
         for delivery in deliveries_:
             self._connection.send(ADD_DELIVERY, **DELIVERY.values(delivery))
 
@@ -273,7 +300,19 @@ class PostgresWebhooks:
 
     async def save_bodies(self, events_: Sequence[Event]) -> None:
         for event in events_:
-            self._connection.send(SAVE_BODY, of_reference=event.reference, of_sequence=event.sequence, body=event.body)
+            values = {"of_reference": event.reference, "of_sequence": event.sequence, **self._body(event)}
+            self._connection.send(SAVE_BODY, **values)
+        references = sorted({event.reference for event in events_})
+        self._connection.send(LOCK_METADATA, references=references)
+        self._connection.send(PURGE_METADATA, references=references)
+
+    def _body(self, event: Event) -> dict[str, Any]:
+        """The columns of its body; what lies apart goes before it."""
+        columns, metadata = split(event.body)
+        if metadata is not None:
+            digest = columns["metadata_digest"]
+            self._connection.send(KEEP_METADATA, reference=event.reference, digest=digest, encoded=metadata)
+        return columns
 
 
 def id_at(prefix: str, at: datetime) -> str:

@@ -381,8 +381,20 @@ events = Table(
     Column("environment", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     _at("created_at"),
+    # Where large metadata lies apart: at which byte of `body` it stood, a null being there now; see decisions/0527.
+    Column("metadata_at", Integer),
+    Column("metadata_digest", LargeBinary),
     PrimaryKeyConstraint("reference", "sequence"),
     Index("events_of_business", "business_id", "environment", "id"),
+)
+
+event_metadata = Table(
+    "event_metadata",
+    metadata,
+    Column("reference", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("encoded", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("reference", "digest"),
 )
 
 deliveries = Table(

@@ -1,0 +1,74 @@
+"""Bodies of events as rows: large metadata, which a payment's events share, is kept once and put back when one is read.
+
+In its place stands a null, so that what is stored stays JSON.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from sqlalchemy import ARRAY, Text, any_, bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+
+from payagg.adapters.postgres.repositories.rows import parameters
+from payagg.adapters.postgres.schema.tables import event_metadata
+from payagg.adapters.postgres.statement import Statement
+
+APART_FROM = 1_000  # bytes of metadata; a row of its own costs a tenth of that
+NULL = b"null"
+
+
+class _Data(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(NULL)
+
+
+class _Body(msgspec.Struct):
+    data: _Data
+
+
+_DECODER = msgspec.json.Decoder(_Body)
+
+
+def split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
+    """The columns that hold a body, and the metadata that lies apart, None where it stays in the body."""
+    whole = {"body": body, "metadata_at": None, "metadata_digest": None}
+    if len(body) <= APART_FROM:
+        return whole, None
+    try:
+        encoded = bytes(_DECODER.decode(body).data.metadata)
+    except msgspec.DecodeError:
+        return whole, None
+    if len(encoded) <= APART_FROM:
+        return whole, None
+    at = body.index(encoded)
+    cut = body[:at] + NULL + body[at + len(encoded) :]
+    return {"body": cut, "metadata_at": at, "metadata_digest": sha256(encoded).digest()}, encoded
+
+
+def whole_body(event: str) -> str:
+    """SQL for the body as it was before `split`; `event` names a row of events."""
+    return f"""CASE WHEN {event}.metadata_at IS NULL THEN {event}.body ELSE
+    substring({event}.body FROM 1 FOR {event}.metadata_at)
+    || (SELECT m.encoded FROM event_metadata m
+        WHERE m.reference = {event}.reference AND m.digest = {event}.metadata_digest)
+    || substring({event}.body FROM {event}.metadata_at + {len(NULL) + 1})
+END"""  # noqa: S608 - our own names
+
+
+_KEEP = insert(event_metadata).values(parameters("reference", "digest", "encoded"))
+# Writes what is there already, for the lock: a purge that has it waits for this event, or is waited for.
+KEEP_METADATA = Statement(
+    _KEEP.on_conflict_do_update(index_elements=["reference", "digest"], set_={"encoded": _KEEP.excluded.encoded})
+)
+LOCK_METADATA = Statement(
+    select(event_metadata.c.reference)
+    .where(event_metadata.c.reference == any_(bindparam("references", type_=ARRAY(Text))))
+    .order_by(event_metadata.c.reference, event_metadata.c.digest)
+    .with_for_update()
+)
+# Of what no event needs any more. After LOCK_METADATA, so that none which has come since is missed.
+PURGE_METADATA = Statement("""
+DELETE FROM event_metadata m WHERE m.reference = ANY(CAST(:references AS text[])) AND NOT EXISTS (
+    SELECT FROM events v WHERE v.reference = m.reference AND v.metadata_digest = m.digest
+)
+""")

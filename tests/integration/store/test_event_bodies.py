@@ -1,0 +1,109 @@
+"""Large metadata is kept once for the events of a payment, and every body comes back to the byte."""
+
+import asyncio
+from datetime import timedelta
+
+import msgspec
+import psycopg
+import pytest
+
+from payagg.adapters.postgres.repositories.webhooks import id_at
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Event
+from tests.support.builders import NOW, REFERENCE, a_business, an_event
+from tests.support.postgres_world import count
+
+pytestmark = pytest.mark.anyio
+BODY = '{"id":"evt","data":{"amount":1,"metadata":{"note":"%s","deep":{"é":[1.50,null]}},"n":2}}' % ("n" * 9_000)
+LONG_AGO = NOW - timedelta(days=40)
+BEFORE = NOW - timedelta(days=30)
+
+
+def event(number: int, body: str = BODY, at: timedelta = timedelta()) -> Event:
+    """Event `number` of the payment, drawn at NOW + at."""
+    id = f"{id_at('evt', NOW + at)}{number:020x}"
+    return an_event(id, number, body=body.replace('"evt"', f'"{id}"').encode())
+
+
+async def emitted(store: PostgresStore, *events: Event) -> list[Event]:
+    async with store.begin() as tx:
+        for one in events:
+            await tx.webhooks.emit(one, [])
+    return list(events)
+
+
+async def kept(store: PostgresStore) -> list[Event]:
+    async with store.begin() as tx:
+        return (await tx.webhooks.of_payment(REFERENCE))[0]
+
+
+@pytest.fixture
+async def business(store: PostgresStore) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+
+
+async def test_the_events_of_a_payment_share_their_metadata(store: PostgresStore, database_url: str) -> None:
+    written = await emitted(store, event(1), event(2), event(3))
+    assert await count(database_url, "event_metadata") == 1
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute("SELECT length(body), body FROM events ORDER BY sequence").fetchall()
+    assert [(size < 120, msgspec.json.decode(body)["data"]["metadata"]) for size, body in rows] == [(True, None)] * 3
+    assert await kept(store) == written
+    async with store.begin() as tx:
+        assert await tx.webhooks.events_of([REFERENCE]) == written
+        assert await tx.webhooks.events("biz_1", Environment.SANDBOX, None, 9) == written
+
+
+async def test_metadata_that_is_encoded_otherwise_lies_beside(store: PostgresStore, database_url: str) -> None:
+    written = await emitted(store, event(1), event(2, BODY.replace("1.50", "1.5")))
+    assert await count(database_url, "event_metadata") == 2
+    assert await kept(store) == written
+
+
+@pytest.mark.parametrize(
+    "body", ['{"data":{"metadata":{"order":7}}}', "not JSON " * 500, '{"other":"%s"}' % ("x" * 5_000)]
+)
+async def test_any_other_body_stays_whole(store: PostgresStore, database_url: str, body: str) -> None:
+    written = await emitted(store, event(1, body))
+    assert await count(database_url, "event_metadata") == 0
+    assert await kept(store) == written
+
+
+@pytest.mark.usefixtures("business")
+async def test_metadata_goes_with_the_last_event_that_needs_it(store: PostgresStore, database_url: str) -> None:
+    _, late = await emitted(store, event(1, at=LONG_AGO - NOW), event(2))
+    assert await store.queue.purge(BEFORE, 10) == 1
+    assert await count(database_url, "event_metadata") == 1
+    assert await kept(store) == [late]
+    assert await store.queue.purge(NOW + timedelta(days=1), 10) == 1
+    assert await count(database_url, "event_metadata") == 0
+
+
+@pytest.mark.usefixtures("business")
+async def test_an_event_that_comes_during_a_purge_keeps_its_metadata(store: PostgresStore) -> None:
+    await emitted(store, event(1, at=LONG_AGO - NOW))
+    late = event(2)
+    async with store.begin() as tx:
+        await tx.webhooks.emit(late, [])
+        await tx.webhooks.events_of([])  # what was sent has an answer, so the lock is held
+        purging = asyncio.create_task(store.queue.purge(BEFORE, 10))
+        await asyncio.sleep(0.3)
+        assert not purging.done()
+    assert await purging == 1
+    assert await kept(store) == [late]
+
+
+async def test_metadata_is_gone_once_the_payer_is_taken_out_of_every_body(
+    store: PostgresStore, database_url: str
+) -> None:
+    _, second = await emitted(store, event(1), event(2))
+    cleared = [event(number, '{"id":"evt","data":{"metadata":null}}') for number in (1, 2)]
+    async with store.begin() as tx:
+        await tx.webhooks.save_bodies(cleared[:1])
+    assert await kept(store) == [cleared[0], second]
+    async with store.begin() as tx:
+        await tx.webhooks.save_bodies(cleared[1:])
+    assert await kept(store) == cleared
+    assert await count(database_url, "event_metadata") == 0
