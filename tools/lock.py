@@ -1,7 +1,7 @@
 """The lock files: `python tools/lock.py` writes them with uv, `--check` says whether they fit pyproject.toml.
 
 `--keep` leaves each version as it is where that fits. A lock is whole (`pip install --no-deps`) and names every package
-with its hashes, for CPython 3.11 to 3.13 on Linux and macOS, and no index: where packages come from is each machine's
+with its hashes, for CPython 3.11 to 3.14 on Linux and macOS, and no index: where packages come from is each machine's
 own setting. The first line holds a digest of what pyproject.toml asks for.
 
 requirements.lock is what production installs, requirements-embedded.lock what `make run` does, requirements-dev.lock

@@ -1,4 +1,4 @@
-"""Each command by its name, and those that serve. What an operator can mend is a Fault with a line for each.
+"""Each command by its name, and those that serve. What an operator can mend is a CommandFailed with a line for each.
 
 Heavy modules are imported by the command that needs them: the small ones must answer at once.
 """
@@ -21,20 +21,20 @@ Command = Callable[[argparse.Namespace, Settings], int]
 Listener = TypeVar("Listener")
 
 
-class Fault(Exception):
+class CommandFailed(Exception):
     """What stands in a command's way, a line for each fault."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit status of the command that `options` names; raises Fault."""
+    """The exit status of the command that `options` names; raises CommandFailed."""
     try:
         return COMMANDS[options.command](options, read_settings(os.environ, dev=options.command == "dev"))
     except (SettingsError, EmbeddedPostgresError) as error:
-        raise Fault(str(error)) from error
+        raise CommandFailed(str(error)) from error
     except Refusal as refusal:
-        raise Fault(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message) from refusal
+        raise CommandFailed(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message) from refusal
     except Unavailable as error:
-        raise Fault(f"The database cannot be used: {error}.") from error
+        raise CommandFailed(f"The database cannot be used: {error}.") from error
 
 
 def _dev(options: argparse.Namespace, settings: Settings) -> int:

@@ -30,12 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     # Every command needs the packages of an extra; the words above need none.
-    from payagg.entrypoints.cli.commands import Fault, run
+    from payagg.entrypoints.cli.commands import CommandFailed, run
 
     try:
         return run(options)
-    except Fault as fault:
-        return _complain(str(fault))
+    except CommandFailed as failure:
+        return _complain(str(failure))
 
 
 def _complain(lines: str) -> int:
