@@ -1,7 +1,7 @@
-# A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
+# A fresh clone needs python3 (3.11 or newer) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate fuzz attack check docs site bench page lock sbom clean install install-dev browser pgbouncer
+.PHONY: help run test soak simulate fuzz attack pythons check docs site bench page lock wheel sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,10 +25,14 @@ fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 50
 attack: install-dev ## Try known attacks on the running product; exit status 1 when one succeeds (ARGS="--only trailers")
 	PYTHONPATH=src:. $(PYTHON) -m tests.attack.run $(ARGS)
 
+pythons: ## Run the unit tests on every Python from 3.11 to 3.14 that this machine has (ARGS="tests/unit")
+	@sh tools/pythons.sh $(ARGS)
+
 check: install-dev ## Check format, lint, types, import directions, locks and generated documents
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy --python-version 3.14 src
 	.venv/bin/lint-imports
 	$(PYTHON) tools/lock.py --check
 	$(PYTHON) -m payagg.entrypoints.cli.docs --check
@@ -45,18 +49,21 @@ bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 page: install-dev browser ## Measure the payer's page on a slow line and write the table (ARGS="--rounds 3")
 	$(PYTHON) -m benchmarks.first_paint $(ARGS)
 
-lock: install-dev ## Choose the newest dependencies and write both lock files
+lock: install-dev ## Choose the newest dependencies and write the lock files
 	$(PYTHON) tools/lock.py
+
+wheel: install-dev ## Build the package in dist/
+	$(PYTHON) -m hatchling build -t wheel -d dist
 
 sbom: install-dev ## List what production installs, and from which commit, as CycloneDX in dist/payagg.cdx.json
 	$(PYTHON) tools/sbom.py dist/payagg.cdx.json
 
 clean: ## Delete .venv and caches; the data under .payagg stays
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules
+	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules
 	find src tests benchmarks tools -name __pycache__ -prune -exec rm -rf {} +
 
 install:
-	@sh tools/install.sh requirements.lock
+	@sh tools/install.sh requirements-embedded.lock
 
 install-dev:
 	@sh tools/install.sh requirements-dev.lock

@@ -1,8 +1,11 @@
 """The lock files: `python tools/lock.py` writes them with uv, `--check` says whether they fit pyproject.toml.
 
 `--keep` leaves each version as it is where that fits. A lock is whole (`pip install --no-deps`) and names every package
-with its hashes, for CPython 3.11 to 3.13 on Linux and macOS, and no index: where packages come from is each machine's
+with its hashes, for CPython 3.11 to 3.14 on Linux and macOS, and no index: where packages come from is each machine's
 own setting. The first line holds a digest of what pyproject.toml asks for.
+
+requirements.lock is what production installs, requirements-embedded.lock what `make run` does, requirements-dev.lock
+has all of it with the tools, and requirements-build.lock is what makes the wheel.
 """
 
 import hashlib
@@ -14,7 +17,13 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LOCKS: dict[str, list[str]] = {"requirements.lock": [], "requirements-dev.lock": ["dev"]}
+# The extras and dependency groups of each.
+LOCKS: dict[str, tuple[list[str], list[str]]] = {
+    "requirements.lock": (["server", "otel"], []),
+    "requirements-embedded.lock": (["embedded"], []),
+    "requirements-dev.lock": (["embedded", "testing", "otel"], ["dev"]),
+    "requirements-build.lock": ([], ["build"]),
+}
 # Litestar requires polyfactory, and that faker, for one thing alone: examples that it invents for OpenAPI documents.
 # Ours are written by hand (docs/decisions/0127-production-packages.md).
 LEFT_OUT = ("faker", "polyfactory")
@@ -34,14 +43,14 @@ def wanted() -> str:
 
 
 def write(*, keep: bool) -> None:
-    for name, groups in LOCKS.items():
+    for name, (extras, groups) in LOCKS.items():
         command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--quiet", "--universal"]
         command += ["--python-version", "3.11", "--generate-hashes", "--no-emit-index-url", "--no-header"]
         command += ["--no-annotate", "--output-file", name, *([] if keep else ["--upgrade"])]
         for package in LEFT_OUT:
             command += ["--no-emit-package", package]
-        for group in groups:
-            command += ["--group", group]
+        command += [word for extra in extras for word in ("--extra", extra)]
+        command += [word for group in groups for word in ("--group", group)]
         subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own words
         lock = ROOT / name
         lock.write_text(f"# pyproject.toml {wanted()}\n{lock.read_text()}")

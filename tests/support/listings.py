@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -32,14 +32,16 @@ def listings(path: Path) -> Iterator[Listing]:
         yield Listing(language, use, code)
 
 
+def absent(what: str) -> NoReturn:
+    """Skips because of what is not there, but never in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
 def program(name: str) -> str:
-    """Where it is installed; skips without it, but never in CI."""
-    found = shutil.which(name)
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{name} is not installed")
-        pytest.skip(f"{name} is not installed")
-    return found
+    """Where it is installed."""
+    return shutil.which(name) or absent(f"{name} is not installed")
 
 
 @dataclass

@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -16,12 +15,12 @@ from typing import Any
 import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import payagg
+from tests.support.extras import brought_by
 from tests.support.processes import environment
-from tools.lock import LEFT_OUT
+from tools.lock import LEFT_OUT, LOCKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,7 +80,8 @@ def requirements() -> list[Requirement]:
     project = whole["project"]
     lists = [whole["build-system"]["requires"], project["dependencies"], *project["optional-dependencies"].values()]
     lists += [[one for one in group if isinstance(one, str)] for group in whole["dependency-groups"].values()]
-    return [Requirement(one) for one in sorted({one for entries in lists for one in entries})]
+    asked = {Requirement(one) for entries in lists for one in entries}
+    return sorted((one for one in asked if one.name != "payagg"), key=str)
 
 
 @cache
@@ -100,30 +100,17 @@ def test_a_dependency_has_a_lower_bound_and_ends_before_the_next_major_version(r
     )
 
 
-def asked_for(requirement: Requirement) -> set[str]:
-    """The packages that a requirement brings on this machine, by what the installed ones say of themselves."""
-    found: set[str] = set()
-    waiting = [requirement]
-    while waiting:
-        one = waiting.pop()
-        name = canonicalize_name(one.name)
-        if name not in found:
-            found.add(name)
-        extras = one.extras or {""}
-        for line in metadata.requires(name) or []:
-            further = Requirement(line)
-            is_asked = any(further.marker is None or further.marker.evaluate({"extra": extra}) for extra in extras)
-            if is_asked and canonicalize_name(further.name) not in found | set(LEFT_OUT):
-                waiting.append(further)
-    return found
+# Which extras each lock is for; the others hold tools as well.
+WHOLE = {"requirements.lock": ("server", "otel"), "requirements-embedded.lock": ("embedded",)}
 
 
-def test_production_installs_what_its_dependencies_ask_for_and_nothing_else() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = set[str]().union(*(asked_for(Requirement(one)) for one in project["dependencies"]))
+@pytest.mark.parametrize("lock", WHOLE)
+def test_a_lock_holds_what_its_extras_ask_for_and_nothing_else(lock: str) -> None:
+    needed = set[str]().union(*(brought_by(extra) for extra in WHOLE[lock])) - set(LEFT_OUT)
     pattern = r"^([a-z0-9-]+)(?:\[.*\])?==[^\s;]+(?: ; (.+))? \\$"
-    lines = re.findall(pattern, (ROOT / "requirements.lock").read_text(), re.M)
+    lines = re.findall(pattern, (ROOT / lock).read_text(), re.M)
     assert {name for name, marker in lines if not marker or Marker(marker).evaluate()} == needed
+    assert LOCKS[lock] == (list(WHOLE[lock]), [])
 
 
 def test_the_product_does_without_what_the_locks_leave_out() -> None:

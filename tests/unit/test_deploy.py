@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from payagg.entrypoints.cli.main import _parser
+from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
 from payagg.entrypoints.settings import read_settings, variables
 
@@ -81,7 +81,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("where", "command"), [pytest.param(*one, id=one[0]) for one in commands()])
 def test_every_command_is_one_that_the_program_takes(where: str, command: list[str]) -> None:
-    assert _parser().parse_args(command).command
+    assert parser().parse_args(command).command
 
 
 def test_there_are_commands_for_each_part() -> None:
@@ -112,6 +112,31 @@ def test_the_container_runs_as_nobody_in_particular() -> None:
     assert re.search(r"^USER 10001:10001$", final, re.MULTILINE)
     assert re.search(r"^HEALTHCHECK ", final, re.MULTILINE)
     assert "--require-hashes" in text
+
+
+def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None:
+    given = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(encoding="utf-8"), re.MULTILINE)
+    for name in given:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    copied = {word for line in re.findall(r"^COPY (?!--)(.+) \S+$", text, re.MULTILINE) for word in line.split()}
+    assert copied == set(given)
+    [build] = re.findall(r"/bin/(pip wheel .+) \\$", text, re.MULTILINE)
+    ran(sys.executable, "-m", *build.split(), "--quiet", "--disable-pip-version-check", cwd=tmp_path)
+    assert len(list((tmp_path / "dist").glob("payagg-*.whl"))) == 1
+
+
+@pytest.mark.parametrize(
+    "path", [DEPLOY / "Containerfile", ROOT / "docs/operating/deploy.md"], ids=lambda path: path.name
+)
+def test_a_lock_is_installed_whole_and_by_hash(path: Path) -> None:
+    installs = re.findall(r"pip install (.+ requirements\S*\.lock)", path.read_text(encoding="utf-8"))
+    assert installs
+    for one in installs:
+        assert {"--no-deps", "--require-hashes"} <= set(one.split())
 
 
 def test_every_service_of_ours_has_a_read_only_root_and_no_capability() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.webhook import TEST_EVENT, EventType
-from payagg.entrypoints.cli.main import _commands, _parser
+from payagg.entrypoints.cli.arguments import parser as the_parser
+from payagg.entrypoints.cli.commands import COMMANDS
 from payagg.entrypoints.http.connections import UNREAD_RATE, UNREAD_SECONDS
 from payagg.entrypoints.http.middleware import BODY_SECONDS
 from payagg.entrypoints.http.uvicorn_protocol import HEADER_SECONDS
@@ -128,16 +129,16 @@ def test_the_commands_table_is_what_the_program_takes() -> None:
         words = re.split(r" (?=\[|--|[A-Z])", text, maxsplit=1)
         arguments = re.findall(r"(?:^| )([A-Z]+)(?= |$)", re.sub(r"--[a-z-]+ \S+", "", text.removeprefix(words[0])))
         documented.append((words[0], (set(re.findall(r"--[a-z-]+", text)), len(arguments))))
-    taken = {name: signature(parser) for name, parser in commands(_parser())}
+    taken = {name: signature(parser) for name, parser in commands(the_parser())}
     assert len(documented) == len(taken)
     assert dict(documented) == taken
-    assert {name.split()[1] for name in taken} == set(_commands())
+    assert {name.split()[1] for name in taken} == set(COMMANDS)
 
 
 def test_the_defaults_of_commands_are_those_of_the_program() -> None:
     defaults = {
         (name, option, str(action.default))
-        for name, parser in commands(_parser())
+        for name, parser in commands(the_parser())
         for action in parser._actions
         for option in action.option_strings
         if action.default not in (None, False, argparse.SUPPRESS)

@@ -2,13 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
-
 from payagg.domain.api_key import INFIX
 from payagg.domain.payment import OUTCOMES, Payment
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT, REFERENCE_SUFFIXES, Environment, make_reference
+from payagg.extras import needing
+
+with needing("testing", "payagg.testing.strategies"):
+    from hypothesis import strategies as st
+    from hypothesis.strategies import SearchStrategy
 
 DAY_ONE = datetime(2025, 1, 1)  # noqa: DTZ001 - Hypothesis takes naive bounds and adds the zone itself
 LAST_DAY = datetime(2035, 12, 31)  # noqa: DTZ001

@@ -18,29 +18,6 @@ from tests.support.postgres_rules import admitted_by
 from tests.support.processes import SECRETS, environment, one_line, payagg
 
 COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
-# What other systems lack: the command must at least say what it can do.
-UNIX_ONLY = ("pwd", "grp", "fcntl", "resource", "termios", "uvloop")
-
-
-def test_help_and_version_need_no_module_of_unix_alone() -> None:
-    program = f"""
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name in {UNIX_ONLY}:
-            raise ImportError(name)
-for name in {UNIX_ONLY}:
-    sys.modules.pop(name, None)
-sys.meta_path.insert(0, Absent())
-from payagg.entrypoints.cli.main import main
-main([sys.argv[1]])
-"""
-    for option, word in (("--help", "serve"), ("--version", "payagg ")):
-        done = subprocess.run(
-            [sys.executable, "-c", program, option], capture_output=True, text=True, check=False, env=environment()
-        )
-        assert done.returncode == 0, done.stderr
-        assert word in done.stdout
 
 
 def test_the_keys_that_are_made_start_a_server_s_commands(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from payagg.domain.signing import secret_text, signed_headers
 from tests.integration.process.test_dev import a_free_port
-from tests.support.listings import NODE, ReadersShell, listings, program
+from tests.support.listings import NODE, ReadersShell, absent, listings, program
 from tests.support.processes import wait_until
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -23,26 +23,27 @@ VERIFIERS = {one.language: one for one in listings(DOCS / "guide" / "webhooks.md
 BY_HAND = {one.language: one.code for one in listings(DOCS / "verifying-webhooks.md")}
 KEY, STRANGER = b"k" * 32, b"x" * 32
 BODY = '{"id":"evt_1","type":"payment.success","data":{"customerName":"Adébáyọ̀ ₦"}}'.encode()
-# What Laravel gives a route, as far as the recipe asks.
-LARAVEL = """<?php
-namespace Illuminate\\Http {
-    class Request {
-        public $headers;
-        function __construct() {
-            $this->headers = new class { function all() {
-                return array_map(fn ($value) => [$value], array_change_key_case(getallheaders()));
-            } };
-        }
-        function getContent() { return file_get_contents('php://input'); }
-    }
-}
-namespace Illuminate\\Support\\Facades {
-    class Route { static function post($path, $action) {
-        if ($_SERVER['REQUEST_URI'] !== $path) { http_response_code(404); return; }
-        $action(new \\Illuminate\\Http\\Request());
-    } }
-}
-namespace { function response($body, $status) { http_response_code($status); echo $body; } }
+# Laravel's own router, request and response, as Debian packages them. What a whole Laravel application adds is here in
+# brief: the helper `response`, and the kernel that hands the request to the router.
+ILLUMINATE = Path("/usr/share/php/Illuminate")
+LARAVEL = f"""<?php
+error_reporting(E_ALL & ~E_DEPRECATED);
+require_once '{ILLUMINATE}/Routing/autoload.php';
+require_once '{ILLUMINATE}/Events/autoload.php';
+function response($body, $status) {{ return new Illuminate\\Http\\Response($body, $status); }}
+$container = new Illuminate\\Container\\Container();
+$router = new Illuminate\\Routing\\Router(new Illuminate\\Events\\Dispatcher($container), $container);
+$container->instance('router', $router);
+Illuminate\\Support\\Facades\\Facade::setFacadeApplication($container);
+require_once 'verify.php';
+require 'routes.php';
+$request = Illuminate\\Http\\Request::capture();
+$container->instance(Illuminate\\Http\\Request::class, $request);
+try {{
+    $router->dispatch($request)->send();
+}} catch (Symfony\\Component\\HttpKernel\\Exception\\HttpException $refused) {{
+    http_response_code($refused->getStatusCode());
+}}
 """
 DJANGO = """
 import os
@@ -80,12 +81,15 @@ def express(folder: Path, code: str) -> list[str]:
 
 
 def laravel(folder: Path, code: str) -> list[str]:
-    (folder / "laravel.php").write_text(LARAVEL)
+    php = program("php")
+    if not (ILLUMINATE / "Routing" / "autoload.php").is_file():
+        absent(
+            "Laravel's router is not installed (on Debian: apt install php-illuminate-routing php-illuminate-events)"
+        )
     (folder / "verify.php").write_text(BY_HAND["php"])
-    required = "<?php require_once 'laravel.php'; require_once 'verify.php'; require 'routes.php';"
     (folder / "routes.php").write_text(code)
-    (folder / "index.php").write_text(required)
-    return [program("php"), "-S", f"127.0.0.1:{(folder / 'port').read_text()}", "index.php"]
+    (folder / "index.php").write_text(LARAVEL)
+    return [php, "-S", f"127.0.0.1:{(folder / 'port').read_text()}", "index.php"]
 
 
 def go(folder: Path, code: str) -> list[str]:

@@ -57,8 +57,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment after `pip install payagg`, which may fetch nothing: the wheel asks for nothing."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", python, "install", "--no-index"]
+    ran(*command, "--quiet", "--disable-pip-version-check", wheel)
+    return python
+
+
+@pytest.fixture(scope="module")
 def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that holds the wheel; third parties are borrowed from the running one, last."""
+    """The same with third parties, which are borrowed from the running environment, last."""
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
@@ -76,10 +87,14 @@ def test_the_installed_wheel_offers_its_test_equipment(fresh: Path) -> None:
     assert Path(where).is_relative_to(fresh.parents[1])
 
 
-def test_the_installed_domain_needs_nobody_else(fresh: Path) -> None:
-    (site,) = fresh.parents[1].glob("lib/python*/site-packages")
-    # -S leaves the borrowed packages out.
-    ran(fresh, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import payagg.domain.payment")
+def test_the_package_alone_is_the_domain_and_a_command_that_says_what_is_missing(bare: Path) -> None:
+    modules = sorted((ROOT / "src" / "payagg" / "domain").glob("[a-z]*.py"))
+    ran(bare, "-c", "\n".join(f"import payagg.domain.{path.stem}" for path in modules))
+    assert ran(bare.with_name("payagg"), "--version").startswith("payagg ")
+    done = subprocess.run([bare.with_name("payagg"), "serve"], capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith("pip install 'payagg[server]'.\n")
 
 
 def test_the_installed_wheel_shows_its_documentation(fresh: Path, tmp_path: Path) -> None:
@@ -87,12 +102,17 @@ def test_the_installed_wheel_shows_its_documentation(fresh: Path, tmp_path: Path
     assert "Ten minutes" in (tmp_path / "quick-start.html").read_text()
 
 
-def test_the_wheel_says_what_testing_needs(wheel: Path) -> None:
+def test_the_wheel_tells_its_extras_its_licence_and_where_it_runs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = archive.read(name).decode()
-    assert "Provides-Extra: testing" in metadata
-    assert re.search(r"^Requires-Dist: hypothesis[<>=.,0-9]*; extra == 'testing'$", metadata, re.MULTILINE)
+        told = archive.read(name).decode()
+    assert set(re.findall(r"^Provides-Extra: (.+)$", told, re.MULTILINE)) == {"embedded", "otel", "server", "testing"}
+    assert re.findall(r"^Requires-Dist: (?!.* extra == ).*$", told, re.MULTILINE) == []
+    assert re.search(r"^Requires-Dist: hypothesis[<>=.,0-9]*; extra == 'testing'$", told, re.MULTILINE)
+    assert "License-Expression: LicenseRef-Proprietary" in told
+    assert "Description-Content-Type: text/markdown" in told
+    for classifier in ("Private :: Do Not Upload", "Typing :: Typed", "Programming Language :: Python :: 3.13"):
+        assert f"Classifier: {classifier}" in told
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres import pool
-from payagg.adapters.postgres.errors import RuleBroken
+from payagg.adapters.postgres.errors import RuleBroken, meaning
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
@@ -257,3 +257,9 @@ async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_agai
             assert await store.add_payment(numbered(2)) == (numbered(2), True)
             route.is_silent = True
             await store.close()
+
+
+def test_a_full_disk_is_said_in_words() -> None:
+    means = meaning(psycopg.errors.DiskFull("could not extend file"))
+    assert isinstance(means, Unavailable)
+    assert str(means) == "no space is left on its disk"

@@ -41,6 +41,13 @@ def ensure_reachable(database_url: str) -> None:
         raise Unavailable(f"{words} ({_reason(said)})") from None
 
 
+def is_superuser(database_url: str) -> bool:
+    """Whether the server would let us do anything."""
+    with psycopg.connect(**conninfo(database_url)) as connection:
+        found = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    return bool(found and found[0])
+
+
 def _reason(said: str) -> str:
     """The line that tells, without libpq's way of naming the server."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]

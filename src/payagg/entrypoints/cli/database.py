@@ -19,7 +19,7 @@ def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str
     The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
     what to run. Raises EmbeddedPostgresError and Unavailable, whose words say what stands in the way.
     """
-    from payagg.adapters.postgres.diagnosis import ensure_reachable, where
+    from payagg.adapters.postgres.diagnosis import ensure_reachable, is_superuser, where
     from payagg.adapters.postgres.migrations import is_current, migrate
 
     if settings.database_url is not None:
@@ -31,14 +31,21 @@ def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str
         tell(f"The database is {where(settings.database_url)}.")
         yield settings.database_url
         return
+    from payagg.adapters.postgres.embedded.programs import installed
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
+    installed()  # or it says what to install, before anything else is said
     folder = settings.state_dir / "postgres"
     tell(f"Starting Postgres in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:
         if not is_current(server.url):
             tell("Bringing the schema up to date ...")
             migrate(server.url)
+        if is_superuser(server.url):
+            tell(
+                f"{folder} was made by an earlier version, with a role that may do anything: use it for nothing but "
+                "trying out. `payagg dev --fresh` makes it anew, without its data."
+            )
         yield server.url
 
 

@@ -156,8 +156,8 @@ class DemoMaker:
         answer = await self._api.request(method, path, json=body, headers=_bearer(credential))
         if not answer.is_success:
             raise SettingsError(
-                f"The demo data could not be made: {method} {path} answered {answer.status_code}. "
-                "`payagg dev --fresh` starts over."
+                f"The demo data could not be made: {method} {path} answered {answer.status_code}; "
+                f"{self._settings.state_dir / 'dev.log'} says why. `payagg dev --fresh` starts over."
             )
         return answer.json().get("data")
 

@@ -32,5 +32,5 @@ def _parsed(text: str) -> Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if address.version == 6 else None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

@@ -1,9 +1,12 @@
 """Fake providers with their own pages, events and faults: for `dev`, for tests, and for other projects' tests."""
 
-from payagg.testing.fake_providers.book import Book, FakeCharge, Fault, WebhookMode
-from payagg.testing.fake_providers.payaza import FakePayaza, fake_payaza
-from payagg.testing.fake_providers.paystack import FakePaystack, fake_paystack
-from payagg.testing.fake_providers.serve import FakeServers, serve_asgi, serve_fakes
+from payagg.extras import needing
+
+with needing("testing", "payagg.testing.fake_providers"):
+    from payagg.testing.fake_providers.book import Book, FakeCharge, Fault, WebhookMode
+    from payagg.testing.fake_providers.payaza import FakePayaza, fake_payaza
+    from payagg.testing.fake_providers.paystack import FakePaystack, fake_paystack
+    from payagg.testing.fake_providers.serve import FakeServers, serve_asgi, serve_fakes
 
 __all__ = [
     "Book",

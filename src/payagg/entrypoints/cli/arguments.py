@@ -1,0 +1,115 @@
+"""What the `payagg` command may be told: needs the domain alone, so that `payagg --help` answers everywhere."""
+
+import argparse
+
+from payagg import __version__
+from payagg.domain.anomaly import AnomalyKind
+
+DAYS_MAX = 36_500
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(prog="payagg", description="A payment aggregator service for merchants.")
+    whole.add_argument("--version", action="version", version=f"payagg {__version__}", help="print the version")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    dev = commands.add_parser("dev", help="everything in one terminal, with demo data and a tour")
+    dev.add_argument("--port", type=_port, default=8000)
+    dev.add_argument("--fresh", action="store_true", help="forget the demo's data and keys first")
+    dev.add_argument("--json", action="store_true", help="print demo.json as one line instead of the tour")
+
+    serve = commands.add_parser("serve", help="the API and, unless told not to, the worker")
+    serve.add_argument("--host", default="127.0.0.1")
+    serve.add_argument("--port", type=_port, default=8000)
+    serve.add_argument("--workers", type=_count, default=1, help="processes that answer requests")
+    serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
+
+    commands.add_parser("worker", help="deliveries, expiry, drains, reconciliation")
+    commands.add_parser("migrate", help="bring the schema up to date")
+
+    token = commands.add_parser("token", help="print a bearer token").add_subparsers(dest="realm", required=True)
+    admin = token.add_parser("admin", help="for /admin")
+    admin.add_argument("--role", choices=("SUPER_ADMIN", "ADMIN", "SUPPORT"), required=True)
+    merchant = token.add_parser("merchant", help="for /merchant")
+    merchant.add_argument("--no-email-verified", action="store_true")
+    revoke = token.add_parser("revoke", help="refuse a token, or all that a subject was given")
+    which = revoke.add_mutually_exclusive_group(required=True)
+    which.add_argument("--id", metavar="JTI", help="the token with this `jti`")
+    which.add_argument("--sub", help="every token of this subject")
+    revoke.add_argument("--issued-before", metavar="INSTANT", help="with --sub; default: now")
+    for realm in (admin, merchant):
+        realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
+        realm.add_argument("--ttl", type=_count, default=3600, help="seconds")
+
+    business = commands.add_parser("business", help="businesses and their members")
+    actions = business.add_subparsers(dest="action", required=True)
+    create = actions.add_parser("create", help="print the new business's id")
+    create.add_argument("--name", required=True)
+    create.add_argument("--owner", required=True, metavar="SUB")
+    change = actions.add_parser("set", help="move KYC or set the status")
+    change.add_argument("id")
+    for one in (create, change):
+        one.add_argument("--kyc", choices=("NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED"))
+        one.add_argument("--status", choices=("ACTIVE", "RESTRICTED", "SUSPENDED"))
+    member = actions.add_parser("member", help="add a member, change the role, or remove one")
+    member.add_argument("id")
+    member.add_argument("--sub", required=True)
+    change_of_member = member.add_mutually_exclusive_group(required=True)
+    change_of_member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"))
+    change_of_member.add_argument("--remove", action="store_true")
+
+    audit = commands.add_parser("audit", help="who changed what, newest first")
+    audit.add_argument("--business", metavar="ID")
+    audit.add_argument("--subject", metavar="SUB", help="who made the change")
+    audit.add_argument("--object", metavar="ID", help="what was changed")
+    audit.add_argument("--action", help="for example gateway.enable")
+    audit.add_argument("--from", dest="since", metavar="INSTANT", help="for example 2025-01-31T12:00:00Z")
+    audit.add_argument("--to", dest="until", metavar="INSTANT", help="not included")
+    audit.add_argument("--after", metavar="ID", help="only entries older than this one")
+    audit.add_argument("--limit", type=_count, default=100)
+    audit.add_argument("--json", action="store_true", help="one object instead of lines")
+
+    explain = commands.add_parser("explain", help="the timeline of one payment")
+    explain.add_argument("reference")
+    retention = commands.add_parser("retention", help="clear who paid from payments that ended long ago")
+    retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
+    erase = commands.add_parser("erase", help="clear one payer from every payment that can no longer be paid")
+    erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
+    commands.add_parser("doctor", help="check the money rules on the live database")
+    anomalies = commands.add_parser("anomalies", help="list, acknowledge and close what moved no payment")
+    steps = anomalies.add_subparsers(dest="action", required=True)
+    listed = steps.add_parser("list", help="newest first")
+    listed.add_argument("--status", choices=("OPEN", "ACKNOWLEDGED", "CLOSED"))
+    listed.add_argument("--kind", choices=[kind.value for kind in AnomalyKind])
+    listed.add_argument("--reference")
+    listed.add_argument("--after", metavar="ID", help="the last id of the page before")
+    listed.add_argument("--limit", type=_count, default=50)
+    acknowledge = steps.add_parser("acknowledge", help="somebody looks at it")
+    close = steps.add_parser("close", help="it is worked off")
+    close.add_argument("--reason", required=True, help="what was done")
+    for step in (acknowledge, close):
+        step.add_argument("id")
+        step.add_argument("--by", required=True, metavar="SUB")
+    commands.add_parser("keygen", help="print new secrets as lines of an environment file")
+    commands.add_parser("config", help="each setting in force, and where it comes from")
+    described = commands.add_parser("openapi", help="print the API's description")
+    described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
+    return whole
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 <= int(text) <= DAYS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of days from 0 to {DAYS_MAX}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)

@@ -1,0 +1,111 @@
+"""Each command by its name, and those that serve. What an operator can mend is a CommandFailed with a line for each.
+
+Heavy modules are imported by the command that needs them: the small ones must answer at once.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+from payagg.adapters.postgres.embedded import EmbeddedPostgresError
+from payagg.application.ports import Unavailable
+from payagg.domain.errors import Refusal
+from payagg.entrypoints.cli import configuration, operators, tokens
+from payagg.entrypoints.setting_kinds import LOOPBACK
+from payagg.entrypoints.settings import Settings, SettingsError, read_settings
+
+Command = Callable[[argparse.Namespace, Settings], int]
+Listener = TypeVar("Listener")
+
+
+class CommandFailed(Exception):
+    """What stands in a command's way, a line for each fault."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """The exit status of the command that `options` names; raises CommandFailed."""
+    try:
+        return COMMANDS[options.command](options, read_settings(os.environ, dev=options.command == "dev"))
+    except (SettingsError, EmbeddedPostgresError) as error:
+        raise CommandFailed(str(error)) from error
+    except Refusal as refusal:
+        raise CommandFailed(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message) from refusal
+    except Unavailable as error:
+        raise CommandFailed(f"The database cannot be used: {error}.") from error
+
+
+def _dev(options: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.system import SystemEntropy
+    from payagg.entrypoints.cli.database import database, destroy
+    from payagg.entrypoints.dev.run import Outside, dev
+
+    # Somebody else's database is migrated too, as `dev` is for trying things out.
+    outside = Outside(SystemEntropy(settings.reference_prefix), partial(database, migrating=True), destroy)
+    dev(settings, outside, port=options.port, fresh=options.fresh, as_json=options.json)
+    return 0
+
+
+def _serve(options: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.process import server, supervisor
+
+    if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
+        raise SettingsError(
+            f"PAYAGG_BASE_URL is required to serve on {options.host}: payers' browsers must reach the links it begins."
+        )
+    with _serving(settings, partial(server.listen, options.host, options.port)) as (url, listener):
+        if options.workers == 1:
+            server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
+        else:
+            environ = {name: value for name, value in os.environ.items() if name != "PAYAGG_DATABASE_URL_FILE"}
+            environ["PAYAGG_DATABASE_URL"] = url
+            server.run(
+                supervisor.supervise(listener, options.workers, with_worker=not options.no_worker, environ=environ)
+            )
+    return 0
+
+
+def _worker(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.process import server
+
+    with _serving(settings, lambda: None) as (url, _listener):
+        server.run(server.run_process(settings, url, None, with_worker=True))
+    return 0
+
+
+@contextmanager
+def _serving(settings: Settings, listen: Callable[[], Listener]) -> Iterator[tuple[str, Listener]]:
+    """What every server needs before it starts: settings fit for it, logs, its socket, and a database, which it names
+    aloud, since serving on the wrong one looks like having lost everything."""
+    import structlog
+
+    from payagg.entrypoints.bootstrap import check_for_serving
+    from payagg.entrypoints.cli.database import database
+    from payagg.entrypoints.process.logs import configure_logs
+
+    check_for_serving(settings)
+    configure_logs()
+    listener = listen()
+    with database(settings, tell=structlog.get_logger("payagg.database").warning) as url:
+        yield url, listener
+
+
+COMMANDS: dict[str, Command] = {
+    "dev": _dev,
+    "serve": _serve,
+    "worker": _worker,
+    "migrate": operators.migrate,
+    "token": tokens.token,
+    "business": operators.business,
+    "audit": operators.audit,
+    "explain": operators.explain,
+    "retention": operators.retention,
+    "erase": operators.erase,
+    "doctor": operators.doctor,
+    "anomalies": operators.anomalies,
+    "keygen": configuration.keygen,
+    "config": configuration.config,
+    "openapi": operators.openapi,
+}

@@ -1,0 +1,173 @@
+"""What stands in a newcomer's way at `make run`, each one line: Python, network, disk, folder, an old state folder."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+from tests.support.cramped import FULL, READ_ONLY, ran_with
+from tests.support.processes import environment, payagg
+
+ROOT = Path(__file__).parents[3]
+PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock")
+# What the shell script uses, and no Python.
+PROGRAMS = ("sh", "make", "cat", "cksum", "tail", "head", "grep", "tr", "mkdir", "rm", "tee", "awk", "mktemp")
+NO_INDEX = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
+# As the first version made it: its one role was the superuser, and the database was a copy.
+MADE_LONG_AGO = """
+import sys
+from pathlib import Path
+from payagg.adapters.postgres.embedded import data_folder
+data_folder.SUPERUSER = "payagg"
+data_folder.FIRST_STATEMENTS = ("CREATE DATABASE payagg",)
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+from payagg.adapters.postgres.connections import sync_engine
+with EmbeddedPostgres(Path(sys.argv[1])) as server:
+    from alembic import command
+    from alembic.config import Config
+    from payagg.adapters.postgres import migrations
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with sync_engine(server.url) as engine, engine.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What `make run` reads before there is a Python environment."""
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    for name in PARTS:
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, folder / name)
+    return folder
+
+
+def programs(folder: Path, **more: str) -> str:
+    """A PATH with the named programs and no other."""
+    folder.mkdir()
+    for name in PROGRAMS:
+        found = shutil.which(name)
+        assert found, name
+        (folder / name).symlink_to(found)
+    for name, place in more.items():
+        (folder / name).symlink_to(place)
+    return str(folder)
+
+
+def make_run(clone: Path, **variables: str) -> str:
+    """The lines on standard error of a `make run` that fails, without make's own."""
+    done = subprocess.run(
+        ["make", "run"], cwd=clone, env={**plain(), **variables}, check=False, capture_output=True, text=True
+    )
+    return refusal(done)
+
+
+def plain() -> dict[str, str]:
+    """The environment without what directs pip, Python, or an outer make."""
+    left_out = ("PIP_", "PYTHON", "MAKE", "PAYAGG_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+
+
+def refusal(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode == 2, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert len(said) == 1, done.stderr
+    return said[0]
+
+
+def test_without_a_python_the_line_says_which_one_is_needed(clone: Path, tmp_path: Path) -> None:
+    said = make_run(clone, PATH=programs(tmp_path / "bin"))
+    assert said == "payagg needs Python 3.11 or newer; found none. Install it and run make again."
+
+
+def test_an_old_python_is_named(clone: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit\nexit 1\n')
+    old.chmod(0o755)
+    said = make_run(clone, PATH=programs(tmp_path / "bin", python3=str(old)))
+    assert said == "payagg needs Python 3.11 or newer; found Python 3.9.2. Install it and run make again."
+
+
+def test_a_package_index_that_is_not_reached_is_one_line(clone: Path) -> None:
+    said = make_run(clone, **NO_INDEX)
+    assert said.startswith("The packages could not be fetched, as pip reaches no package index: look at the network")
+    story = Path(said.rpartition(" in ")[2].rstrip("."))
+    assert "No matching distribution found" in story.read_text()
+    story.unlink()
+
+
+def test_a_clone_on_a_full_disk_is_one_line(clone: Path, tmp_path: Path) -> None:
+    cramped = tmp_path / "cramped"
+    cramped.mkdir()
+    done = ran_with(FULL, cramped, ["make", "run"], plain(), size="700k", before=f"cp -r {clone}/. {cramped}")
+    assert refusal(done).startswith(f"No space left on the disk of {cramped}.")
+
+
+def test_a_clone_that_cannot_be_written_is_one_line(clone: Path) -> None:
+    said = refusal(ran_with(READ_ONLY, clone, ["make", "run"], plain()))
+    assert said == f"{clone} cannot be written: run make as its owner, or in a copy of the folder."
+
+
+def told_by(done: "subprocess.CompletedProcess[str]") -> str:
+    """The last line, after those that say what was begun."""
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize("size", ["100k", "20m"])
+def test_a_state_folder_on_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
+    command = [sys.executable, "-m", "payagg", "dev", "--port", "0"]
+    command[-1] = "18971"
+    done = ran_with(FULL, tmp_path, command, environment(PAYAGG_STATE_DIR=str(tmp_path / "state")), size=size)
+    assert "no space is left on its disk" in told_by(done)
+
+
+def test_a_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    settings = environment(PAYAGG_STATE_DIR=str(tmp_path / "state"))
+    for command in (["dev", "--port", "18972"], ["doctor"]):
+        done = ran_with(READ_ONLY, tmp_path, [sys.executable, "-m", "payagg", *command], settings)
+        assert f"{tmp_path}/state" in told_by(done)
+        assert "Read-only file system" in told_by(done)
+
+
+@pytest.fixture
+def old_state(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "state"
+    made = subprocess.run(
+        [sys.executable, "-c", MADE_LONG_AGO, str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    assert made.returncode == 0, made.stderr
+    yield folder
+    EmbeddedPostgres(folder).destroy()
+
+
+def test_the_state_folder_of_an_earlier_version_is_brought_up_to_date(old_state: Path) -> None:
+    examined = payagg("migrate", PAYAGG_STATE_DIR=str(old_state))
+    assert examined.returncode == 0, examined.stderr
+    lines = examined.stdout.splitlines()
+    assert "Bringing the schema up to date ..." in lines
+    [warning] = [line for line in lines if "earlier version" in line]
+    assert "`payagg dev --fresh` makes it anew" in warning
+    assert payagg("doctor", PAYAGG_STATE_DIR=str(old_state)).returncode == 0
+
+
+def test_the_state_folder_of_another_postgres_is_one_line(tmp_path: Path) -> None:
+    data = tmp_path / "state" / "postgres"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("17\n")
+    told = told_by(payagg("dev", "--port", "18973", PAYAGG_STATE_DIR=str(tmp_path / "state")))
+    assert "made by Postgres 17, this is 18" in told
