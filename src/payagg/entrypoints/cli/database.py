@@ -12,12 +12,15 @@ def _silent(_: str) -> None:
 
 
 @contextmanager
-def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str], None] = _silent) -> Iterator[str]:
+def database(
+    settings: Settings, *, migrating: bool = False, any_schema: bool = False, tell: Callable[[str], None] = _silent
+) -> Iterator[str]:
     """The URL of a database with this version's schema; `tell` is called with a line that says which database it is,
     and before each step that takes long.
 
     The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
-    what to run. Raises EmbeddedPostgresError and Unavailable, whose words say what stands in the way.
+    what to run, unless it may have `any_schema`. Raises EmbeddedPostgresError and Unavailable, whose words say what
+    stands in the way.
     """
     from payagg.adapters.postgres.diagnosis import ensure_reachable, where
     from payagg.adapters.postgres.migrations import is_current, migrate
@@ -26,7 +29,7 @@ def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str
         ensure_reachable(settings.database_url)
         if migrating:
             migrate(settings.database_url)
-        elif not is_current(settings.database_url):
+        elif not any_schema and not is_current(settings.database_url):
             raise SettingsError("The database's schema is not this version's: run `payagg migrate`.")
         tell(f"The database is {where(settings.database_url)}.")
         yield settings.database_url
