@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.testing.fake_providers import FakePaystack
 from tests.soak.recorder import SoakRecorder

@@ -12,7 +12,8 @@ import httpx
 import psycopg
 import pytest
 
-from payagg.adapters.postgres.migrations import HEAD, migrate
+from payagg.adapters.postgres.migrations import HEAD
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.processes import PATIENCE, SECRETS, children, environment, is_ready, serving, wait_until
 
 ASKED = 20  # times, on a connection each, so that every process of a server is asked

@@ -22,13 +22,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     # Heavy modules are imported by the command that needs them: the small ones must answer at once.
     from payagg.adapters.postgres.embedded import EmbeddedPostgresError
+    from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
     from payagg.application.ports import Unavailable
     from payagg.domain.errors import Refusal
 
     try:
         settings = read_settings(os.environ, dev=options.command == "dev")
         status = _commands()[options.command](options, settings)
-    except (SettingsError, EmbeddedPostgresError) as error:
+    except (SettingsError, EmbeddedPostgresError, MigrationBlocked) as error:
         status = _complain(str(error))
     except Refusal as refusal:
         status = _complain(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message)
@@ -68,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
     commands.add_parser("worker", help="deliveries, expiry, drains, reconciliation")
-    commands.add_parser("migrate", help="bring the schema up to date")
+    migrate = commands.add_parser("migrate", help="bring the schema up to date")
+    migrate.add_argument("--dry-run", action="store_true", help="print the SQL that it would run, and change nothing")
 
     token = commands.add_parser("token", help="print a bearer token").add_subparsers(dest="realm", required=True)
     admin = token.add_parser("admin", help="for /admin")
