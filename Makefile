@@ -1,10 +1,10 @@
 # A fresh clone needs python3 (3.11 or newer) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate fuzz attack pythons check docs site bench page lock wheel sbom clean install install-dev browser pgbouncer
+.PHONY: help run test soak simulate fuzz attack pythons check docs site bench page lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: install ## Start everything with demo data and print a tour (ARGS="--port 9000 --fresh")
 	@exec .venv/bin/payagg dev $(ARGS)
@@ -21,6 +21,9 @@ simulate: install-dev ## Search 100,000 simulated histories (ARGS="--histories 2
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
 	PYTHONPATH=src:. $(PYTHON) -m tests.fuzz.run $(ARGS)
+
+upgrade-test: install-dev haproxy ## Roll the previous release to this one and back under load (ARGS="--previous v1.2.0")
+	PYTHONPATH=src:. $(PYTHON) -m tests.upgrade.run $(ARGS)
 
 attack: install-dev ## Try known attacks on the running product; exit status 1 when one succeeds (ARGS="--only trailers")
 	PYTHONPATH=src:. $(PYTHON) -m tests.attack.run $(ARGS)
@@ -72,4 +75,7 @@ browser:
 	@sh tools/browser.sh
 
 pgbouncer:
-	@sh tools/pgbouncer.sh
+	@sh tools/debian.sh pgbouncer PgBouncer
+
+haproxy:
+	@sh tools/debian.sh haproxy HAProxy

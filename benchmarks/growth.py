@@ -17,7 +17,7 @@ import psycopg
 from benchmarks import seed
 from benchmarks.harness import Round, free_port, process, wrk
 from benchmarks.sweeps import WORK, Work, until_done
-from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.security import Tokens
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.settings import read_settings

@@ -37,7 +37,7 @@ from benchmarks.harness import (
     wait_for,
     wrk,
 )
-from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.postgres.migrations.upgrade import migrate
 
 CONNECTIONS = 64
 PAST = 10_000

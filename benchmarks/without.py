@@ -26,6 +26,7 @@ from payagg.application.access import Access
 from payagg.application.ports import DeliveryResult
 from payagg.entrypoints.http import strict_json, wire
 from payagg.entrypoints.process import logs, server
+from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.settings import read_settings
 
 
@@ -163,7 +164,7 @@ def main() -> None:
         server.run(worker.main())
         return
     logs.configure_logs()
-    listener = server.listen("127.0.0.1", chosen.port)
+    listener = listen("127.0.0.1", chosen.port)
     settings = read_settings(os.environ)
     server.run(server.run_process(settings, os.environ["PAYAGG_DATABASE_URL"], listener, with_worker=False))
 

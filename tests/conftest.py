@@ -47,7 +47,7 @@ def anyio_backend() -> str:
 def postgres() -> Iterator[str]:
     """The URL of this process's server, its template migrated. Not durable: a power cut may eat a test's database."""
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-    from payagg.adapters.postgres.migrations import migrate
+    from payagg.adapters.postgres.migrations.upgrade import migrate
 
     with (
         tempfile.TemporaryDirectory(prefix="payagg-tests-") as folder,

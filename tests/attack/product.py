@@ -31,6 +31,7 @@ def the_product() -> Iterator[Target]:
         environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")},
             "PAYAGG_STATE_DIR": str(state),
+            "PAYAGG_SHUTDOWN_DELAY": "0",
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
         dev_port, port = _free(), _free()

@@ -4,6 +4,7 @@ import os
 import sys
 
 from payagg.entrypoints.process import server
+from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.settings import read_settings
 
@@ -11,4 +12,4 @@ if __name__ == "__main__":
     configure_logs()
     port, url = sys.argv[1:]
     settings = read_settings(os.environ, dev=True)
-    server.run(server.run_process(settings, url, server.listen("127.0.0.1", int(port)), with_worker=True))
+    server.run(server.run_process(settings, url, listen("127.0.0.1", int(port)), with_worker=True))

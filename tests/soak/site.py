@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.testing.fake_providers import FakePaystack
 from tests.soak.recorder import SoakRecorder
@@ -24,6 +24,7 @@ from tests.support.processes import SECRETS, environment, is_ready, wait_until
 from tests.support.provider_rigs import credentials_a, fakes_running
 from tests.support.receivers import a_receiver
 
+QUICK_STOP = SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"}
 PATIENCE = 30.0  # seconds for one answer
 
 
@@ -44,7 +45,7 @@ class SoakSite:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "tests.soak.server", str(self.port), self.postgres.url),
                 stderr=asyncio.subprocess.DEVNULL,
-                env=environment(PAYAGG_STATE_DIR=str(self.state), PAYAGG_POOL_SIZE="5", **SECRETS),
+                env=environment(PAYAGG_STATE_DIR=str(self.state), PAYAGG_POOL_SIZE="5", **QUICK_STOP),
             )
             await asyncio.to_thread(wait_until, partial(self._is_ready_or_over, self._process))
             if self._process.returncode is None:

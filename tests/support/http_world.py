@@ -16,7 +16,7 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.middleware import BODY_SECONDS
-from payagg.entrypoints.process.server import http_server, listen
+from payagg.entrypoints.process.http_server import http_server, listen
 from tests.interface.recorder import recorded
 from tests.support.assembly import TOKENS
 from tests.support.builders import AN_ADMIN

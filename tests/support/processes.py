@@ -53,6 +53,7 @@ def serving(
     database_url: str | None, *arguments: str, **settings: str
 ) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
     """`payagg serve`, ready; leaving stops it and expects a clean end. Without a URL it is on its embedded Postgres."""
+    settings = {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings
     if database_url is not None:
         settings["PAYAGG_DATABASE_URL"] = database_url
     with socket.socket() as probe:

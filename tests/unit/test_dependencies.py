@@ -35,7 +35,7 @@ INSIDES = {
     ),
     "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "keep_alive response_complete",
     "uvicorn.server.ServerState": "connections tasks",
-    # entrypoints/process/server.py, testing/fake_providers/serve.py
+    # entrypoints/process/http_server.py, testing/fake_providers/serve.py
     "uvicorn.Server": "serve shutdown capture_signals started should_exit server_state",
     # entrypoints/http/wire.py, entrypoints/http/app.py
     "litestar.Response": "to_asgi_response content status_code",

@@ -241,3 +241,11 @@ def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     rules = [{"record": f"panel:{number}", "expr": expr} for number, expr in enumerate(shown)]
     (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     assert f"{len(shown)} rules found" in ran(tool("promtool"), "check", "rules", tmp_path / "panels.yaml")
+
+
+def test_the_balancer_sees_that_a_server_is_about_to_stop_before_it_does() -> None:
+    text = (DEPLOY / "haproxy.cfg").read_text(encoding="utf-8")
+    [(every, failures)] = re.findall(r"^    default-server check inter (\d+)s fall (\d+) ", text, re.MULTILINE)
+    # A check may fall just before the stop is announced, and the next one take a moment.
+    assert int(every) * (int(failures) + 1) < read_settings({}).shutdown_delay.total_seconds()
+    assert "option httpchk GET /readyz\n" in text

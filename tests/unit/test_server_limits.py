@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from payagg.entrypoints.process.server import FILES_KEPT
+from payagg.entrypoints.process.http_server import FILES_KEPT
 
 SCRIPT = """
 import resource, sys
 soft, hard = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-from payagg.entrypoints.process.server import connections_max
+from payagg.entrypoints.process.http_server import connections_max
 print(connections_max(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 

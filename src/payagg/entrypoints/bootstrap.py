@@ -165,6 +165,20 @@ def check_for_serving(settings: Settings) -> None:
         raise SettingsError(f"PAYAGG_BASE_URL must be https: {base.hostname} is public, and payers follow its links.")
 
 
+async def schema_fits(settings: Settings, database_url: str) -> bool:
+    """Whether this release works on the database's schema. Raises Unavailable."""
+    store = PostgresStore(database_url, pool_size=1, pgbouncer=settings.pgbouncer)
+    try:
+        return await store.is_current()
+    finally:
+        await store.close()
+
+
+def new_ids(settings: Settings) -> Callable[[int], str]:
+    """Makes ids of so many bytes, before there are services."""
+    return SystemEntropy(settings.reference_prefix).hex
+
+
 async def _load(keys: KeySet) -> None:
     """The first load. A file that is no key set is a wrong setting; an issuer that is away will come back."""
     try:

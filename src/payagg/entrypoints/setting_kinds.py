@@ -42,8 +42,8 @@ def whole(least: int, most: int, unit: str = "") -> SettingKind:
     return SettingKind(words, partial(msgspec.convert, type=number, strict=False))
 
 
-def lasting(unit: str, most: int) -> SettingKind:
-    number = whole(1, most, unit)
+def lasting(unit: str, most: int, least: int = 1) -> SettingKind:
+    number = whole(least, most, unit)
     return SettingKind(number.must, lambda text: timedelta(**{unit: number.read(text)}))
 
 

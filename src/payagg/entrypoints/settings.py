@@ -81,6 +81,11 @@ class Settings:
     )
     checkout_ttl: timedelta = setting("3600", kinds.lasting("seconds", 2_592_000), "how long a checkout link lives")
     drain_window: timedelta = setting("1800", kinds.lasting("seconds", 2_592_000), "how long a disabled gateway drains")
+    shutdown_delay: timedelta = setting(
+        "5",
+        kinds.lasting("seconds", 300, least=0),
+        "how long a server goes on answering after SIGTERM while `/readyz` says 503; `dev` and Ctrl-C do without",
+    )
     trusted_proxies: Networks = setting(None, kinds.NETWORKS, "whose X-Forwarded-For is believed")
     provider_networks: Networks = setting(
         None, kinds.NETWORKS, "where providers send events from: `PAYAGG_WEBHOOK_RATE_LIMIT` does not hold them back"

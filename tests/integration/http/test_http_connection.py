@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.system import SystemEntropy
-from payagg.entrypoints.process.server import http_server, listen
+from payagg.entrypoints.process.http_server import http_server, listen
 
 pytestmark = pytest.mark.anyio
 NEW_ID = SystemEntropy("PAY").hex

@@ -15,7 +15,7 @@ from payagg.application.counters import counts
 from payagg.entrypoints.http import uvicorn_protocol
 from payagg.entrypoints.http.connections import OpenConnections
 from payagg.entrypoints.http.uvicorn_protocol import PIPELINED_MAX
-from payagg.entrypoints.process.server import UNSENT_BYTES, http_server, listen
+from payagg.entrypoints.process.http_server import UNSENT_BYTES, http_server, listen
 
 pytestmark = pytest.mark.anyio
 ANSWER = 4_000_000  # bytes, more than any socket keeps

@@ -217,7 +217,6 @@ def test_a_schema_that_is_behind_is_refused_until_migrated(postgres: str) -> Non
         connection.execute("CREATE DATABASE empty_one")
     url = postgres.replace("/payagg?", "/empty_one?")
     assert "payagg migrate" in one_line(payagg("doctor", PAYAGG_DATABASE_URL=url))
-    assert "payagg migrate" in one_line(payagg("serve", PAYAGG_DATABASE_URL=url, **SECRETS))
     assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
     assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
     assert payagg("doctor", PAYAGG_DATABASE_URL=url).returncode == 0

@@ -16,7 +16,7 @@ import pytest
 
 from payagg.adapters.postgres.embedded.server import STOP_SECONDS as EMBEDDED_STOP_SECONDS
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from payagg.adapters.postgres.migrations import migrate
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.entrypoints.process.server import STOP_SECONDS
 from tests.support.processes import SECRETS, environment, serving, wait_until
 

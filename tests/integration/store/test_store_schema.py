@@ -10,7 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from payagg.adapters.postgres.connections import sync_engine
-from payagg.adapters.postgres.migrations import is_current, migrate
+from payagg.adapters.postgres.migrations import is_current
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.schema.tables import metadata
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC

@@ -160,7 +160,7 @@ async def test_a_worker_told_to_stop_leaves_nothing_leased(database_url: str) ->
 
 async def test_nothing_is_lost_when_postgres_restarts_under_the_worker(tmp_path: Path) -> None:
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-    from payagg.adapters.postgres.migrations import migrate
+    from payagg.adapters.postgres.migrations.upgrade import migrate
 
     server = EmbeddedPostgres(tmp_path / "state")
     server.start()

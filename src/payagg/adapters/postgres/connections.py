@@ -40,11 +40,16 @@ def conninfo(database_url: str) -> dict[str, Any]:
     return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, **TCP, **parameters}
 
 
+def sync_connection(database_url: str) -> "psycopg.Connection[Any]":
+    """One without timeouts, for migrations and operators; PgBouncer may stand between. Raises psycopg.Error, and
+    Unavailable for a URL that cannot be read."""
+    return psycopg.connect(**conninfo(database_url), prepare_threshold=None)
+
+
 @contextmanager
 def sync_engine(database_url: str) -> Iterator[Engine]:
-    """One connection without timeouts, for migrations and operators; PgBouncer may stand between."""
-    parameters = conninfo(database_url) | {"prepare_threshold": None}
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(**parameters), poolclass=NullPool)
+    """Connections as `sync_connection` makes them, one for each time that somebody asks."""
+    engine = create_engine("postgresql+psycopg://", creator=lambda: sync_connection(database_url), poolclass=NullPool)
     try:
         yield engine
     finally:

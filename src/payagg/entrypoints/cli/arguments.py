@@ -25,7 +25,8 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
     commands.add_parser("worker", help="deliveries, expiry, drains, reconciliation")
-    commands.add_parser("migrate", help="bring the schema up to date")
+    migrate = commands.add_parser("migrate", help="bring the schema up to date")
+    migrate.add_argument("--dry-run", action="store_true", help="print the SQL that it would run, and change nothing")
 
     token = commands.add_parser("token", help="print a bearer token").add_subparsers(dest="realm", required=True)
     admin = token.add_parser("admin", help="for /admin")

@@ -49,20 +49,22 @@ def _dev(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _serve(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.process import server, supervisor
+    from payagg.entrypoints.process import http_server, server, supervisor
 
     if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
         raise SettingsError(
             f"PAYAGG_BASE_URL is required to serve on {options.host}: payers' browsers must reach the links it begins."
         )
-    with _serving(settings, partial(server.listen, options.host, options.port)) as (url, listener):
+    with _serving(settings, partial(http_server.listen, options.host, options.port)) as (url, listener):
         if options.workers == 1:
             server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
             environ = {name: value for name, value in os.environ.items() if name != "PAYAGG_DATABASE_URL_FILE"}
             environ["PAYAGG_DATABASE_URL"] = url
             server.run(
-                supervisor.supervise(listener, options.workers, with_worker=not options.no_worker, environ=environ)
+                supervisor.supervise(
+                    settings, url, listener, options.workers, with_worker=not options.no_worker, environ=environ
+                )
             )
     return 0
 
@@ -78,7 +80,7 @@ def _worker(_: argparse.Namespace, settings: Settings) -> int:
 @contextmanager
 def _serving(settings: Settings, listen: Callable[[], Listener]) -> Iterator[tuple[str, Listener]]:
     """What every server needs before it starts: settings fit for it, logs, its socket, and a database, which it names
-    aloud, since serving on the wrong one looks like having lost everything."""
+    aloud, since serving on the wrong one looks like having lost everything. Until the schema is current it waits."""
     import structlog
 
     from payagg.entrypoints.bootstrap import check_for_serving
@@ -88,7 +90,7 @@ def _serving(settings: Settings, listen: Callable[[], Listener]) -> Iterator[tup
     check_for_serving(settings)
     configure_logs()
     listener = listen()
-    with database(settings, tell=structlog.get_logger("payagg.database").warning) as url:
+    with database(settings, any_schema=True, tell=structlog.get_logger("payagg.database").warning) as url:
         yield url, listener
 
 

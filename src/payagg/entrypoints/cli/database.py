@@ -12,23 +12,45 @@ def _silent(_: str) -> None:
 
 
 @contextmanager
-def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str], None] = _silent) -> Iterator[str]:
+def database(
+    settings: Settings, *, migrating: bool = False, any_schema: bool = False, tell: Callable[[str], None] = _silent
+) -> Iterator[str]:
     """The URL of a database with this version's schema; `tell` is called with a line that says which database it is,
     and before each step that takes long.
 
     The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
-    what to run. Raises EmbeddedPostgresError and Unavailable, whose words say what stands in the way.
+    what to run, unless it may have `any_schema`; so it does of who stands in a migration's way. Raises
+    EmbeddedPostgresError and Unavailable, whose words say what stands in the way.
     """
-    from payagg.adapters.postgres.diagnosis import ensure_reachable, is_superuser, where
-    from payagg.adapters.postgres.migrations import is_current, migrate
+    from payagg.adapters.postgres.diagnosis import is_superuser, where
+    from payagg.adapters.postgres.migrations import is_current
+
+    with database_as_it_is(settings, tell=tell) as url:
+        if settings.database_url is None:
+            if not is_current(url):
+                tell("Bringing the schema up to date ...")
+                _migrate(url, _silent)
+            if is_superuser(url):
+                tell(
+                    f"{settings.state_dir / 'postgres'} was made by an earlier version, with a role that may do "
+                    "anything: use it for nothing but trying out. `payagg dev --fresh` makes it anew, without its data."
+                )
+        elif not migrating and not any_schema and not is_current(url):
+            raise SettingsError("The database's schema is not this version's: run `payagg migrate`.")
+        else:
+            tell(f"The database is {where(url)}.")
+            if migrating:
+                _migrate(url, tell)
+        yield url
+
+
+@contextmanager
+def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _silent) -> Iterator[str]:
+    """The same, whatever its schema."""
+    from payagg.adapters.postgres.diagnosis import ensure_reachable
 
     if settings.database_url is not None:
         ensure_reachable(settings.database_url)
-        if migrating:
-            migrate(settings.database_url)
-        elif not is_current(settings.database_url):
-            raise SettingsError("The database's schema is not this version's: run `payagg migrate`.")
-        tell(f"The database is {where(settings.database_url)}.")
         yield settings.database_url
         return
     from payagg.adapters.postgres.embedded.programs import installed
@@ -38,15 +60,18 @@ def database(settings: Settings, *, migrating: bool = False, tell: Callable[[str
     folder = settings.state_dir / "postgres"
     tell(f"Starting Postgres in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:
-        if not is_current(server.url):
-            tell("Bringing the schema up to date ...")
-            migrate(server.url)
-        if is_superuser(server.url):
-            tell(
-                f"{folder} was made by an earlier version, with a role that may do anything: use it for nothing but "
-                "trying out. `payagg dev --fresh` makes it anew, without its data."
-            )
         yield server.url
+
+
+def _migrate(database_url: str, tell: Callable[[str], None]) -> None:
+    # Alembic alone is a tenth of the time that a server takes to start.
+    from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
+    from payagg.adapters.postgres.migrations.upgrade import migrate
+
+    try:
+        migrate(database_url, tell=tell)
+    except MigrationBlocked as blocked:
+        raise SettingsError(str(blocked)) from blocked
 
 
 def destroy(state_dir: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
-from payagg.entrypoints.cli.database import database
+from payagg.entrypoints.cli.database import database, database_as_it_is
 from payagg.entrypoints.settings import Settings
 
 T = TypeVar("T")
@@ -30,7 +30,17 @@ def operator(name: str | None = None) -> Actor:
     return Actor(ActorRealm.CLI, name, socket.gethostname())
 
 
-def migrate(_: argparse.Namespace, settings: Settings) -> int:
+def migrate(options: argparse.Namespace, settings: Settings) -> int:
+    if options.dry_run:
+        from payagg.adapters.postgres.migrations.upgrade import planned
+
+        with database_as_it_is(settings) as url:
+            plans = planned(url)
+            for revision, subject, statements in plans:
+                say(f"-- {revision}: {subject}\n{statements}\n")
+        if not plans:
+            say("Nothing is pending.")
+        return 0
     with database(settings, migrating=True, tell=say):
         say("The schema is up to date.")
     return 0

@@ -24,8 +24,9 @@ from payagg.entrypoints.dev.inbox import WebhookInbox, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
 from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.dev.tour import tour
+from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs
-from payagg.entrypoints.process.server import background, listen, run, serve_http, stop_on_signals
+from payagg.entrypoints.process.server import background, run, serve_http, stop_on_signals
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.settings import Settings, SettingsError
 

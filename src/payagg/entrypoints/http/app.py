@@ -52,7 +52,10 @@ async def healthz() -> Response[bytes]:
 
 @get("/readyz")
 async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """The database is reachable and its schema is ours, so requests may be sent here; 503 otherwise."""
+    """The database is reachable, its schema fits, and this process is not about to stop, so requests may be sent here;
+    503 otherwise."""
+    if request.app.state.draining.is_set():
+        raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "The server is about to stop.", retry_after=RETRY_AFTER)
     try:
         async with asyncio.timeout(READY_SECONDS):
             is_current = await services_of(request).store.is_current()
@@ -77,11 +80,16 @@ def create_app(
     extra_routes: Sequence[ControllerRouterHandler] = (),
     body_seconds: float = BODY_SECONDS,
     own_hosts: Collection[str] | None = None,
+    draining: asyncio.Event | None = None,
 ) -> Litestar:
     """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`. With `own_hosts` it
-    answers under these and loopback names alone."""
+    answers under these and loopback names alone. Once `draining` is set it is not ready any more."""
     settings = services.settings
-    state = {"services": services, "limits": Limits.of(settings, services.store, services.clock)}
+    state = {
+        "services": services,
+        "limits": Limits.of(settings, services.store, services.clock),
+        "draining": draining or asyncio.Event(),
+    }
     app = Litestar(
         route_handlers=[
             Router(API_PATH, route_handlers=api_routes(settings)),

@@ -7,22 +7,35 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.process.server import RESTART_SECONDS, STOP_SECONDS, run, run_process, stop_on_signals
-from payagg.entrypoints.settings import SettingsError, read_settings
+from payagg.entrypoints.process.waiting import schema_awaited
+from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
 START_SECONDS = 60.0
 READY = b"ready\n"
 _log = structlog.get_logger("payagg.supervisor")
 
 
-async def supervise(listener: socket.socket, workers: int, *, with_worker: bool, environ: Mapping[str, str]) -> None:
+async def supervise(
+    settings: Settings,
+    database_url: str,
+    listener: socket.socket,
+    workers: int,
+    *,
+    with_worker: bool,
+    environ: Mapping[str, str],
+) -> None:
     """Until SIGINT or SIGTERM. SIGHUP replaces each process by a new one that is ready before the old one stops."""
-    stop = stop_on_signals()
+    draining = asyncio.Event()
+    stop = stop_on_signals(draining=draining, delay=settings.shutdown_delay.total_seconds())
+    if not await schema_awaited(settings, database_url, listener, stop):
+        return
     roles = ["web"] * workers + (["worker"] if with_worker else [])
     replacing = [asyncio.Event() for _ in roles]
 
@@ -31,62 +44,90 @@ async def supervise(listener: socket.socket, workers: int, *, with_worker: bool,
             event.set()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace_all)
-    keepers = [_keep(role, listener, environ, stop, event) for role, event in zip(roles, replacing, strict=True)]
-    await asyncio.gather(*keepers)
+    keeper = ProcessKeeper(listener, environ, stop, draining)
+    await asyncio.gather(*(keeper.keep(role, event) for role, event in zip(roles, replacing, strict=True)))
 
 
-async def _keep(
-    role: str, listener: socket.socket, environ: Mapping[str, str], stop: asyncio.Event, replace: asyncio.Event
-) -> None:
-    process = None
-    while not stop.is_set():
-        try:
-            started = await _start(role, listener, environ)
-        except (OSError, SettingsError, TimeoutError):
-            _log.exception("not started", role=role)
-            await _either(stop.wait(), asyncio.sleep(RESTART_SECONDS))
-            continue
+@dataclass(frozen=True)
+class ProcessKeeper:
+    """`stop` ends every process; `draining` comes some seconds before, when they are to say that they are not ready."""
+
+    listener: socket.socket
+    environ: Mapping[str, str]
+    stop: asyncio.Event
+    draining: asyncio.Event
+
+    @property
+    def _is_over(self) -> bool:
+        return self.stop.is_set() or self.draining.is_set()
+
+    async def keep(self, role: str, replace: asyncio.Event) -> None:
+        """One process of `role` until the stop: started again when it dies, and another one when told to replace it."""
+        process = None
+        while not self._is_over:
+            try:
+                started = await self._start(role)
+            except (OSError, SettingsError):
+                if not self._is_over:
+                    _log.exception("not started", role=role)
+                    await self._until_over(asyncio.sleep(RESTART_SECONDS))
+                continue
+            if process is not None:
+                await _end(process)
+            process = started
+            await self._until_over(replace.wait(), process.wait())
+            if process.returncode is not None and not self._is_over:
+                _log.error("died", role=role, status=process.returncode)
+                process = None
+                await self._until_over(asyncio.sleep(RESTART_SECONDS))
+            replace.clear()
         if process is not None:
+            if not self.stop.is_set():
+                _tell(process, signal.SIGTERM)
+                await _either(self.stop.wait(), process.wait())
             await _end(process)
-        process = started
-        await _either(stop.wait(), replace.wait(), process.wait())
-        if process.returncode is not None and not stop.is_set():
-            _log.error("died", role=role, status=process.returncode)
-            process = None
-            await _either(stop.wait(), asyncio.sleep(RESTART_SECONDS))
-        replace.clear()
-    if process is not None:
-        await _end(process)
+
+    async def _until_over(self, *waits: Coroutine[Any, Any, Any]) -> None:
+        await _either(self.stop.wait(), self.draining.wait(), *waits)
+
+    async def _start(self, role: str) -> asyncio.subprocess.Process:
+        """A process that is ready. Raises SettingsError for one that is not in time, or not before the stop."""
+        descriptor = self.listener.fileno()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "payagg.entrypoints.process.supervisor",
+            role,
+            str(descriptor),
+            stdin=asyncio.subprocess.PIPE,  # its end tells the child that we died
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(descriptor,),
+            # Ctrl-C is for us; we end the children in order. Not a session of its own: in Linux (sched_autogroup) the
+            # worker's step back would then weigh against nobody.
+            preexec_fn=os.setpgrp,
+            env=dict(self.environ),
+        )
+        assert process.stdout is not None
+        said = asyncio.create_task(process.stdout.readline())
+        try:
+            await self._until_over(asyncio.wait((said,)), asyncio.sleep(START_SECONDS))
+            if not said.done() or said.result() != READY:
+                raise SettingsError(f"A {role} process was not ready.")
+        except BaseException:
+            said.cancel()
+            await _end(process, signal.SIGTERM)  # which it need not have learnt to handle
+            raise
+        return process
 
 
-async def _start(role: str, listener: socket.socket, environ: Mapping[str, str]) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "payagg.entrypoints.process.supervisor",
-        role,
-        str(listener.fileno()),
-        stdin=asyncio.subprocess.PIPE,  # its end tells the child that we died
-        stdout=asyncio.subprocess.PIPE,
-        pass_fds=(listener.fileno(),),
-        # Ctrl-C is for us; we end the children in order. Not a session of its own: in Linux (sched_autogroup) the
-        # worker's step back would then weigh against nobody.
-        preexec_fn=os.setpgrp,
-        env=dict(environ),
-    )
-    assert process.stdout is not None
-    try:
-        if await asyncio.wait_for(process.stdout.readline(), START_SECONDS) != READY:
-            raise SettingsError(f"A {role} process ended at its start.")
-    except BaseException:
-        await _end(process)
-        raise
-    return process
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
+def _tell(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
-        process.terminate()
+        process.send_signal(number)
+
+
+async def _end(process: asyncio.subprocess.Process, number: signal.Signals = signal.SIGINT) -> None:
+    """By SIGINT it stops at once: one that is replaced need not drain, as the others answer on the same socket."""
+    _tell(process, number)
     try:
         await asyncio.wait_for(process.wait(), STOP_SECONDS)
     except TimeoutError:
@@ -110,6 +151,9 @@ async def _child(role: str, descriptor: int) -> None:
     assert settings.database_url is not None
     listener = socket.socket(fileno=descriptor)
     listener.setblocking(False)
+    # Silently: the processes that this one may be to replace answer on the same socket.
+    if not await schema_awaited(settings, settings.database_url, None, stop_on_signals(stop)):
+        return
 
     def ready() -> None:
         os.write(sys.stdout.fileno(), READY)

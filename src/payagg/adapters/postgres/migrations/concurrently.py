@@ -4,18 +4,21 @@ from alembic import op
 from sqlalchemy import text
 
 _INVALID = text("SELECT NOT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
+# It waits for transactions that are older, for as long as they last, and blocks nothing while it does.
+_LIMITS = ("lock_timeout", "statement_timeout")
 
 
 def create_index(name: str, definition: str) -> None:
     """`definition` begins with ON. No write waits. Outside any transaction, so it must stand alone in its migration;
     what a broken run left behind, which no query would use, is built anew."""
-    with op.get_context().autocommit_block():
-        connection = op.get_bind()
-        # It waits for transactions that are older, and blocks nothing while it does.
-        connection.execute(text("SET lock_timeout = 0"))
+    context = op.get_context()
+    with context.autocommit_block():
+        for limit in _LIMITS:
+            op.execute(f"SET {limit} = 0")
         try:
-            if connection.execute(_INVALID, {"name": name}).scalar():
-                connection.execute(text(f"DROP INDEX CONCURRENTLY {name}"))
-            connection.execute(text(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} {definition}"))
+            if not context.as_sql and op.get_bind().execute(_INVALID, {"name": name}).scalar():
+                op.execute(f"DROP INDEX CONCURRENTLY {name}")
+            op.execute(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} {definition}")
         finally:
-            connection.execute(text("RESET lock_timeout"))
+            for limit in _LIMITS:
+                op.execute(f"RESET {limit}")

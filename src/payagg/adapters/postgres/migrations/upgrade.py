@@ -1,0 +1,134 @@
+"""Bringing a database to this version's schema beside running servers, and saying beforehand what that would do."""
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import Script, ScriptDirectory
+from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy.exc import DBAPIError
+
+from payagg.adapters.postgres.connections import sync_connection, sync_engine
+from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
+from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked, ObstacleWatch
+
+# Any fixed number will do; it only has to be the same in every process that migrates.
+MIGRATION_LOCK = 7_242_001
+LOCK = text("SELECT pg_try_advisory_xact_lock(:lock)")
+LOCK_EVERY = 0.1  # seconds
+# Whoever comes after a migration that waits for a lock waits behind it: so it waits for a second, steps back and lets
+# them through. A role may have limits for its servers; a migration may take longer than they.
+LIMITS = "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = 0"
+TRIES, PAUSE_SECONDS = 30, 4.0
+REPEATABLE = {"55P03", "40P01"}  # no lock in time; a deadlock with a server's transaction
+
+
+def _silent(_: str) -> None:
+    """For those who ask for no progress."""
+
+
+def migrate(
+    database_url: str,
+    *,
+    to: str = HEAD,
+    tell: Callable[[str], None] = _silent,
+    tries: int = TRIES,
+    pause: float = PAUSE_SECONDS,
+) -> None:
+    """Brings the schema to the revision `to`, each migration in a transaction of its own; safe from several processes
+    at once, and to be repeated after a failure. `tell` is called with lines of progress. A schema that is at `to` or
+    beyond stays. Raises Unavailable, and MigrationBlocked after so many `tries` with pauses of `pause` seconds."""
+    config = _config()
+    with translated(), sync_engine(database_url) as engine, _alone(engine, tell):
+        for step in _pending(engine, config, to):
+            tell(f"{step.revision}: {_subject(step)}")
+            began = time.monotonic()
+            for number in range(1, tries + 1):
+                in_the_way = _tried(database_url, engine, config, step.revision, tell)
+                if in_the_way is None:
+                    break
+                if number == tries:
+                    raise MigrationBlocked(
+                        f"Migration {step.revision} got no lock in {tries} tries and changed nothing: {in_the_way} is "
+                        f"in the way. The schema is at {step.down_revision or 'its beginning'}; run it again later."
+                    )
+                tell(f"  try {number} of {tries}: {in_the_way} is in the way; again in {pause:g} s")
+                time.sleep(pause)
+            tell(f"  done in {time.monotonic() - began:.1f} s")
+
+
+def planned(database_url: str) -> list[tuple[str, str, str]]:
+    """Revision, subject and SQL of each migration that `migrate` would run. Raises Unavailable."""
+    config = _config()
+    with translated(), sync_engine(database_url) as engine:
+        steps = list(_pending(engine, config, HEAD))
+    plans = []
+    for step in steps:
+        config.output_buffer = io.StringIO()
+        command.upgrade(config, f"{step.down_revision or 'base'}:{step.revision}", sql=True)
+        plans.append((step.revision, _subject(step), config.output_buffer.getvalue().strip()))
+    return plans
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config
+
+
+def _pending(engine: Engine, config: Config, to: str) -> Iterator[Script]:
+    """The migrations from the database's revision to `to`, first one first."""
+    with engine.connect() as connection:
+        versions = connection.execute(VERSIONS).scalars().all() if connection.execute(IS_MIGRATED).scalar() else []
+    current = max(versions, default=None)
+    # One that is ahead may not be known to this release.
+    if current is not None and current >= to:
+        return iter(())
+    return reversed(list(ScriptDirectory.from_config(config).iterate_revisions(to, current or "base")))
+
+
+def _subject(step: Script) -> str:
+    return " ".join(step.doc.split()).rstrip(".")
+
+
+def _tried(database_url: str, engine: Engine, config: Config, revision: str, tell: Callable[[str], None]) -> str | None:
+    """None when the migration is done; who was in the way when it got no lock and was rolled back."""
+    with engine.connect() as connection:
+        pid = connection.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]
+        event.listen(connection, "begin", _limit)
+        config.attributes["connection"] = connection
+        with ObstacleWatch(lambda: sync_connection(database_url), pid, tell) as watch:
+            try:
+                command.upgrade(config, revision)
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) not in REPEATABLE:
+                    raise
+                return watch.found or "a transaction that is over"
+    return None
+
+
+def _limit(begun: Connection) -> Any:
+    return begun.exec_driver_sql(LIMITS)
+
+
+@contextmanager
+def _alone(engine: Engine, tell: Callable[[str], None]) -> Iterator[None]:
+    """Keeps every other process that migrates away. One that waits asks again and again: inside a statement that waits
+    it would hold a snapshot, and an index that is built concurrently waits for every snapshot."""
+    with engine.connect() as connection:
+        is_told = False
+        while not connection.execute(LOCK, {"lock": MIGRATION_LOCK}).scalar():
+            connection.rollback()
+            if not is_told:
+                tell("Another process migrates this database: waiting until it is done.")
+                is_told = True
+            time.sleep(LOCK_EVERY)
+        # However long it takes. This statement also ends the portal of the last one, and with it its snapshot.
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+        yield

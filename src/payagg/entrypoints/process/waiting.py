@@ -1,0 +1,67 @@
+"""A process whose schema is older than its release waits for `payagg migrate`, and says that it is not ready: a new
+release's servers may be started before the migration or after it."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import structlog
+
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.bootstrap import new_ids, schema_fits
+from payagg.entrypoints.http.errors import RETRY_AFTER, refusal_envelope
+from payagg.entrypoints.http.wire import envelope
+from payagg.entrypoints.process.http_server import http_server
+from payagg.entrypoints.settings import Settings
+
+ASK_SECONDS = 1.0
+NOT_CURRENT = "The database schema is not current."
+_log = structlog.get_logger("payagg.waiting")
+
+
+async def schema_awaited(
+    settings: Settings, database_url: str, listener: socket.socket | None, stop: asyncio.Event
+) -> bool:
+    """Returns True once the database's schema is one that this release works on, False when `stop` is set before. Until
+    then `/healthz` is answered on `listener`, and everything else 503. Raises Unavailable when the database is down at
+    the first look."""
+    if await schema_fits(settings, database_url):
+        return True
+    _log.warning("the schema is older than this release: waiting for `payagg migrate`")
+    async with _answering(settings, listener):
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), ASK_SECONDS)
+            try:
+                if await schema_fits(settings, database_url):
+                    _log.info("the schema is current")
+                    return True
+            except (Unavailable, Conflict) as error:
+                _log.warning("the schema cannot be looked at", reason=str(error))
+    return False
+
+
+@contextlib.asynccontextmanager
+async def _answering(settings: Settings, listener: socket.socket | None) -> AsyncIterator[None]:
+    if listener is None:
+        yield
+        return
+    server = http_server(_answer, new_ids(settings))
+    # Uvicorn closes the socket that it is given; whoever connects meanwhile waits in the queue of the same one.
+    serving = asyncio.create_task(server.serve(sockets=[listener.dup()]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def _answer(scope: Any, receive: Any, send: Any) -> None:
+    if scope["path"] == "/healthz":
+        answer: Any = envelope({"status": "ok"})
+    else:
+        answer = refusal_envelope(Refusal(ErrorCode.SERVICE_UNAVAILABLE, NOT_CURRENT, retry_after=RETRY_AFTER))
+    await answer.to_asgi_response()(scope, receive, send)
