@@ -1,7 +1,7 @@
 """The product as a target of the conformance machines, in this process, over any store."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ import httpx
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports import Store
+from payagg.application.ports import Store, TryResult
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import create_app
@@ -18,7 +18,7 @@ from payagg.testing.clocks import ManualClock
 from payagg.testing.conformance.inbox import Inbox
 from payagg.testing.conformance.provider import ProviderAccount
 from payagg.testing.conformance.service import Service
-from payagg.testing.conformance.target import Merchant, Target
+from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import admin_token, merchant_token
 
@@ -44,14 +44,14 @@ class InboxSender(HttpSender):
         super().__init__(allow_loopback=True)
         self._inbox = inbox
 
-    async def send(self, url: str, headers: Any, body: bytes, *, owner: str, is_test: bool = False) -> Any:
-        from payagg.application.ports import TryResult
-
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str = "", is_test: bool = False
+    ) -> TryResult:
         status = self._inbox.receive(url, headers, body)
         return TryResult(status, None if status < 300 else f"status {status}", 1)
 
 
-class TickingClock(ManualClock):
+class AdvancingClock(ManualClock):
     """No two things happen at one instant, as nowhere else."""
 
     def now(self) -> datetime:
@@ -60,20 +60,22 @@ class TickingClock(ManualClock):
 
 
 class InProcess:
-    """Services over one store with a clock of their own; `target` drives `app`, which may be put round the product's."""
+    """Services over one store with a clock of their own; `target` may put something round the application."""
 
-    def __init__(self, store: Store | None = None, run: Run | None = None) -> None:
+    def __init__(
+        self, store: Store | None = None, run: Run | None = None, sender: "Callable[[Inbox], InboxSender] | None" = None
+    ) -> None:
         self._runner = asyncio.Runner() if run is None else None
         self.run: Run = self._runner.run if self._runner is not None else run  # type: ignore[assignment]
-        self.clock = TickingClock()
+        self.clock = AdvancingClock()
         self.inbox = Inbox("https://inbox.example")
         self.services: Services = services_over(
-            store or MemoryStore(), UNLIMITED, self.clock, sender=InboxSender(self.inbox)
+            store or MemoryStore(), UNLIMITED, self.clock, sender=(sender or InboxSender)(self.inbox)
         )
 
     def target(
         self, within: Callable[[Application], Application] = lambda app: app, provider: ProviderAccount | None = None
-    ) -> Target:
+    ) -> ConformanceTarget:
         merchants = self.run(self._merchants())
         app = within(create_app(self.services))
         service = Service(
@@ -83,7 +85,7 @@ class InProcess:
             wait=self.clock.move,
             work=self.work,
         )
-        return Target(service, merchants, admin_token(), inbox=self.inbox, provider=provider)
+        return ConformanceTarget(service, merchants, admin_token(), inbox=self.inbox, provider=provider)
 
     def work(self) -> None:
         self.run(self._work())
@@ -101,7 +103,7 @@ class InProcess:
         while await services.dispatcher.run_once():
             pass
 
-    async def _merchants(self) -> tuple[Merchant, ...]:
+    async def _merchants(self) -> tuple[MerchantAccess, ...]:
         services = self.services
         await services.gateways.seed("builtin", ("provider_a", "provider_b"))
         made = []
@@ -112,5 +114,5 @@ class InProcess:
             async with services.store.begin() as tx:
                 await tx.businesses.add(business)
                 await tx.businesses.set_member(id, f"owner-{number}", Role.OWNER)
-            made.append(Merchant(id, merchant_token(f"owner-{number}")))
+            made.append(MerchantAccess(id, merchant_token(f"owner-{number}")))
         return tuple(made)

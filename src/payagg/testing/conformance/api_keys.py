@@ -8,8 +8,8 @@ from hypothesis.stateful import rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.expectation import has, lacks, matches
-from payagg.testing.conformance.service import Call
-from payagg.testing.conformance.target import ENVIRONMENTS, Target
+from payagg.testing.conformance.service import ServiceCall
+from payagg.testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 
 LIMIT = 5
 INFIX = {"SANDBOX": "sand", "LIVE": "live"}
@@ -36,11 +36,11 @@ class ModelKey:
     is_active: bool = True
 
 
-class ApiKeyMachine(ConformanceMachine):
+class ApiKeyConformance(ConformanceMachine):
     title = "API keys"
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
+    def check_needs(cls, target: ConformanceTarget) -> None:
         needs(any(merchant.token for merchant in target.merchants), "a merchant's token")
 
     def __init__(self) -> None:
@@ -54,7 +54,8 @@ class ApiKeyMachine(ConformanceMachine):
         for key in self.keys:
             if key.is_active:
                 owner = self.merchants[key.merchant]
-                self.target.service.send(Call("DELETE", f"{owner.path}/api-keys/{key.id}", owner.token))
+                self.target.service.send(ServiceCall("DELETE", f"{owner.path}/api-keys/{key.id}", owner.token))
+                self.gone.add(key.id)
 
     def owner(self, number: int) -> int:
         return self.owners[number % len(self.owners)]
@@ -66,7 +67,10 @@ class ApiKeyMachine(ConformanceMachine):
             owner = self.merchants[merchant]
             who, path = f"owner {merchant + 1}", f"{owner.path}/api-keys"
             listed = self.ask(who, "lists the keys", "GET", path, 200, bearer=owner.token)
-            self.room[slot] = sum(record["status"] == "ACTIVE" for record in listed.data[environment.lower()])
+            active = [record["id"] for record in listed.data[environment.lower()] if record["status"] == "ACTIVE"]
+            if self.gone.intersection(active):
+                self.fail("a key that was revoked is active")
+            self.room[slot] = len(active)
         return self.room[slot] + sum(
             key.is_active for key in self.keys if (key.merchant, key.environment) == (merchant, environment)
         )

@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from payagg.testing.conformance.expectation import Expected
 from payagg.testing.conformance.replay import look
-from payagg.testing.conformance.service import Answer, Call
+from payagg.testing.conformance.service import ServiceAnswer, ServiceCall
 from payagg.testing.conformance.story import Story
-from payagg.testing.conformance.target import Merchant, Target, Unfit
+from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess, MissingAccess
 from payagg.testing.conformance.violation import Violation
 
 # "internal and never returned by any endpoint"; of businessId the interface itself names the exceptions.
@@ -23,13 +23,14 @@ class ConformanceMachine(RuleBasedStateMachine):
     """Rules draw what people do; `ask` sends it and compares the answer with what the interface says."""
 
     title: ClassVar[str]
-    target: ClassVar[Target]
+    target: ClassVar[ConformanceTarget]
     steps_taken: ClassVar[list[int]]  # one number: requests sent over all histories
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
+    gone: ClassVar[set[str]]  # what earlier histories cleaned away, which must not be there any more
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
-        """Raises Unfit when the target lacks what the rules need."""
+    def check_needs(cls, target: ConformanceTarget) -> None:
+        """Raises MissingAccess when the target lacks what the rules need."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,18 +39,18 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.known[self.nonce] = "nonce"
         self.raw_secrets: set[str] = set()  # shown once; no later answer may hold one
         for number, merchant in enumerate(self.target.merchants, 1):
-            self.story.given(merchant.token, f"PAYAGG_MERCHANT_TOKEN_{number}", f"token of merchant {number}")
-            self.story.given(merchant.business_id, f"PAYAGG_BUSINESS_{number}", "")
+            self.story.given(merchant.token, f"MERCHANT_TOKEN_{number}", f"token of merchant {number}")
+            self.story.given(merchant.business_id, f"BUSINESS_{number}", "")
             for environment, key in merchant.keys.items():
                 words = f"{environment} key of business {number}"
-                self.story.given(key, f"PAYAGG_{environment}_KEY_{number}", words)
+                self.story.given(key, f"{environment}_KEY_{number}", words)
                 self.raw_secrets.add(key)
-        self.story.given(self.target.admin_token, "PAYAGG_ADMIN_TOKEN", "token of the administrator")
+        self.story.given(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
         if self.target.inbox is not None:
             self.story.known[self.target.inbox.url] = "inbox.url"
 
     @property
-    def merchants(self) -> tuple[Merchant, ...]:
+    def merchants(self) -> tuple[MerchantAccess, ...]:
         return self.target.merchants
 
     def ask(
@@ -65,9 +66,10 @@ class ConformanceMachine(RuleBasedStateMachine):
         headers: dict[str, str] | None = None,
         code: str | None = None,
         data: dict[str, Any] | None = None,
-    ) -> Answer:
+        event: tuple[Any, ...] | None = None,
+    ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`."""
-        call = Call(method, path, bearer, body, content, headers or {})
+        call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self.steps_taken[0] += 1
         expected = Expected(statuses, code, data)
@@ -79,7 +81,9 @@ class ConformanceMachine(RuleBasedStateMachine):
             self.raw_secrets |= {answer.data[n] for n in ("secretKey", "signingSecret") if n in answer.data}
         return answer
 
-    def ask_together(self, what: str, calls: Sequence[Call], statuses: Sequence[int], same: str) -> list[Answer]:
+    def ask_together(
+        self, what: str, calls: Sequence[ServiceCall], statuses: Sequence[int], same: str
+    ) -> list[ServiceAnswer]:
         """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
         answers = self.target.service.send_together(calls)
         self.steps_taken[0] += len(calls)
@@ -95,12 +99,17 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.waited(duration)
         self.target.service.wait(duration)
 
+    def pause(self, duration: timedelta) -> None:
+        """As `wait`, in real time where the clock is not ours: for seconds, not minutes."""
+        self.story.waited(duration)
+        self.target.service.pause(duration)
+
     def fail(self, fault: str) -> None:
         violation = Violation(self.story.copy(), self.story.masked(fault))
         self.last.append(violation)
         raise violation
 
-    def _general_fault(self, answer: Answer) -> str | None:
+    def _general_fault(self, answer: ServiceAnswer) -> str | None:
         body = answer.body
         if not isinstance(body, dict) or not isinstance(body.get("success"), bool):
             return "there is no envelope"
@@ -128,7 +137,7 @@ def _internal_field(node: Any) -> str | None:
 
 def needs(condition: object, what: str) -> None:
     if not condition:
-        raise Unfit(what)
+        raise MissingAccess(what)
 
 
 def shown(value: Any) -> str:

@@ -8,8 +8,8 @@ from hypothesis.stateful import Bundle, multiple, rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.expectation import has, lacks
-from payagg.testing.conformance.service import Call
-from payagg.testing.conformance.target import ENVIRONMENTS, Target
+from payagg.testing.conformance.service import ServiceCall
+from payagg.testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 ENDPOINTS: Bundle[str] = Bundle("endpoints")
@@ -27,11 +27,11 @@ class Owned:
     is_test: bool = False
 
 
-class BusinessMachine(ConformanceMachine):
+class BusinessConformance(ConformanceMachine):
     title = "businesses"
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
+    def check_needs(cls, target: ConformanceTarget) -> None:
         able = [merchant for merchant in target.merchants if merchant.token is not None and "SANDBOX" in merchant.keys]
         needs(len(able) > 1, "two businesses, each with a manager's token")
 
@@ -43,7 +43,7 @@ class BusinessMachine(ConformanceMachine):
     def teardown(self) -> None:
         for id, owned in self.endpoints.items():
             owner = self.merchants[owned.merchant]
-            self.target.service.send(Call("DELETE", f"{owner.path}/webhooks/{id}", owner.token))
+            self.target.service.send(ServiceCall("DELETE", f"{owner.path}/webhooks/{id}?permanently=true", owner.token))
 
     @rule(target=PAYMENTS, merchant=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS), is_test=st.booleans())
     def pay(self, merchant: int, environment: str, is_test: bool) -> Any:
@@ -138,9 +138,9 @@ class BusinessMachine(ConformanceMachine):
             who, path = f"owner {merchant + 1}", f"{self.merchants[merchant].path}/webhooks"
             data = {"[*].id": (has(*mine), lacks(*others))}
             self.ask(who, "lists the endpoints", "GET", path, 200, bearer=self.merchants[merchant].token, data=data)
-        data = {f"[id={id}].isActive": True}
+        still = {f"[id={id}].isActive": True}
         who = f"owner {owned.merchant + 1}"
-        self.ask(who, "lists the endpoints", "GET", f"{other.path}/webhooks", 200, bearer=other.token, data=data)
+        self.ask(who, "lists the endpoints", "GET", f"{other.path}/webhooks", 200, bearer=other.token, data=still)
 
     @rule(merchant=st.integers(0, 1), what=st.sampled_from(LISTS))
     def knock(self, merchant: int, what: str) -> None:

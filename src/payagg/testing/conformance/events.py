@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from payagg.domain.signing import secret_key, signature
-from payagg.testing.conformance.inbox import Inbox, Received
+from payagg.testing.conformance.inbox import Inbox, ReceivedTry
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Wanted:
 
 
 def fault_of(
-    tries: Sequence[Received], secret: str, wanted: Sequence[Wanted], references: Collection[str]
+    tries: Sequence[ReceivedTry], secret: str, wanted: Sequence[Wanted], references: Collection[str]
 ) -> str | None:
     """What is wrong with all that arrived at one address; None when nothing is and everything arrived.
 
@@ -58,7 +58,7 @@ def fault_of(
     return f"{missing[0].type} of {missing[0].reference} never came" if missing else None
 
 
-def _fault_of_try(one: Received, secret: str) -> str | None:
+def _fault_of_try(one: ReceivedTry, secret: str) -> str | None:
     id, timestamp = one.headers.get("webhook-id", ""), one.headers.get("webhook-timestamp", "")
     if not timestamp.isdigit():
         return "a try has no webhook-timestamp"

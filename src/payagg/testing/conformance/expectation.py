@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from payagg.testing.conformance.replay import judge, look
-from payagg.testing.conformance.service import Answer
+from payagg.testing.conformance.service import ServiceAnswer
 
 SHOWN_MAX = 600  # characters of a value
 
@@ -56,7 +56,7 @@ class Expected:
             words += ", " + ", ".join(f"{path or 'data'} {check}" for path, check in self.checks)
         return words
 
-    def fault(self, answer: Answer) -> str | None:
+    def fault(self, answer: ServiceAnswer) -> str | None:
         """What is wrong with the answer, in a few words; None when nothing is."""
         if answer.status not in self.statuses:
             return f"the status is {answer.status}"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
-from payagg.testing.conformance.service import Call
-from payagg.testing.conformance.target import Target
+from payagg.testing.conformance.service import ServiceCall
+from payagg.testing.conformance.target import ConformanceTarget
 
 TOGETHER = 4
 KEYS = st.sampled_from(["order-1", "order-2"])
@@ -26,11 +26,11 @@ class Original:
     is_final: bool = False
 
 
-class IdempotencyMachine(ConformanceMachine):
+class IdempotencyConformance(ConformanceMachine):
     title = "idempotency"
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
+    def check_needs(cls, target: ConformanceTarget) -> None:
         needs(any("SANDBOX" in merchant.keys for merchant in target.merchants), "a sandbox key")
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class IdempotencyMachine(ConformanceMachine):
         if secret is None or (original is not None and original.is_final):
             return
         body = {"amount": amount, "idempotencyKey": f"{self.nonce}-race-{key}"}
-        calls = [Call("POST", INITIATE, secret, body)] * TOGETHER
+        calls = [ServiceCall("POST", INITIATE, secret, body)] * TOGETHER
         statuses = [201 if original is None else 200, *[200] * (TOGETHER - 1)]
         words = f"{TOGETHER} servers of business {merchant + 1} initiate under the key race-{key}"
         answers = self.ask_together(words, calls, statuses, "reference")

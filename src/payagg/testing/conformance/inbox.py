@@ -12,7 +12,7 @@ OK = 200
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedTry:
     """One try as it arrived; header names in lower case."""
 
     path: str
@@ -27,7 +27,7 @@ class Inbox:
 
     def __init__(self, url: str = "") -> None:
         self.url = url
-        self._received: defaultdict[str, list[Received]] = defaultdict(list)
+        self._received: defaultdict[str, list[ReceivedTry]] = defaultdict(list)
         self._answers: defaultdict[str, deque[int]] = defaultdict(deque)
         self._server: ThreadingHTTPServer | None = None
 
@@ -50,10 +50,10 @@ class Inbox:
         answers = self._answers[path]
         status = answers.popleft() if answers else OK
         lower = {name.lower(): value for name, value in headers.items()}
-        self._received[path].append(Received(path, lower, body, status))
+        self._received[path].append(ReceivedTry(path, lower, body, status))
         return status
 
-    def received(self, path: str) -> list[Received]:
+    def received(self, path: str) -> list[ReceivedTry]:
         return list(self._received[path])
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.expectation import lacks, matches
-from payagg.testing.conformance.target import Target
+from payagg.testing.conformance.target import ConformanceTarget
 
 REFERENCE = r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}"
 FINAL = ("SUCCESS", "FAILED", "REVERSED")
@@ -83,11 +83,11 @@ class ModelPayment:
         return self.status == "INITIATED" and self.age >= HOUR
 
 
-class PaymentMachine(ConformanceMachine):
+class PaymentConformance(ConformanceMachine):
     title = "payments"
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
+    def check_needs(cls, target: ConformanceTarget) -> None:
         needs(any("SANDBOX" in merchant.keys for merchant in target.merchants), "a sandbox key")
 
     def __init__(self) -> None:
@@ -242,7 +242,7 @@ class PaymentMachine(ConformanceMachine):
 
     def look_at_options(self, reference: str) -> None:
         model, path = self.payments[reference], f"/public/payments/{reference}/gateways"
-        data = {"gateways[*].slug": lacks(SIMULATOR)} if model.environment == "LIVE" else {}
+        data: dict[str, Any] = {"gateways[*].slug": lacks(SIMULATOR)} if model.environment == "LIVE" else {}
         if model.environment == "SANDBOX" and model.status == "INITIATED" and not model.is_over:
             data = {f"gateways[slug={SIMULATOR}].available": True}
         self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
@@ -254,7 +254,6 @@ class PaymentMachine(ConformanceMachine):
             return
         if model.status == "PENDING" and model.card is not None:
             model.status = CARDS[model.card]
-        self.target.service.pause(timedelta(seconds=2) if self.target.service.can_wait else timedelta(0))
         callback = model.extra.get("callbackUrl")
         data = {"status": model.status, **({"callbackUrl": callback} if callback else {})}
         path = f"/public/payments/{reference}/verify"
@@ -262,7 +261,7 @@ class PaymentMachine(ConformanceMachine):
         self.agrees(reference)
 
     @precondition(lambda self: self.target.service.can_wait)
-    @rule(duration=st.sampled_from([timedelta(minutes=30), HOUR - timedelta(seconds=1), HOUR]))
+    @rule(duration=st.sampled_from([timedelta(minutes=30), HOUR - timedelta(seconds=5), HOUR]))
     def time_passes(self, duration: timedelta) -> None:
         self.wait(duration)
         self.target.service.work()

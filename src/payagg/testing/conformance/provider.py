@@ -1,10 +1,12 @@
 """provider_a as the harness plays it: a fake on loopback in a thread of its own, and the account stored for it."""
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from payagg.testing.fake_providers.book import FakeCharge, WebhookMode
 from payagg.testing.fake_providers.paystack import FakePaystack, fake_paystack
@@ -20,7 +22,6 @@ class ProviderAccount:
         self.slug = slug
         self.fake = FakePaystack(header=f"x-{slug}-signature")
         self.fake.book.webhooks = WebhookMode.NEVER  # the machine sends events itself, as it likes
-        self.is_stored = False  # whether the service knows the account
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         ready = threading.Event()
@@ -72,3 +73,18 @@ class ProviderAccount:
     async def _served(self) -> AsyncIterator[str]:
         async with serve_asgi(fake_paystack(self.fake)) as url:
             yield url
+
+
+def event_request(provider: ProviderAccount, reference: str, environment: str, forgery: str | None) -> dict[str, Any]:
+    """Content and headers of the event about a payment's charge, sent as of `environment`; a forged one tells of a
+    success whatever the charge is, and lacks what `forgery` names."""
+    charge = provider.charges(reference)[0]
+    body, signature = provider.signed(charge, environment, as_paid=forgery is not None)
+    headers = {"Content-Type": "application/json", provider.header: signature}
+    if forgery == "no signature":
+        del headers[provider.header]
+    elif forgery == "wrong signature":
+        headers[provider.header] = f"{int(signature, 16) ^ 1:0{len(signature)}x}"
+    elif forgery == "other bytes":
+        body = json.dumps(json.loads(body), indent=1).encode()
+    return {"content": body, "headers": headers}

@@ -43,7 +43,7 @@ def call(request: Mapping[str, Any]) -> httpx.Response:
     if "bearer" in request:
         headers["Authorization"] = "Bearer " + request["bearer"]
     sent = {"json": request["body"]} if "body" in request else {"content": request.get("content")}
-    url = os.environ["PAYAGG_URL"] + request["path"]
+    url = os.environ["BASE_URL"] + request["path"]
     return httpx.request(request["method"], url, headers=headers, timeout=30, trust_env=False, **sent)
 
 

@@ -4,29 +4,29 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.errors import FlakyFailure
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from payagg.testing.conformance.api_keys import ApiKeyMachine
+from payagg.testing.conformance.api_keys import ApiKeyConformance
 from payagg.testing.conformance.base import ConformanceMachine
-from payagg.testing.conformance.businesses import BusinessMachine
-from payagg.testing.conformance.gateways import GatewayMachine
-from payagg.testing.conformance.idempotency import IdempotencyMachine
-from payagg.testing.conformance.payments import PaymentMachine
-from payagg.testing.conformance.settlement import SettlementMachine
-from payagg.testing.conformance.target import Target, Unfit
+from payagg.testing.conformance.businesses import BusinessConformance
+from payagg.testing.conformance.gateways import GatewayConformance
+from payagg.testing.conformance.idempotency import IdempotencyConformance
+from payagg.testing.conformance.payments import PaymentConformance
+from payagg.testing.conformance.settlement import SettlementConformance
+from payagg.testing.conformance.target import ConformanceTarget, MissingAccess
 from payagg.testing.conformance.violation import Violation
-from payagg.testing.conformance.webhooks import WebhookMachine
+from payagg.testing.conformance.webhooks import WebhookConformance
 
 MACHINES: dict[str, type[ConformanceMachine]] = {
-    "payments": PaymentMachine,
-    "idempotency": IdempotencyMachine,
-    "api-keys": ApiKeyMachine,
-    "businesses": BusinessMachine,
-    "gateways": GatewayMachine,
-    "webhooks": WebhookMachine,
-    "settlement": SettlementMachine,
+    "payments": PaymentConformance,
+    "idempotency": IdempotencyConformance,
+    "api-keys": ApiKeyConformance,
+    "businesses": BusinessConformance,
+    "gateways": GatewayConformance,
+    "webhooks": WebhookConformance,
+    "settlement": SettlementConformance,
 }
 
 
@@ -41,7 +41,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MachineVerdict:
     """What came of one machine: `violation` breaks the interface, `skipped` says what the target lacks."""
 
     machine: str
@@ -57,29 +57,34 @@ class Verdict:
         return "keeps the interface" if self.violation is None else f"BROKEN: {self.violation.fault}"
 
 
-def run_machine(name: str, target: Target, effort: Effort | None = None) -> Verdict:
+def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
     """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
     effort, machine = effort or Effort(), MACHINES[name]
     target.with_keys()
     try:
         machine.check_needs(target)
-    except Unfit as missing:
-        return Verdict(name, skipped=str(missing))
+    except MissingAccess as missing:
+        return MachineVerdict(name, skipped=str(missing))
     steps, last, began = [0], list[Violation](), time.monotonic()
-    bound = type(machine.__name__, (machine,), {"target": target, "steps_taken": steps, "last": last})
+    facts = {"target": target, "steps_taken": steps, "last": last, "gone": set()}
+    bound = type(machine.__name__, (machine,), facts)
     if effort.seed is not None:
         bound = seed(effort.seed)(bound)
     try:
         run_state_machine_as_test(bound, settings=_settings(effort))
     except Violation as violation:
-        return Verdict(name, steps[0], time.monotonic() - began, violation)
-    except FlakyFailure:
+        return MachineVerdict(name, steps[0], time.monotonic() - began, violation)
+    except Flaky:
         # A service remembers: what one history did may break the next one. The last break seen is told as it was.
-        return Verdict(name, steps[0], time.monotonic() - began, last[-1])
-    return Verdict(name, steps[0], time.monotonic() - began)
+        if not last:
+            raise
+        return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1])
+    return MachineVerdict(name, steps[0], time.monotonic() - began)
 
 
-def run_machines(target: Target, names: Iterable[str] = MACHINES, effort: Effort | None = None) -> list[Verdict]:
+def run_machines(
+    target: ConformanceTarget, names: Iterable[str] = MACHINES, effort: Effort | None = None
+) -> list[MachineVerdict]:
     """Each in turn; one that finds something does not stop the others."""
     return [run_machine(name, target, effort) for name in names]
 
@@ -95,5 +100,6 @@ def _settings(effort: Effort) -> settings:
         phases=phases,
         report_multiple_bugs=False,
         print_blob=False,
+        verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
     )

@@ -20,8 +20,9 @@ PATIENCE_SECONDS = 90.0  # altogether, for a service that says 429 and when to c
 
 
 @dataclass(frozen=True)
-class Call:
-    """A request: `path` is relative to the base URL; `body` is sent as JSON, `content` as it stands."""
+class ServiceCall:
+    """A request: `path` is relative to the base URL; `body` is sent as JSON, `content` as it stands. `event` are the
+    arguments of `event_request` that content and headers were made with, so that a replay makes its own."""
 
     method: str
     path: str
@@ -29,10 +30,11 @@ class Call:
     body: Any = None
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    event: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServiceAnswer:
     """A response; `body` is None where it is not JSON."""
 
     status: int
@@ -88,14 +90,14 @@ class Service:
     def can_wait(self) -> bool:
         return self._wait is not None
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: ServiceCall) -> ServiceAnswer:
         """Raises httpx.TransportError when there is no answer."""
         return self._in_loop(self._sent(call))
 
-    def send_together(self, calls: Sequence[Call]) -> list[Answer]:
+    def send_together(self, calls: Sequence[ServiceCall]) -> list[ServiceAnswer]:
         """The answers to requests that are under way at one time."""
 
-        async def all_sent() -> list[Answer]:
+        async def all_sent() -> list[ServiceAnswer]:
             return list(await asyncio.gather(*map(self._sent, calls)))
 
         return self._in_loop(all_sent())
@@ -127,7 +129,7 @@ class Service:
     async def _opened(self, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=transport, timeout=TIMEOUT_SECONDS, trust_env=False)
 
-    async def _sent(self, call: Call) -> Answer:
+    async def _sent(self, call: ServiceCall) -> ServiceAnswer:
         headers = dict(call.headers)
         content = call.content
         if call.bearer is not None:
@@ -142,7 +144,7 @@ class Service:
             )
             wait = float(response.headers.get("retry-after", "1")) if response.status_code == 429 else 0.0
             if not wait or self._wait is not None or time.monotonic() + wait > began + PATIENCE_SECONDS:
-                return Answer.of(response)
+                return ServiceAnswer.of(response)
             await asyncio.sleep(wait)
 
     def _in_loop(self, coroutine: Coroutine[Any, Any, R]) -> R:

@@ -1,7 +1,6 @@
 """Settlement: charges at provider_a, which the harness plays. Only a genuine report of the right amount moves money's
 status, once, and asking brings the same as being told."""
 
-import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,8 @@ from hypothesis.stateful import Bundle, initialize, multiple, rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.expectation import matches
-from payagg.testing.conformance.target import ENVIRONMENTS, Target
+from payagg.testing.conformance.provider import event_request
+from payagg.testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 ASK_PAUSE = timedelta(seconds=2.1)
@@ -30,11 +30,11 @@ class ModelCharge:
     seen: list[str] = field(default_factory=list)
 
 
-class SettlementMachine(ConformanceMachine):
+class SettlementConformance(ConformanceMachine):
     title = "settlement"
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
+    def check_needs(cls, target: ConformanceTarget) -> None:
         needs(target.provider, "a provider's account that the harness may play")
         needs(target.admin_token, "an administrator's token")
         needs(target.merchants and "SANDBOX" in target.merchants[0].keys, "a sandbox key")
@@ -43,6 +43,7 @@ class SettlementMachine(ConformanceMachine):
         super().__init__()
         assert self.target.provider is not None
         self.provider = self.target.provider
+        self.story.known[self.provider.fake.base_url] = "provider.fake.base_url"
         self.models: dict[str, ModelCharge] = {}
 
     @initialize()
@@ -55,10 +56,10 @@ class SettlementMachine(ConformanceMachine):
         if row is None:
             body = {"slug": self.provider.slug, "name": "Provider A"}
             row = self.ask(who, "creates it", "POST", "/admin/gateways", 201, bearer=token, body=body).data
-        path, body = f"/admin/gateways/{row['id']}", {"credentials": self.provider.credentials}
-        if not row["hasCredentials"] or not self.provider.is_stored:
-            self.ask(who, "stores its account", "PATCH", f"{path}/credentials", 200, bearer=token, body=body)
-            self.provider.is_stored = True
+        path, account = f"/admin/gateways/{row['id']}", {"credentials": self.provider.credentials}
+        if not row["hasCredentials"] or not self.target.has_provider_account:
+            self.ask(who, "stores its account", "PATCH", f"{path}/credentials", 200, bearer=token, body=account)
+            self.target.has_provider_account = True
         if row["status"] != "ACTIVE":
             self.ask(who, "enables it", "POST", f"{path}/enable", 200, bearer=token, data={"status": "ACTIVE"})
 
@@ -97,14 +98,28 @@ class SettlementMachine(ConformanceMachine):
             self.fail(f"the provider was asked for {charges[0].amount} kobo, the payment is of {model.amount}")
         self.agrees(reference)
 
-    @rule(reference=PAYMENTS, more=st.sampled_from([0, 0, 0, -1, 100]))
-    def payer_pays(self, reference: str, more: int) -> None:
-        """At the provider; `more` is what it takes beside the amount."""
+    @rule(
+        reference=PAYMENTS,
+        more=st.sampled_from([0, 0, -1, 100]),
+        then=st.sampled_from(["nothing", "event", "verify", "other environment", "other environment"]),
+    )
+    def payer_pays(self, reference: str, more: int, then: str) -> None:
+        """At the provider, which takes `more` beside the amount; often it is heard of at once."""
+        self._pay(reference, more)
+        if then == "event":
+            self.event(reference, 1)
+        elif then == "verify":
+            self.verify(reference)
+        elif then == "other environment":
+            self.event_to_the_other_environment(reference)
+
+    def _pay(self, reference: str, more: int) -> None:
         model = self.models[reference]
         if model.paid is None and model.hand_off is not None:
             model.paid = model.amount + more
             self.provider.pay(self.provider.charges(reference)[0], model.paid)
-            self.story.noted(f"the payer pays {model.paid} kobo at the provider", "pass  # at the provider")
+            line = "provider.pay(provider.charges({})[0], {})"
+            self.story.noted(f"the payer pays {model.paid} kobo at the provider", line, reference, model.paid)
 
     @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]))
     def event(self, reference: str, times: int) -> None:
@@ -135,25 +150,18 @@ class SettlementMachine(ConformanceMachine):
         self.agrees(reference)
 
     def send_event(self, reference: str, environment: str, what: str, forgery: str | None) -> None:
-        charge = self.provider.charges(reference)[0]
-        body, header = self.provider.signed(charge, environment, as_paid=forgery is not None)
-        headers = {"Content-Type": "application/json", self.provider.header: header}
-        if forgery == "no signature":
-            del headers[self.provider.header]
-        elif forgery == "wrong signature":
-            headers[self.provider.header] = header[::-1] if header[::-1] != header else "0" * len(header)
-        elif forgery == "other bytes":
-            body = json.dumps(json.loads(body), indent=1).encode()
+        event = (reference, environment, forgery)
+        sent = event_request(self.provider, *event)
         path = f"/webhooks/{self.provider.slug}/{environment.lower()}"
         status, code = (400, "INVALID_WEBHOOK_SIGNATURE") if forgery else (200, None)
         who = "the provider" if forgery is None else "somebody"
-        self.ask(who, what, "POST", path, status, content=body, headers=headers, code=code)
+        self.ask(who, what, "POST", path, status, code=code, event=event, **sent)
 
     @rule(reference=PAYMENTS)
     def verify(self, reference: str) -> None:
         """Asking finds what the provider took; another amount than the payment's is an error, and moves nothing."""
         model = self.models[reference]
-        self.target.service.pause(ASK_PAUSE)
+        self.pause(ASK_PAUSE)
         status, code = 200, None
         if model.paid is not None and model.status == "PENDING":
             if model.paid == model.amount:
@@ -167,13 +175,15 @@ class SettlementMachine(ConformanceMachine):
 
     @rule(reference=PAYMENTS, outcome=st.sampled_from(["FAILED", "REVERSED"]))
     def simulate(self, reference: str, outcome: str) -> None:
-        """Then the provider's report comes too late, and changes nothing."""
+        """Then the payer pays all the same, and the provider's report comes too late to change anything."""
         model = self.models[reference]
         if model.environment == "SANDBOX" and model.status == "PENDING":
             path, key = f"/payments/{reference}/simulate", self.merchants[0].keys["SANDBOX"]
             who, body = self.server("SANDBOX"), {"outcome": outcome}
             self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body, data={"status": outcome})
             model.status = outcome
+            self._pay(reference, 0)
+            self.event(reference, 1)
 
     def agrees(self, reference: str) -> None:
         model = self.models[reference]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Self
 
 from payagg.testing.conformance.expectation import Expected
-from payagg.testing.conformance.service import Answer, Call
+from payagg.testing.conformance.service import ServiceAnswer, ServiceCall
 
 # Fields of answers that later requests repeat: a replay must take its own.
 CARRIED = ("id", "reference", "publicKey", "secretKey", "signingSecret", "checkoutUrl", "expiresAt")
@@ -20,12 +20,13 @@ class Step:
     of what must be one value in all of them. Anything else is a `line` of Python that does it again."""
 
     text: str
-    calls: Sequence[Call] = ()
-    answers: Sequence[Answer] = ()
+    calls: Sequence[ServiceCall] = ()
+    answers: Sequence[ServiceAnswer] = ()
     expected: Expected | None = None
     statuses: Sequence[int] = ()
     same: str = ""
-    line: str = ""
+    line: str = ""  # with {} for each of `values`
+    values: tuple[Any, ...] = ()
     events: tuple[Any, ...] | None = None
 
 
@@ -47,12 +48,17 @@ class Story:
             if words:
                 self.secrets[value] = f"<{words}>"
 
-    def did(self, text: str, call: Call, answer: Answer, expected: Expected) -> None:
+    def did(self, text: str, call: ServiceCall, answer: ServiceAnswer, expected: Expected) -> None:
         self.steps.append(Step(text, [call], [answer], expected))
         self._carry(answer.body, f"a{len(self.steps)}.json()")
 
     def did_together(
-        self, text: str, calls: Sequence[Call], answers: Sequence[Answer], statuses: Sequence[int], same: str
+        self,
+        text: str,
+        calls: Sequence[ServiceCall],
+        answers: Sequence[ServiceAnswer],
+        statuses: Sequence[int],
+        same: str,
     ) -> None:
         self.steps.append(Step(text, calls, answers, statuses=statuses, same=same))
         for place, answer in enumerate(answers):
@@ -62,8 +68,9 @@ class Story:
         seconds = f"{duration.total_seconds():g}"
         self.steps.append(Step(f"{seconds} seconds pass", line=f"time.sleep({seconds})"))
 
-    def noted(self, text: str, line: str) -> None:
-        self.steps.append(Step(text, line=line))
+    def noted(self, text: str, line: str, *values: Any) -> None:
+        """Something that is no request of the service; `line` does it in a script, with {} for each of `values`."""
+        self.steps.append(Step(text, line=line, values=values))
 
     def expects_events(self, text: str, *arguments: Any) -> None:
         """The arguments of `expect_events` after the inbox."""

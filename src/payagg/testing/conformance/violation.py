@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from payagg.testing.conformance import replay
-from payagg.testing.conformance.service import Call
+from payagg.testing.conformance.service import ServiceCall
 from payagg.testing.conformance.story import Step, Story
 
 SHOWN_MAX = 600  # characters of a request or an answer
@@ -46,7 +46,7 @@ def _foreseen(step: Step) -> str:
     return str(step.expected) if step.expected else f"{', '.join(map(str, step.statuses))} with one {step.same}"
 
 
-def _request(call: Call) -> str:
+def _request(call: ServiceCall) -> str:
     shown = [call.method, call.path]
     if call.body is not None:
         shown.append(json.dumps(call.body, ensure_ascii=False))
@@ -65,12 +65,16 @@ class _Script:
 
     def text(self, title: str) -> str:
         lines = [line for number, step in enumerate(self._story.steps, 1) for line in self._lines(number, step)]
-        receives = any("inbox" in line for line in lines)
+        parts = [
+            part
+            for word, part in _PARTS.items()
+            if any(f"{word}." in line or f"({word}," in line or f" {word}," in line for line in lines)
+        ]
         head = _HEAD.format(
             title=self._story.masked(title).replace("\\", "/").replace('"""', "'''"),
-            variables=" ".join(f"{name}=..." for name in ["PAYAGG_URL", *self._story.variables]),
-            imports=_INBOX if receives else "",
-            inbox="inbox = Inbox.serve()\n" if receives else "",
+            variables=" ".join(f"{name}=..." for name in ["BASE_URL", *self._story.variables]),
+            imports="".join(imports for imports, _ in parts),
+            parts="".join(made for _, made in parts),
             source=inspect.getsource(replay).partition('"""\n\n')[2],
         )
         return head + "\n".join(lines) + '\nprint("The service keeps the interface here.")\n'
@@ -78,7 +82,7 @@ class _Script:
     def _lines(self, number: int, step: Step) -> Iterator[str]:
         yield f"# {number}. {self._story.masked(step.text)}"
         if step.line:
-            yield step.line
+            yield step.line.format(*map(self.expression, step.values))
         elif step.events is not None:
             yield f"expect_events({number}, inbox, {', '.join(map(self.expression, step.events))})"
         elif step.expected is not None:
@@ -102,18 +106,27 @@ class _Script:
             return "[" + ", ".join(map(self.expression, value)) + "]"
         return repr(value)
 
-    def _call(self, call: Call) -> str:
+    def _call(self, call: ServiceCall) -> str:
         fields = [f"method={call.method!r}", f"path={self.expression(call.path)}"]
-        more = {"bearer": call.bearer, "body": call.body, "headers": dict(call.headers) or None}
+        more = {"bearer": call.bearer, "body": call.body}
         fields += [f"{name}={self.expression(value)}" for name, value in more.items() if value is not None]
-        if call.content is not None:
-            fields.append(f"content={call.content!r}")
+        if call.event is not None:
+            fields.append(f"**event_request(provider, {', '.join(map(self.expression, call.event))})")
         return f"dict({', '.join(fields)})"
 
 
-_INBOX = """from payagg.testing.conformance.events import expect_events
-from payagg.testing.conformance.inbox import Inbox
-"""
+# What a script needs beside httpx, by the word that its lines use: imports, and how it is made.
+_PARTS = {
+    "inbox": (
+        "from payagg.testing.conformance.events import expect_events\n"
+        "from payagg.testing.conformance.inbox import Inbox\n",
+        "inbox = Inbox.serve()\n",
+    ),
+    "provider": (
+        "from payagg.testing.conformance.provider import ProviderAccount, event_request\n",
+        "provider = ProviderAccount()\n",
+    ),
+}
 _HEAD = '''"""{title}
 
 Run it with: {variables} python replay.py
@@ -123,5 +136,5 @@ import secrets
 import time
 {imports}{source}
 nonce = secrets.token_hex(4)
-{inbox}
+{parts}
 '''

@@ -10,8 +10,8 @@ from hypothesis.stateful import Bundle, multiple, rule
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.events import Wanted, settled
 from payagg.testing.conformance.expectation import lacks, matches
-from payagg.testing.conformance.service import Call
-from payagg.testing.conformance.target import Target
+from payagg.testing.conformance.service import ServiceCall
+from payagg.testing.conformance.target import ConformanceTarget
 
 ENDPOINTS: Bundle[str] = Bundle("endpoints")
 LIMIT = 5
@@ -42,11 +42,11 @@ class ModelEndpoint:
     wanted: list[Wanted] = field(default_factory=list)
 
 
-class WebhookMachine(ConformanceMachine):
+class WebhookConformance(ConformanceMachine):
     title = "webhooks"
 
     @classmethod
-    def check_needs(cls, target: Target) -> None:
+    def check_needs(cls, target: ConformanceTarget) -> None:
         needs(target.inbox, "an inbox that the service can reach")
         able = [merchant for merchant in target.merchants if merchant.token is not None and "SANDBOX" in merchant.keys]
         needs(able, "a business with a manager's token")
@@ -64,7 +64,7 @@ class WebhookMachine(ConformanceMachine):
     def teardown(self) -> None:
         for id, model in self.endpoints.items():
             owner = self.merchants[model.merchant]
-            self.target.service.send(Call("DELETE", f"{owner.path}/webhooks/{id}?permanently=true", owner.token))
+            self.target.service.send(ServiceCall("DELETE", f"{owner.path}/webhooks/{id}?permanently=true", owner.token))
 
     def active(self, merchant: int) -> int:
         if merchant not in self.others:
@@ -177,8 +177,8 @@ class WebhookMachine(ConformanceMachine):
             self.failures += 1
             statuses = ", ".join(["500"] * failures)
             place = model.path.rpartition("/")[2]
-            path = f'"/" + nonce + {"/" + place!r}'
-            self.story.noted(f"endpoint {place} will answer {statuses} first", f"inbox.answer({path}, {statuses})")
+            line = f"inbox.answer({{}}, {statuses})"
+            self.story.noted(f"endpoint {place} will answer {statuses} first", line, model.path)
             self.inbox.answer(model.path, *[500] * failures)
 
     def want(self, type: str, reference: str, amount: int, merchant: int) -> None:
