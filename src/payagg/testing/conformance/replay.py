@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import httpx
@@ -38,13 +39,18 @@ def judge(found: Any, relation: str, value: Any) -> bool:
     return all(inside) if relation == "has" else not any(inside)
 
 
+@cache
+def client() -> httpx.Client:
+    return httpx.Client(timeout=30, trust_env=False)
+
+
 def call(request: Mapping[str, Any]) -> httpx.Response:
     headers = dict(request.get("headers", {}))
     if "bearer" in request:
         headers["Authorization"] = "Bearer " + request["bearer"]
     sent = {"json": request["body"]} if "body" in request else {"content": request.get("content")}
     url = os.environ["BASE_URL"] + request["path"]
-    return httpx.request(request["method"], url, headers=headers, timeout=30, trust_env=False, **sent)
+    return client().request(request["method"], url, headers=headers, **sent)
 
 
 def together(requests: Sequence[Mapping[str, Any]]) -> list[httpx.Response]:
