@@ -1,23 +1,18 @@
 """The receiver kit finds nothing wrong with a good handler, and what is wrong with each of the others."""
 
+from functools import partial
+
 import pytest
 
 from payagg.testing.command import main
-from payagg.testing.conformance import receiver as kit
 from payagg.testing.conformance.receiver import check_receiver
 from tests.zoo.receivers import BROKEN_RECEIVERS, NEW_SECRET, SECRET, GoodReceiver, receiving
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These handlers have done everything when they answer."""
-    monkeypatch.setattr(kit, "SETTLE_SECONDS", 0.2)
 
 
 def test_a_good_receiver_passes() -> None:
     good = GoodReceiver()
     with receiving(good) as url:
-        findings = check_receiver(url, SECRET, new_secret=NEW_SECRET, count=lambda: good.handled)
+        findings = check_receiver(url, SECRET, new_secret=NEW_SECRET, count=lambda: good.handled, settle_seconds=0.2)
     assert [finding for finding in findings if finding.fault] == []
     assert len(findings) > 25
 
@@ -26,7 +21,8 @@ def test_a_good_receiver_passes() -> None:
 def test_a_broken_receiver_is_caught(broken: type[GoodReceiver]) -> None:
     receiver = broken()
     with receiving(receiver) as url:
-        findings = check_receiver(url, SECRET, new_secret=NEW_SECRET, count=lambda: receiver.handled)
+        count = partial(getattr, receiver, "handled")
+        findings = check_receiver(url, SECRET, new_secret=NEW_SECRET, count=count, settle_seconds=0.2)
     assert [finding for finding in findings if finding.fault], broken.__doc__
 
 

@@ -6,13 +6,17 @@ Exit status 1 when one got away. `--only NAME` tells one with the story of its c
 import argparse
 import logging
 import sys
+import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from payagg.testing.conformance.provider import ProviderAccount
+from payagg.testing.conformance.receiver import cases, check_receiver
 from payagg.testing.conformance.run import Effort
+from tests.zoo.receivers import BROKEN_RECEIVERS, NEW_SECRET, SECRET, receiving
 from tests.zoo.specimens import HUNT, Catch, hunted, specimens
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "zoo.md"
@@ -27,6 +31,13 @@ Each row is a service with one thing wrong: {by_hand} are a service written by h
 pass. *Requests* is what the search sent until it knew; *steps* is the length of the counterexample once made small.
 
 {table}
+
+## Broken webhook handlers
+
+The receiver kit (`payagg-testing receiver`) against handlers as merchants write them (`tests/zoo/receivers.py`); the
+good one among them passes all {cases} cases.
+
+{receivers}
 """
 
 
@@ -39,10 +50,27 @@ def told(caught: Catch) -> str:
 def row(caught: Catch, steps: int) -> str:
     one = caught.specimen
     words = one.defect.strip().replace("|", "\\|")
+    if caught.violation is None:
+        words += " GOT AWAY"
     return f"| {words} | {one.origin} | {one.machine} | {caught.requests} | {steps} | {caught.seconds:.1f} |"
 
 
-def document(rows: Sequence[tuple[Catch, int]]) -> str:
+def receiver_rows() -> list[str]:
+    rows = []
+    for broken in BROKEN_RECEIVERS:
+        receiver, began = broken(), time.perf_counter()
+        with receiving(receiver) as url:
+            findings = check_receiver(
+                url, SECRET, new_secret=NEW_SECRET, count=partial(getattr, receiver, "handled"), settle_seconds=0.2
+            )
+        wrong = [finding.case for finding in findings if finding.fault]
+        names = wrong[0] + (f", and {len(wrong) - 1} more" if wrong[1:] else "") if wrong else "GOT AWAY"
+        rows.append(f"| {broken.__doc__} | {names} | {time.perf_counter() - began:.1f} |")
+        print(rows[-1], flush=True)
+    return rows
+
+
+def document(rows: Sequence[tuple[Catch, int]], receivers: Sequence[str]) -> str:
     by_hand = sum(caught.specimen.origin == "by hand" for caught, _ in rows)
     head = "| Defect | Service | Caught by | Requests | Steps | Seconds |\n|---|---|---|---|---|---|"
     return TEXT.format(
@@ -52,6 +80,8 @@ def document(rows: Sequence[tuple[Catch, int]]) -> str:
         histories=HUNT.histories,
         actions=HUNT.actions,
         table="\n".join([head, *(row(*each) for each in rows)]),
+        cases=len(list(cases(NEW_SECRET))),
+        receivers="\n".join(["| Defect | Caught by | Seconds |\n|---|---|---|", *receivers]),
     )
 
 
@@ -78,7 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append((caught, 0))
     provider.close()
     if chosen.only is None:
-        chosen.into.write_text(document(rows), encoding="utf-8")
+        text = document(rows, receiver_rows())
+        chosen.into.write_text(text, encoding="utf-8")
+        return 1 if "GOT AWAY" in text else 0
     return 1 if any(caught.violation is None for caught, _ in rows) else 0
 
 

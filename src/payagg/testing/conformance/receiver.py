@@ -62,10 +62,13 @@ class SentEvent:
 class EventSender:
     """Sends events to one handler, signed or forged."""
 
-    def __init__(self, url: str, secret: str, count: Callable[[], int] | None) -> None:
+    def __init__(self, url: str, secret: str, count: Callable[[], int] | None, settle_seconds: float) -> None:
         self.url, self.key, self.count = url, secret_key(secret), count
+        self.settle_seconds = settle_seconds
         self.stranger = secrets.token_bytes(32)
-        self.client = httpx.Client(timeout=ANSWER_SECONDS, trust_env=False)
+        # A connection for each request: a handler that breaks may close the one that it broke on.
+        alone = httpx.Limits(max_keepalive_connections=0)
+        self.client = httpx.Client(timeout=ANSWER_SECONDS, trust_env=False, limits=alone)
 
     def headers(self, event: SentEvent, *, at: int | None = None, keys: list[bytes] | None = None) -> dict[str, str]:
         at = int(time.time()) if at is None else at
@@ -85,7 +88,7 @@ class EventSender:
         """A fault unless exactly so many more were handled."""
         if self.count is None or before is None:
             return None
-        until = time.monotonic() + SETTLE_SECONDS
+        until = time.monotonic() + self.settle_seconds
         while (found := self.count() - before) != more and time.monotonic() < until and found < more:
             time.sleep(0.05)
         return None if found == more else f"{found} events were handled, not {more}"
@@ -131,7 +134,7 @@ def forged(change: Callable[[EventSender, SentEvent], tuple[Mapping[str, str], b
         if 400 <= status < 500:
             return sender.counted(before, 0)
         return f"it was answered with {status or 'nothing in 15 seconds'}" + (
-            ", as if it were ours" if status < 300 else ""
+            ", as if it were ours" if 200 <= status < 300 else ""
         )
 
     return case
@@ -225,11 +228,12 @@ def check_receiver(
     new_secret: str | None = None,
     count_url: str | None = None,
     count: Callable[[], int] | None = None,
+    settle_seconds: float = SETTLE_SECONDS,
 ) -> list[ReceiverFinding]:
     """Every case with what came of it. `count_url` (answering GET with a number) or `count` tell how many events were
-    handled. Raises ValueError for a secret that is none, httpx.TransportError when nobody listens."""
-
-    sender = EventSender(url, secret, count)
+    handled, `settle_seconds` after the last answer at most. Raises ValueError for a secret that is none,
+    httpx.TransportError when nobody listens."""
+    sender = EventSender(url, secret, count, settle_seconds)
     if count_url is not None:
         sender.count = lambda: int(sender.client.get(count_url).text)
     with sender.client:
