@@ -23,7 +23,7 @@ give_up() {
 }
 
 # The development lock holds all of the other, so either serves `make run`.
-state() { echo "$(pwd) $(cksum <"$1")"; }
+state() { echo "$(pwd) $(cksum <"$1") $(cksum <tools/install.sh)"; }
 for made in "$lock" requirements-dev.lock; do
     stamp=$venv/$made.installed
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(state "$made")" ] && fits "$venv/bin/python"; then exit 0; fi
@@ -71,6 +71,9 @@ if ! tail -n 1 "$log" | grep -q done-well; then give_up "$(cat "$log")"; fi
 rm "$log"
 # The package itself is used from where it lies: what `git pull` brings is there at the next start.
 echo "$(pwd)/src" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payagg.pth"
-printf '#!/bin/sh\nexec "%s/bin/python" -m payagg "$@"\n' "$(pwd)/$venv" >"$venv/bin/payagg"
-chmod +x "$venv/bin/payagg"
+for command in payagg payagg-testing; do
+    module=$(echo "$command" | tr - .)
+    printf '#!/bin/sh\nexec "%s/bin/python" -m %s "$@"\n' "$(pwd)/$venv" "$module" >"$venv/bin/$command"
+    chmod +x "$venv/bin/$command"
+done
 state "$lock" >"$venv/$lock.installed"

@@ -58,7 +58,15 @@ def test_a_command_without_the_embedded_database_says_what_to_do() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["strategies", "state_machine.machine", "contracts.store", "fake_providers", "contracts.provider", "simulation"],
+    [
+        "strategies",
+        "state_machine.machine",
+        "contracts.store",
+        "fake_providers",
+        "contracts.provider",
+        "simulation",
+        "conformance",
+    ],
 )
 def test_test_equipment_without_its_packages_names_the_extra(module: str) -> None:
     done = with_extra(None, IMPORT, f"payagg.testing.{module}")

@@ -1,4 +1,64 @@
-"""Shipped test equipment: strategies, state machines, contract suites, clocks, fake providers.
+"""Shipped test equipment: conformance of services and of webhook receivers, strategies, state machines, contract
+suites, fake providers, clocks. `pip install 'payagg[testing]'` has what it needs; builders and clocks need the domain
+alone.
 
-`pip install 'payagg[testing]'` has what it needs; builders and clocks need the domain alone.
+The names below are the public ones. They are imported when they are first used, as `payagg dev` needs the fake
+providers where Hypothesis is not installed.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from payagg.testing.clocks import ManualClock, SeededEntropy
+    from payagg.testing.conformance.access import Access, AccessError
+    from payagg.testing.conformance.inbox import Inbox
+    from payagg.testing.conformance.provider import ProviderAccount
+    from payagg.testing.conformance.receiver import ReceiverFinding, check_receiver
+    from payagg.testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine, run_machines
+    from payagg.testing.conformance.service import Service
+    from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess
+    from payagg.testing.conformance.violation import Violation
+    from payagg.testing.fake_providers import Fault, serve_fakes
+
+_PLACES = {
+    "clocks": ("ManualClock", "SeededEntropy"),
+    "conformance.access": ("Access", "AccessError"),
+    "conformance.inbox": ("Inbox",),
+    "conformance.provider": ("ProviderAccount",),
+    "conformance.receiver": ("ReceiverFinding", "check_receiver"),
+    "conformance.run": ("MACHINES", "Effort", "MachineVerdict", "run_machine", "run_machines"),
+    "conformance.service": ("Service",),
+    "conformance.target": ("ConformanceTarget", "MerchantAccess"),
+    "conformance.violation": ("Violation",),
+    "fake_providers": ("Fault", "serve_fakes"),
+}
+
+__all__ = [
+    "MACHINES",
+    "Access",
+    "AccessError",
+    "ConformanceTarget",
+    "Effort",
+    "Fault",
+    "Inbox",
+    "MachineVerdict",
+    "ManualClock",
+    "MerchantAccess",
+    "ProviderAccount",
+    "ReceiverFinding",
+    "SeededEntropy",
+    "Service",
+    "Violation",
+    "check_receiver",
+    "run_machine",
+    "run_machines",
+    "serve_fakes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"payagg.testing.{place}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from payagg.domain.signing import secret_text, signed_headers
+from payagg.testing.conformance.receiver import check_receiver
 from tests.integration.process.test_dev import a_free_port
 from tests.support.listings import NODE, ReadersShell, absent, listings, program
 from tests.support.processes import wait_until
@@ -149,6 +150,13 @@ def test_a_receiver_takes_what_is_ours_and_nothing_else(use: str, tmp_path: Path
             answer = httpx.post(address, content=body, headers=headers, trust_env=False, timeout=60)
             assert answer.status_code == status, (tmp_path / "log").read_text()
     assert (tmp_path / "log").read_text().count("payment.success evt_1") == 1
+
+
+@pytest.mark.parametrize("use", STARTS)
+def test_a_receiver_passes_the_receiver_kit(use: str, tmp_path: Path) -> None:
+    with receiving(use, tmp_path) as address:
+        findings = check_receiver(address, secret_text(KEY))
+    assert [str(finding) for finding in findings if finding.fault] == []
 
 
 def test_every_recipe_is_tried() -> None:

@@ -1,0 +1,144 @@
+"""What all conformance machines share: a target, a story, and the checks that hold for every answer."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from payagg.testing.conformance.expectation import Expected
+from payagg.testing.conformance.replay import look
+from payagg.testing.conformance.service import ServiceAnswer, ServiceCall
+from payagg.testing.conformance.story import Story
+from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess, MissingAccess
+from payagg.testing.conformance.violation import Violation
+
+# "internal and never returned by any endpoint"; of businessId the interface itself names the exceptions.
+INTERNAL = frozenset({"processorResponse", "processorReference", "webhookUrl"})
+
+
+class ConformanceMachine(RuleBasedStateMachine):
+    """Rules draw what people do; `ask` sends it and compares the answer with what the interface says."""
+
+    title: ClassVar[str]
+    target: ClassVar[ConformanceTarget]
+    steps_taken: ClassVar[list[int]]  # one number: requests sent over all histories
+    last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
+    gone: ClassVar[set[str]]  # what earlier histories cleaned away, which must not be there any more
+
+    @classmethod
+    def check_needs(cls, target: ConformanceTarget) -> None:
+        """Raises MissingAccess when the target lacks what the rules need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nonce = uuid.uuid4().hex[:8]  # every history has names of its own: a service remembers the others'
+        self.story = Story(self.title)
+        self.story.known[self.nonce] = "nonce"
+        self.raw_secrets: set[str] = set()  # shown once; no later answer may hold one
+        for number, merchant in enumerate(self.target.merchants, 1):
+            self.story.given(merchant.token, f"MERCHANT_TOKEN_{number}", f"token of merchant {number}")
+            self.story.given(merchant.business_id, f"BUSINESS_{number}", "")
+            for environment, key in merchant.keys.items():
+                words = f"{environment} key of business {number}"
+                self.story.given(key, f"{environment}_KEY_{number}", words)
+                self.raw_secrets.add(key)
+        self.story.given(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
+        if self.target.inbox is not None:
+            self.story.known[self.target.inbox.url] = "inbox.url"
+
+    @property
+    def merchants(self) -> tuple[MerchantAccess, ...]:
+        return self.target.merchants
+
+    def ask(
+        self,
+        who: str,
+        what: str,
+        method: str,
+        path: str,
+        *statuses: int,
+        bearer: str | None = None,
+        body: Any = None,
+        content: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        code: str | None = None,
+        data: dict[str, Any] | None = None,
+        event: tuple[Any, ...] | None = None,
+    ) -> ServiceAnswer:
+        """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`."""
+        call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
+        answer = self.target.service.send(call)
+        self.steps_taken[0] += 1
+        expected = Expected(statuses, code, data)
+        self.story.did(f"{who} {what}", call, answer, expected)
+        fault = expected.fault(answer) or self._general_fault(answer)
+        if fault is not None:
+            self.fail(fault)
+        if answer.status == 201 and isinstance(answer.data, dict):
+            self.raw_secrets |= {answer.data[n] for n in ("secretKey", "signingSecret") if n in answer.data}
+        return answer
+
+    def ask_together(
+        self, what: str, calls: Sequence[ServiceCall], statuses: Sequence[int], same: str
+    ) -> list[ServiceAnswer]:
+        """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
+        answers = self.target.service.send_together(calls)
+        self.steps_taken[0] += len(calls)
+        self.story.did_together(what, calls, answers, statuses, same)
+        came = sorted(answer.status for answer in answers)
+        if came != sorted(statuses):
+            self.fail(f"the statuses are {came}")
+        if len({json.dumps(look(answer.data, same)) for answer in answers}) != 1:
+            self.fail(f"they differ in {same}")
+        return answers
+
+    def wait(self, duration: timedelta) -> None:
+        self.story.waited(duration)
+        self.target.service.wait(duration)
+
+    def pause(self, duration: timedelta) -> None:
+        """As `wait`, in real time where the clock is not ours: for seconds, not minutes."""
+        self.story.waited(duration)
+        self.target.service.pause(duration)
+
+    def fail(self, fault: str) -> None:
+        violation = Violation(self.story.copy(), self.story.masked(fault))
+        self.last.append(violation)
+        raise violation
+
+    def _general_fault(self, answer: ServiceAnswer) -> str | None:
+        body = answer.body
+        if not isinstance(body, dict) or not isinstance(body.get("success"), bool):
+            return "there is no envelope"
+        if body["success"] != (answer.status < 400):
+            return f"success is {body['success']} with status {answer.status}"
+        if answer.status >= 400:
+            error = body.get("error")
+            if not isinstance(error, dict) or not {"code", "message"} <= set(error) <= {"code", "message", "field"}:
+                return "the error envelope has not exactly code, message and field"
+        shown = next((one for one in self.raw_secrets if one in answer.text), None)
+        if shown is not None:
+            return f"{self.story.masked(shown)} is shown again"
+        return _internal_field(body)
+
+
+def _internal_field(node: Any) -> str | None:
+    """A field that no endpoint may return; what merchants put into metadata is theirs."""
+    if isinstance(node, dict):
+        found = INTERNAL & set(node)
+        if found:
+            return f"the internal field {min(found)} is returned"
+        return next((f for name, inner in node.items() if name != "metadata" and (f := _internal_field(inner))), None)
+    return next((f for inner in node if (f := _internal_field(inner))), None) if isinstance(node, list) else None
+
+
+def needs(condition: object, what: str) -> None:
+    if not condition:
+        raise MissingAccess(what)
+
+
+def shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,69 @@
+"""What the interface lets a service answer, and what is wrong with an answer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from payagg.testing.conformance.replay import judge, look
+from payagg.testing.conformance.service import ServiceAnswer
+
+SHOWN_MAX = 600  # characters of a value
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must hold of a place in an answer other than that it equals a value: `relation` is a word of `judge`."""
+
+    relation: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.relation} {json.dumps(self.value)}"
+
+
+def has(*values: Any) -> Check:
+    return Check("has", list(values))
+
+
+def lacks(*values: Any) -> Check:
+    return Check("lacks", list(values))
+
+
+def matches(pattern: str) -> Check:
+    return Check("matches", pattern)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the interface lets a service answer: one of `statuses`, with this code, and `data` as it says: by path (see
+    `look`), a value, a Check or a tuple of Checks."""
+
+    statuses: tuple[int, ...]
+    code: str | None = None
+    data: Mapping[str, Any] | None = None
+
+    @property
+    def checks(self) -> list[tuple[str, Check]]:
+        foreseen = [(path, many if isinstance(many, tuple) else (many,)) for path, many in (self.data or {}).items()]
+        return [(path, one if isinstance(one, Check) else Check("is", one)) for path, many in foreseen for one in many]
+
+    def __str__(self) -> str:
+        words = " or ".join(map(str, self.statuses))
+        if self.code is not None:
+            words += f" {self.code}"
+        if self.data:
+            words += ", " + ", ".join(f"{path or 'data'} {check}" for path, check in self.checks)
+        return words
+
+    def fault(self, answer: ServiceAnswer) -> str | None:
+        """What is wrong with the answer, in a few words; None when nothing is."""
+        if answer.status not in self.statuses:
+            return f"the status is {answer.status}"
+        if self.code is not None and answer.code != self.code:
+            return f"the code is {answer.code}"
+        for path, check in self.checks:
+            found = look(answer.data, path)
+            if not judge(found, check.relation, check.value):
+                return f"{path or 'data'} is {json.dumps(found)[:SHOWN_MAX]}"
+        return None

@@ -1,0 +1,105 @@
+"""Runs the machines against a target, and says what came of each."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from payagg.testing.conformance.api_keys import ApiKeyConformance
+from payagg.testing.conformance.base import ConformanceMachine
+from payagg.testing.conformance.businesses import BusinessConformance
+from payagg.testing.conformance.gateways import GatewayConformance
+from payagg.testing.conformance.idempotency import IdempotencyConformance
+from payagg.testing.conformance.payments import PaymentConformance
+from payagg.testing.conformance.settlement import SettlementConformance
+from payagg.testing.conformance.target import ConformanceTarget, MissingAccess
+from payagg.testing.conformance.violation import Violation
+from payagg.testing.conformance.webhooks import WebhookConformance
+
+MACHINES: dict[str, type[ConformanceMachine]] = {
+    "payments": PaymentConformance,
+    "idempotency": IdempotencyConformance,
+    "api-keys": ApiKeyConformance,
+    "businesses": BusinessConformance,
+    "gateways": GatewayConformance,
+    "webhooks": WebhookConformance,
+    "settlement": SettlementConformance,
+}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to search: histories, actions in each at most, and the seed (None: another each time)."""
+
+    histories: int = 30
+    actions: int = 20
+    seed: int | None = None
+    shrinks: bool = True  # whether a counterexample is made small
+
+
+@dataclass(frozen=True)
+class MachineVerdict:
+    """What came of one machine: `violation` breaks the interface, `skipped` says what the target lacks."""
+
+    machine: str
+    requests: int = 0
+    seconds: float = 0.0
+    violation: Violation | None = None
+    skipped: str | None = None
+
+    @property
+    def words(self) -> str:
+        if self.skipped is not None:
+            return f"skipped: it needs {self.skipped}"
+        return "keeps the interface" if self.violation is None else f"BROKEN: {self.violation.fault}"
+
+
+def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
+    """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
+    effort, machine = effort or Effort(), MACHINES[name]
+    target.with_keys()
+    try:
+        machine.check_needs(target)
+    except MissingAccess as missing:
+        return MachineVerdict(name, skipped=str(missing))
+    steps, last, began = [0], list[Violation](), time.monotonic()
+    facts = {"target": target, "steps_taken": steps, "last": last, "gone": set()}
+    bound = type(machine.__name__, (machine,), facts)
+    if effort.seed is not None:
+        bound = seed(effort.seed)(bound)
+    try:
+        run_state_machine_as_test(bound, settings=_settings(effort))
+    except Violation as violation:
+        return MachineVerdict(name, steps[0], time.monotonic() - began, violation)
+    except Flaky:
+        # A service remembers: what one history did may break the next one. The last break seen is told as it was.
+        if not last:
+            raise
+        return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1])
+    return MachineVerdict(name, steps[0], time.monotonic() - began)
+
+
+def run_machines(
+    target: ConformanceTarget, names: Iterable[str] = MACHINES, effort: Effort | None = None
+) -> list[MachineVerdict]:
+    """Each in turn; one that finds something does not stop the others."""
+    return [run_machine(name, target, effort) for name in names]
+
+
+def _settings(effort: Effort) -> settings:
+    phases = [Phase.generate, Phase.shrink] if effort.shrinks else [Phase.generate]
+    return settings(
+        max_examples=effort.histories,
+        stateful_step_count=effort.actions,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        phases=phases,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )

@@ -1,0 +1,140 @@
+"""A counterexample: told as a story, and as a program that does it again."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from payagg.testing.conformance import replay
+from payagg.testing.conformance.service import ServiceCall
+from payagg.testing.conformance.story import Step, Story
+
+SHOWN_MAX = 600  # characters of a request or an answer
+
+
+class Violation(AssertionError):
+    """A history in which the service broke the interface; as text, the story."""
+
+    def __init__(self, story: Story, fault: str) -> None:
+        super().__init__(fault)
+        self.story, self.fault = story, fault
+
+    def __str__(self) -> str:
+        return self.story.masked("\n".join(self._told()))
+
+    def _told(self) -> Iterator[str]:
+        yield f"{self.story.machine}: {self.fault}"
+        for number, step in enumerate(self.story.steps, 1):
+            yield f"{number}. {step.text}"
+            if step.calls:
+                times = f"{len(step.calls)} times at once: " if step.same else ""
+                yield f"   {times}{_request(step.calls[0])}"
+                if number < len(self.story.steps):
+                    yield f"   {', '.join(str(answer.status) for answer in step.answers)}, as expected"
+                else:
+                    yield f"   expected: {_foreseen(step)}"
+                    yield f"   came:     {'; '.join(str(answer)[:SHOWN_MAX] for answer in step.answers)}"
+
+    def script(self) -> str:
+        """A program that needs httpx alone, and payagg.testing where webhooks are received. Its exit status is 1 when
+        the service still does it; it reads what it needs from the environment."""
+        return _Script(self.story).text(f"{self.story.machine}: {self.fault}")
+
+
+def _foreseen(step: Step) -> str:
+    return str(step.expected) if step.expected else f"{', '.join(map(str, step.statuses))} with one {step.same}"
+
+
+def _request(call: ServiceCall) -> str:
+    shown = [call.method, call.path]
+    if call.body is not None:
+        shown.append(json.dumps(call.body, ensure_ascii=False))
+    if call.content is not None:
+        shown.append(call.content.decode(errors="replace"))
+    return " ".join(shown)[:SHOWN_MAX]
+
+
+class _Script:
+    """Python for a story: values that differ from run to run are replaced by the script's own."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        known = sorted(story.known, key=len, reverse=True)
+        self._known = re.compile("(" + "|".join(map(re.escape, known)) + ")")
+
+    def text(self, title: str) -> str:
+        lines = [line for number, step in enumerate(self._story.steps, 1) for line in self._lines(number, step)]
+        parts = [
+            part
+            for word, part in _PARTS.items()
+            if any(f"{word}." in line or f"({word}," in line or f" {word}," in line for line in lines)
+        ]
+        head = _HEAD.format(
+            title=self._story.masked(title).replace("\\", "/").replace('"""', "'''"),
+            variables=" ".join(f"{name}=..." for name in ["BASE_URL", *self._story.variables]),
+            imports="".join(imports for imports, _ in parts),
+            parts="".join(made for _, made in parts),
+            source=inspect.getsource(replay).partition('"""\n\n')[2],
+        )
+        return head + "\n".join(lines) + '\nprint("The service keeps the interface here.")\n'
+
+    def _lines(self, number: int, step: Step) -> Iterator[str]:
+        yield f"# {number}. {self._story.masked(step.text)}"
+        if step.line:
+            yield step.line.format(*map(self.expression, step.values))
+        elif step.events is not None:
+            yield f"expect_events({number}, inbox, {', '.join(map(self.expression, step.events))})"
+        elif step.expected is not None:
+            expected = step.expected
+            yield f"a{number} = call({self._call(step.calls[0])})"
+            checks = [(path, check.relation, check.value) for path, check in expected.checks]
+            code = f", code={expected.code!r}" if expected.code else ""
+            more = f", checks={self.expression(checks)}" if checks else ""
+            yield f"expect({number}, a{number}, {expected.statuses!r}{code}{more})"
+        else:
+            yield f"a{number} = together([{', '.join(map(self._call, step.calls))}])"
+            yield f"expect_together({number}, a{number}, {list(step.statuses)!r}, {step.same!r})"
+
+    def expression(self, value: Any) -> str:
+        if isinstance(value, str):
+            pieces = [piece for piece in self._known.split(value) if piece]
+            return " + ".join(self._story.known.get(piece) or repr(piece) for piece in pieces) or "''"
+        if isinstance(value, Mapping):
+            return "{" + ", ".join(f"{name!r}: {self.expression(inner)}" for name, inner in value.items()) + "}"
+        if isinstance(value, list | tuple):
+            return "[" + ", ".join(map(self.expression, value)) + "]"
+        return repr(value)
+
+    def _call(self, call: ServiceCall) -> str:
+        fields = [f"method={call.method!r}", f"path={self.expression(call.path)}"]
+        more = {"bearer": call.bearer, "body": call.body}
+        fields += [f"{name}={self.expression(value)}" for name, value in more.items() if value is not None]
+        if call.event is not None:
+            fields.append(f"**event_request(provider, {', '.join(map(self.expression, call.event))})")
+        return f"dict({', '.join(fields)})"
+
+
+# What a script needs beside httpx, by the word that its lines use: imports, and how it is made.
+_PARTS = {
+    "inbox": (
+        "from payagg.testing.conformance.events import expect_events\n"
+        "from payagg.testing.conformance.inbox import Inbox\n",
+        "inbox = Inbox.serve()\n",
+    ),
+    "provider": (
+        "from payagg.testing.conformance.provider import ProviderAccount, event_request\n",
+        "provider = ProviderAccount()\n",
+    ),
+}
+_HEAD = '''"""{title}
+
+Run it with: {variables} python replay.py
+"""
+
+import secrets
+import time
+{imports}{source}
+nonce = secrets.token_hex(4)
+{parts}
+'''

@@ -1,0 +1,211 @@
+"""Webhooks: who is told what, signed with whose secret, again until it is taken; and at most five endpoints."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, multiple, rule
+
+from payagg.testing.conformance.base import ConformanceMachine, needs
+from payagg.testing.conformance.events import Wanted, settled
+from payagg.testing.conformance.expectation import lacks, matches
+from payagg.testing.conformance.service import ServiceCall
+from payagg.testing.conformance.target import ConformanceTarget
+
+ENDPOINTS: Bundle[str] = Bundle("endpoints")
+LIMIT = 5
+TYPES = ("payment.pending", "payment.success", "payment.failed", "payment.reversed")
+RETRY = timedelta(hours=3)  # longer than any of the first pauses between tries
+REAL_PAUSES = 600  # of a twentieth of a second each, where the clock is not ours
+BAD_BODIES: list[dict[str, Any]] = [
+    {"environment": "SANDBOX"},
+    {"url": "no url", "environment": "SANDBOX"},
+    {"url": "http://shop.example/hooks", "environment": "LIVE"},
+    {"url": "https://shop.example/hooks", "environment": "TEST"},
+    {"url": "https://shop.example/hooks", "environment": "SANDBOX", "description": "d" * 201},
+    {"url": "https://shop.example/hooks", "environment": "SANDBOX", "secret": "mine"},
+    {"url": "https://shop.example/hooks", "environment": "SANDBOX", "events": ["payment.eaten"]},
+]
+
+
+@dataclass
+class ModelEndpoint:
+    """An endpoint and everything that must have come there."""
+
+    merchant: int
+    environment: str
+    path: str
+    secret: str
+    events: tuple[str, ...]
+    is_active: bool = True
+    wanted: list[Wanted] = field(default_factory=list)
+
+
+class WebhookConformance(ConformanceMachine):
+    title = "webhooks"
+
+    @classmethod
+    def check_needs(cls, target: ConformanceTarget) -> None:
+        needs(target.inbox, "an inbox that the service can reach")
+        able = [merchant for merchant in target.merchants if merchant.token is not None and "SANDBOX" in merchant.keys]
+        needs(able, "a business with a manager's token")
+
+    def __init__(self) -> None:
+        super().__init__()
+        assert self.target.inbox is not None
+        self.inbox = self.target.inbox
+        self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
+        self.endpoints: dict[str, ModelEndpoint] = {}
+        self.others: dict[int, int] = {}  # active endpoints that were there before, by merchant
+        self.references: list[str] = []
+        self.failures = 0
+
+    def teardown(self) -> None:
+        for id, model in self.endpoints.items():
+            owner = self.merchants[model.merchant]
+            self.target.service.send(ServiceCall("DELETE", f"{owner.path}/webhooks/{id}?permanently=true", owner.token))
+
+    def active(self, merchant: int) -> int:
+        if merchant not in self.others:
+            owner = self.merchants[merchant]
+            listed = self.ask(
+                f"owner {merchant + 1}", "lists the endpoints", "GET", f"{owner.path}/webhooks", 200, bearer=owner.token
+            )
+            self.others[merchant] = sum(row["isActive"] for row in listed.data)
+        return self.others[merchant] + sum(m.is_active for m in self.endpoints.values() if m.merchant == merchant)
+
+    @rule(
+        target=ENDPOINTS,
+        pick=st.integers(0, 1),
+        environment=st.sampled_from(["SANDBOX", "SANDBOX", "LIVE"]),
+        events=st.sampled_from([(), (), TYPES[1:2], TYPES[2:]]),
+    )
+    def add(self, pick: int, environment: str, events: tuple[str, ...]) -> Any:
+        return self._add(self.owners[pick % len(self.owners)], environment, events)
+
+    def _add(self, merchant: int, environment: str, events: tuple[str, ...]) -> Any:
+        if environment == "LIVE" and not self.inbox.url.startswith("https:"):
+            return multiple()  # a LIVE endpoint must be https, and our inbox is not
+        owner, is_full = self.merchants[merchant], self.active(merchant) >= LIMIT
+        path = f"/{self.nonce}/{len(self.endpoints) + 1}"
+        body: dict[str, Any] = {"url": self.inbox.url + path, "environment": environment}
+        if events:
+            body["events"] = list(events)
+        data = {**body, "isActive": True, "signingSecret": matches("whsec_.+"), "id": matches(".+")}
+        answer = self.ask(
+            f"owner {merchant + 1}",
+            f"adds a {environment} endpoint at {path.rpartition('/')[2]} for {', '.join(events) or 'all events'}",
+            "POST",
+            f"{owner.path}/webhooks",
+            409 if is_full else 201,
+            bearer=owner.token,
+            body=body,
+            data=None if is_full else data,
+        )
+        if is_full:
+            return multiple()
+        id, secret = answer.data["id"], answer.data["signingSecret"]
+        self.endpoints[id] = ModelEndpoint(merchant, environment, path, secret, events or TYPES)
+        listed = {
+            f"[id={id}].secretLast4": secret[-4:],
+            f"[id={id}].isActive": True,
+            f"[id={id}]": lacks("signingSecret"),
+        }
+        self.ask(
+            f"owner {merchant + 1}", "lists", "GET", f"{owner.path}/webhooks", 200, bearer=owner.token, data=listed
+        )
+        return id
+
+    @rule()
+    def add_all(self) -> None:
+        """Up to the limit and one more."""
+        merchant = self.owners[0]
+        for _ in range(LIMIT + 1 - self.active(merchant)):
+            self._add(merchant, "SANDBOX", ())
+
+    @rule(body=st.sampled_from(BAD_BODIES))
+    def add_badly(self, body: dict[str, Any]) -> None:
+        owner, who = self.merchants[self.owners[0]], f"owner {self.owners[0] + 1}"
+        path, code = f"{owner.path}/webhooks", "VALIDATION_ERROR"
+        self.ask(who, "adds a bad endpoint", "POST", path, 400, bearer=owner.token, body=body, code=code)
+
+    @rule(id=ENDPOINTS)
+    def remove(self, id: str) -> None:
+        """From then on nothing more comes there."""
+        model = self.endpoints[id]
+        owner, who = self.merchants[model.merchant], f"owner {model.merchant + 1}"
+        if model.is_active:
+            path = f"{owner.path}/webhooks/{id}"
+            self.ask(who, f"removes endpoint {model.path.rpartition('/')[2]}", "DELETE", path, 200, bearer=owner.token)
+            model.is_active = False
+        path, data = f"{owner.path}/webhooks", {f"[id={id}].isActive": False}
+        self.ask(who, "lists the endpoints", "GET", path, 200, bearer=owner.token, data=data)
+
+    @rule(
+        pick=st.integers(0, 1),
+        outcome=st.sampled_from(["SUCCESS", "FAILED", "REVERSED"]),
+        through_checkout=st.booleans(),
+        failures=st.sampled_from([0, 0, 1, 2]),
+    )
+    def pay(self, pick: int, outcome: str, through_checkout: bool, failures: int) -> None:
+        """A payment comes to its end; endpoints may fail a few tries before they take an event."""
+        merchant = self.owners[pick % len(self.owners)]
+        key, amount = self.merchants[merchant].keys["SANDBOX"], 5_000 + len(self.story.steps)
+        who, path = f"the server of business {merchant + 1} (SANDBOX)", "/payments/initiate"
+        what = f"initiates a payment of {amount} kobo"
+        answer = self.ask(who, what, "POST", path, 201, bearer=key, body={"amount": amount})
+        reference = answer.data["reference"]
+        self.references.append(reference)
+        self.fail_some(failures)
+        if through_checkout:
+            card = {"gatewaySlug": "sandbox", "cardNumber": "4000000000000119"}
+            self.ask(
+                "the payer", "chooses the simulator", "POST", f"/public/payments/{reference}/process", 200, body=card
+            )
+            self.want("payment.pending", reference, amount, merchant)
+        path, body = f"/payments/{reference}/simulate", {"outcome": outcome}
+        self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body)
+        self.want(f"payment.{outcome.lower()}", reference, amount, merchant)
+        self.look_into_the_inbox()
+
+    def fail_some(self, failures: int) -> None:
+        """Where time is real a retry takes some seconds: one or two in all are enough."""
+        can_wait = self.target.service.can_wait
+        failures = failures if can_wait else min(failures, 1 - self.failures)
+        for model in self.endpoints.values() if failures > 0 else ():
+            self.failures += 1
+            statuses = ", ".join(["500"] * failures)
+            place = model.path.rpartition("/")[2]
+            line = f"inbox.answer({{}}, {statuses})"
+            self.story.noted(f"endpoint {place} will answer {statuses} first", line, model.path)
+            self.inbox.answer(model.path, *[500] * failures)
+
+    def want(self, type: str, reference: str, amount: int, merchant: int) -> None:
+        for model in self.endpoints.values():
+            if (
+                model.is_active
+                and (model.merchant, model.environment) == (merchant, "SANDBOX")
+                and type in model.events
+            ):
+                model.wanted.append(Wanted(type, reference, amount, "SANDBOX"))
+
+    def look_into_the_inbox(self) -> None:
+        service = self.target.service
+        service.work()
+        pauses = 8 if service.can_wait else REAL_PAUSES
+
+        def pause() -> None:
+            if service.can_wait:
+                service.wait(RETRY)
+            service.work()
+
+        for model in self.endpoints.values():
+            fault = settled(self.inbox, model.path, model.secret, model.wanted, self.references, pause, pauses)
+            place = model.path.rpartition("/")[2]
+            wanted = [vars(each) for each in model.wanted]
+            if fault is not None:
+                self.story.expects_events(
+                    f"events at endpoint {place}", model.path, model.secret, wanted, self.references
+                )
+                self.fail(f"endpoint {place}: {fault}")

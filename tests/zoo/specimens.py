@@ -1,0 +1,76 @@
+"""Every broken service of the zoo as a target for the machine that must notice it, and how the search went."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import httpx
+
+from payagg.testing.conformance.inbox import Inbox
+from payagg.testing.conformance.provider import ProviderAccount
+from payagg.testing.conformance.run import Effort, run_machine
+from payagg.testing.conformance.service import Service
+from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess
+from payagg.testing.conformance.violation import Violation
+from tests.zoo.broken_by_hand import BROKEN
+from tests.zoo.broken_product import PARTS, product_target
+from tests.zoo.by_hand import Handmade
+
+# The same search each time, in the test and in the table.
+HUNT = Effort(histories=200, actions=30, seed=1, shrinks=False)
+
+
+@contextmanager
+def hand_target(made: type[Handmade], provider: ProviderAccount | None = None) -> Iterator[ConformanceTarget]:
+    inbox = Inbox("https://inbox.example")
+    app = made(inbox)
+    service = Service("http://hand.example/api/v1", transport=httpx.ASGITransport(app), wait=app.wait, work=app.work)
+    merchants = tuple(MerchantAccess(business, token) for business, token in app.businesses.items())
+    yield ConformanceTarget(service, merchants, app.admin, inbox=inbox, provider=provider)
+    service.close()
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A broken service: its name, what is wrong, which machine must notice, and how it is started."""
+
+    name: str
+    defect: str
+    machine: str
+    origin: str
+    opened: Callable[[ProviderAccount | None], AbstractContextManager[ConformanceTarget]]
+
+
+@dataclass(frozen=True)
+class Catch:
+    """What came of a hunt; `violation` None: it got away."""
+
+    specimen: Specimen
+    requests: int
+    seconds: float
+    violation: Violation | None
+
+
+def specimens() -> list[Specimen]:
+    return [*map(_by_hand, BROKEN), *map(_product, PARTS)]
+
+
+def _by_hand(made: Any) -> Specimen:
+    return Specimen(made.__name__, made.__doc__, made.machine, "by hand", partial(hand_target, made))
+
+
+def _product(part: Any) -> Specimen:
+    machine, _, words = part.__doc__.partition(": ") if not isinstance(part, type) else ("", "", "")
+    name = part.__name__ if isinstance(part, type) else "".join(map(str.title, part.__name__.split("_")))
+    opened = partial(product_target, part)
+    return Specimen(name, words or part.__doc__, machine or part.machine, "product", opened)
+
+
+def hunted(specimen: Specimen, provider: ProviderAccount, effort: Effort = HUNT) -> Catch:
+    began = time.perf_counter()
+    with specimen.opened(provider if specimen.machine == "settlement" else None) as target:
+        verdict = run_machine(specimen.machine, target, effort)
+    return Catch(specimen, verdict.requests, time.perf_counter() - began, verdict.violation)
