@@ -8,7 +8,7 @@ from typing import Any
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application.ports import AnomalyFilter, Clock
+from payagg.application.ports import AnomalyFilter, Clock, Entropy
 from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, Charge, HandOff
@@ -39,10 +39,13 @@ class StandIn(ScriptedProvider):
     fetched: list[Charge] = field(default_factory=list)
     called: asyncio.Event = field(default_factory=asyncio.Event)
     may_answer: asyncio.Event | None = None
+    seconds: float = 0.0  # that a call takes
 
     async def start_charge(self, charge: Charge) -> HandOff:
         self.started.append(charge)
         self.called.set()
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
         if self.start_faults:
             raise ProviderFault(self.start_faults.pop(0))
         if self.may_answer is not None:
@@ -72,8 +75,10 @@ class StandIn(ScriptedProvider):
 class MemoryShop:
     """`open` makes the business with a key for each environment, and both provider gateways ACTIVE with credentials."""
 
-    def __init__(self, clock: Clock | None = None, entropy: Any = None) -> None:
-        self.store, self.clock = MemoryStore(), ManualClock()
+    def __init__(
+        self, clock: Clock | None = None, entropy: Entropy | None = None, store: MemoryStore | None = None
+    ) -> None:
+        self.store, self.clock = store or MemoryStore(), ManualClock()
         self.vault = LabelVault()
         self.a, self.b = (StandIn(slug, Counter()) for slug in SLUGS)
         providers = {"provider_a": self.a, "provider_b": self.b, SANDBOX_SLUG: Simulator()}

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from payagg.application.checkout import WAIT
+from payagg.application.provider_calls import CALL_SECONDS
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import ATTEMPTS_MAX, LEASE, AttemptState, HandOffKind
@@ -16,7 +17,8 @@ from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
-from payagg.testing.clocks import START, ManualClock
+from payagg.testing.clocks import START, Chance, ManualClock
+from payagg.testing.simulation.loop import VirtualLoop
 from tests.support.builders import AN_ADMIN, a_business, a_choice
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
@@ -363,6 +365,63 @@ async def test_a_provider_that_failed_five_times_is_left_alone_until_its_pause_e
     assert (await shop.process(await shop.initiated())).status is Status.PENDING
     async with shop.store.begin() as tx:
         assert {one.faults for one in await tx.health.all()} == {0}
+
+
+async def test_after_a_pause_one_call_probes_and_the_others_wait_for_it() -> None:
+    shop = await MemoryShop().open()
+    async with shop.store.begin() as tx:
+        await tx.health.save(Health("provider_a", SANDBOX, 5, START, Health.FIRST_PAUSE))
+    shop.a.may_answer = asyncio.Event()
+    probe = asyncio.create_task(shop.process(await shop.initiated()))
+    await shop.a.called.wait()
+    assert await refused_with(shop.process(await shop.initiated())) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    shop.a.may_answer.set()
+    assert (await probe).status is Status.PENDING
+    assert (await shop.process(await shop.initiated())).status is Status.PENDING
+
+
+async def test_a_call_that_says_nothing_of_a_providers_health_is_no_probe() -> None:
+    shop = await MemoryShop().open()
+    paused = Health("provider_a", SANDBOX, 5, START + SECOND, Health.FIRST_PAUSE)
+    async with shop.store.begin() as tx:
+        await tx.health.save(paused)
+    shop.a.starts_alone = True
+    assert await refused_with(shop.process(await shop.initiated())) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    shop.clock.move(SECOND)
+    for _ in range(2):
+        assert (await shop.process(await shop.initiated())).status is Status.PENDING
+    async with shop.store.begin() as tx:
+        assert await tx.health.all() == [paused]
+
+
+def test_how_long_a_call_took_is_noted() -> None:
+    async def noted() -> list[int]:
+        shop = await MemoryShop().open()
+        shop.a.seconds = 2.5
+        reference = await shop.handed_over()
+        async with shop.store.begin() as tx:
+            return [call.duration_ms for call in await tx.payments.calls(reference)]
+
+    loop = VirtualLoop(Chance(1))
+    try:
+        assert loop.run_until_complete(noted()) == [2500]
+    finally:
+        loop.close()
+
+
+def test_a_call_that_takes_too_long_is_given_up_and_asked_about() -> None:
+    async def given_up() -> tuple[ErrorCode, list[tuple[str, AttemptState]]]:
+        shop = await MemoryShop().open()
+        shop.a.seconds = CALL_SECONDS + 1
+        reference = await shop.initiated()
+        code, _ = await refused_with(shop.process(reference))
+        return code, await states(shop, reference)
+
+    loop = VirtualLoop(Chance(1))
+    try:
+        assert loop.run_until_complete(given_up()) == (ErrorCode.GATEWAY_NOT_AVAILABLE, [("provider_a", UNANSWERED)])
+    finally:
+        loop.close()
 
 
 async def test_while_a_claimant_is_alive_everybody_waits_for_its_hand_off() -> None:

@@ -207,7 +207,9 @@ async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked() ->
     assert (entry.object_id, entry.subject, entry.business_id) == (stored.reference, AN_ADMIN.subject, SHOP)
     assert made.created
     again = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
-    assert (again.payment, again.created) == (made.payment, False)
+    assert (again.payment, again.created, again.mismatch) == (made.payment, False, False)
+    other = await shop.payments.initiate_test(DashboardPayment(amount=501, idempotency_key="k"), BUSINESS, by=AN_ADMIN)
+    assert (other.payment, other.created, other.mismatch) == (made.payment, False, True)
     assert len(await entries(shop.store, action=Action.PAYMENT_CREATE.value)) == 1
 
 
@@ -232,6 +234,7 @@ async def test_a_payment_is_its_business_and_environments_alone() -> None:
     reference = await shop.initiated()
     assert (await shop.payments.read(reference, SHOP, SANDBOX)).reference == reference
     for question in (
+        shop.payments.read(reference, "biz_0", SANDBOX),
         shop.payments.read(reference, "biz_2", SANDBOX),
         shop.payments.read(reference, SHOP, LIVE),
         shop.payments.read("PAY-20250131-000000", SHOP, SANDBOX),
