@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 to 3.13) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate planted fuzz attack check docs site bench page lock sbom clean install install-dev browser pgbouncer
+.PHONY: help run test soak simulate crash-matrix planted fuzz attack check docs site bench page lock sbom clean install install-dev browser pgbouncer
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ soak: install-dev ## Kill processes and Postgres under load, and search for ille
 
 simulate: install-dev ## Search 100,000 simulated histories (ARGS="--histories 2000"), or tell one (SEED=7)
 	@$(PYTHON) -m payagg.testing.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+crash-matrix: install-dev ## Kill our process, Postgres or its connections at each step of a payment (ARGS="--only w3")
+	PYTHONPATH=src:. $(PYTHON) -m tests.crashes.run $(ARGS)
 
 planted: install-dev ## Plant each known defect in a copy of the product, and see its test fail (ARGS="--only signature")
 	PYTHONPATH=src:. $(PYTHON) -m tests.planted.run $(ARGS)
