@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 or newer) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate zoo fuzz attack pythons check docs site bench page lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
+.PHONY: help run test soak simulate zoo crash-matrix planted fuzz attack pythons check docs site bench page lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,12 @@ simulate: install-dev ## Search 100,000 simulated histories (ARGS="--histories 2
 
 zoo: install-dev ## Hunt the broken services with the harness and write the table (ARGS="--only TriesOnce" tells one)
 	PYTHONPATH=src:. $(PYTHON) -m tests.zoo.run $(ARGS)
+
+crash-matrix: install-dev ## Kill our process, Postgres or its connections at each step of a payment (ARGS="--only w3")
+	PYTHONPATH=src:. $(PYTHON) -m tests.crashes.run $(ARGS)
+
+planted: install-dev ## Plant each known defect in a copy of the product, and see its test fail (ARGS="--only signature")
+	PYTHONPATH=src:. $(PYTHON) -m tests.planted.run $(ARGS)
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
 	PYTHONPATH=src:. $(PYTHON) -m tests.fuzz.run $(ARGS)

@@ -1,5 +1,7 @@
 """The one assembly of the product in tests: every use case over a chosen store, its ports real or a test's own."""
 
+from collections.abc import Callable
+
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault, Tokens
@@ -27,8 +29,10 @@ def services_over(
     sender: Sender | None = None,
     logos: LogoStore | None = None,
     dies_at: str = "",
+    crash_point: Callable[[str], None] | None = None,
 ) -> Services:
-    """Providers and merchants may be on loopback, logos are kept in memory; the process dies at the step `dies_at`."""
+    """Providers and merchants may be on loopback, logos are kept in memory; the process dies at the step `dies_at`, or
+    does at each step what `crash_point` says."""
     a, b = settings.provider_a_slug, settings.provider_b_slug
     return assemble(
         settings,
@@ -40,5 +44,5 @@ def services_over(
         providers=providers_of(a, b, allow_loopback=True) if providers is None else providers,
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
-        crash_point=crash_at(dies_at),
+        crash_point=crash_point or crash_at(dies_at),
     )

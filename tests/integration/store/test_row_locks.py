@@ -1,17 +1,22 @@
 """What a transaction reads in order to decide on it, the next one reads only when the first has ended. On Postgres."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
 
-from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.application.ports import Transaction
+from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.domain.api_key import ACTIVE_KEYS_MAX
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.values import Environment
 from payagg.testing.builders import (
+    AN_ADMIN,
     REFERENCE,
     a_business,
     a_delivery,
@@ -21,6 +26,7 @@ from payagg.testing.builders import (
     an_endpoint,
     an_event,
 )
+from tests.support.assembly import services_over
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio
@@ -71,6 +77,40 @@ async def test_what_one_transaction_decides_on_the_next_one_waits_for(
     done.set()
     await asyncio.gather(*tasks)
     assert order == ["first", "second"]
+
+
+class MeetingStore(PostgresStore):
+    """Each block ends when another one has come to its own end, or waits for a lock."""
+
+    def __init__(self, database_url: str) -> None:
+        super().__init__(database_url, pool_size=4, pgbouncer=False)
+        self.database_url, self.ending = database_url, 0
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[PostgresTransaction]:
+        async with super().begin() as tx:
+            yield tx
+            self.ending += 1
+            await until(lambda: self.ending > 1 or somebody_waits(self.database_url))
+
+
+async def test_of_two_keys_made_at_once_the_second_is_counted_after_the_first(
+    database_url: str, store: PostgresStore
+) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        for number in range(ACTIVE_KEYS_MAX - 1):
+            await tx.api_keys.add(a_key(f"key_{number}"))
+    meeting = MeetingStore(database_url)
+    keys = services_over(meeting).api_keys
+    command = GenerateApiKey(environment=Environment.SANDBOX, name="Server")
+    made = await asyncio.gather(
+        *(keys.generate("biz_1", command, by=AN_ADMIN) for _ in range(2)), return_exceptions=True
+    )
+    await meeting.close()
+    assert [one.code for one in made if isinstance(one, Refusal)] == [ErrorCode.KEY_LIMIT_REACHED]
+    async with store.begin() as tx:
+        assert await tx.api_keys.count_active("biz_1", Environment.SANDBOX) == ACTIVE_KEYS_MAX
 
 
 def somebody_waits(database_url: str) -> bool:

@@ -1,6 +1,7 @@
 """The traps of the two protocols that show in a single body, key or parameter; each test is named after one."""
 
 import base64
+import hmac
 import json
 import logging
 import os
@@ -119,6 +120,14 @@ def test_trap_2_a_reserialised_body_is_another_body(provider: Any) -> None:
     again = json.dumps(json.loads(GOLDEN_BODY), separators=(",", ":"), ensure_ascii=False).encode()
     assert provider.is_authentic(GOLDEN_BODY, headers, secrets, SANDBOX)
     assert not provider.is_authentic(again, headers, secrets, SANDBOX)
+
+
+@pytest.mark.parametrize("secrets", [{}, {"sandboxSecretKey": "", "sandboxSigningSecret": ""}])
+@pytest.mark.parametrize(("provider", "header"), [(A, "x-provider_a-signature"), (B, "x-provider_b-signature")])
+def test_trap_2_an_empty_secret_proves_nothing(provider: Any, header: str, secrets: dict[str, str]) -> None:
+    forged = hmac.digest(b"", GOLDEN_BODY, "sha512")
+    for shown in (forged.hex(), base64.b64encode(forged).decode()):
+        assert not provider.is_authentic(GOLDEN_BODY, {header: shown}, secrets, SANDBOX)
 
 
 # Trap 3 (the outer status is not the payment's) is held by the contract over HTTP; its inner half is here.

@@ -1,0 +1,153 @@
+"""One business on the memory store, with providers that do as they are told: for unit tests of the use cases."""
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.providers.sandbox import Simulator
+from payagg.application.ports import AnomalyFilter, Clock, Entropy
+from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import Attempt, Charge, HandOff
+from payagg.domain.business import Business, Role
+from payagg.domain.gateway import SANDBOX_SLUG, Gateway
+from payagg.domain.payment import Payment
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+from payagg.testing.clocks import ManualClock, SeededEntropy
+from payagg.testing.state_machine.scripted import ACCOUNT, LabelVault, ScriptedProvider
+from tests.support.assembly import services_over
+from tests.support.builders import a_business, a_gateway, a_key, the_built_in
+
+SHOP = "biz_1"
+SLUGS = ("provider_a", "provider_b")
+
+
+@dataclass
+class StandIn(ScriptedProvider):
+    """A scripted provider that also fails as told, keeps the charges it was asked about, and answers when it may."""
+
+    start_faults: list[FaultKind] = field(default_factory=list)  # of the next calls, one each
+    start_fault: FaultKind | None = None
+    fetch_fault: FaultKind | None = None
+    reason: str | None = None
+    environment: Environment | None = None
+    started: list[Charge] = field(default_factory=list)
+    fetched: list[Charge] = field(default_factory=list)
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+    may_answer: asyncio.Event | None = None
+    seconds: float = 0.0  # that a call takes
+
+    async def start_charge(self, charge: Charge) -> HandOff:
+        self.started.append(charge)
+        self.called.set()
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        if self.start_faults:
+            raise ProviderFault(self.start_faults.pop(0))
+        if self.may_answer is not None:
+            await self.may_answer.wait()
+        if self.start_fault is not None:
+            raise ProviderFault(self.start_fault)
+        return await super().start_charge(charge)
+
+    async def fetch_charge(self, charge: Charge) -> ProviderReport:
+        self.fetched.append(charge)
+        if self.may_answer is not None:
+            await self.may_answer.wait()
+        if self.fetch_fault is not None:
+            raise ProviderFault(self.fetch_fault)
+        outcome, right_amount = self.says
+        amount = charge.amount if right_amount else charge.amount + 1
+        return ProviderReport(
+            charge.reference,
+            outcome,
+            outcome.value.lower(),
+            frozenset({amount}),
+            reason=self.reason,
+            environment=self.environment,
+        )
+
+
+class MemoryShop:
+    """`open` makes the business with a key for each environment, and both provider gateways ACTIVE with credentials."""
+
+    def __init__(
+        self, clock: Clock | None = None, entropy: Entropy | None = None, store: MemoryStore | None = None
+    ) -> None:
+        self.store, self.clock = store or MemoryStore(), ManualClock()
+        self.vault = LabelVault()
+        self.a, self.b = (StandIn(slug, Counter()) for slug in SLUGS)
+        providers = {"provider_a": self.a, "provider_b": self.b, SANDBOX_SLUG: Simulator()}
+        self.services = services_over(
+            self.store,
+            clock=clock or self.clock,
+            entropy=entropy or SeededEntropy(),
+            vault=self.vault,
+            providers=providers,  # type: ignore[arg-type]
+        )
+        self.payments, self.checkout = self.services.payments, self.services.checkout
+        self.verification, self.reconciler = self.services.verification, self.services.reconciler
+
+    async def open(self, business: Business | None = None, *, keys: bool = True) -> "MemoryShop":
+        async with self.store.begin() as tx:
+            await tx.businesses.add(business or a_business(SHOP))
+            await tx.businesses.set_member(SHOP, "ada", Role.OWNER)
+            for environment in Environment if keys else ():
+                await tx.api_keys.add(a_key(f"key_{environment.value.lower()}", environment, business_id=SHOP))
+            await tx.gateways.add(the_built_in())
+            for slug in SLUGS:
+                await tx.gateways.add(a_gateway(slug, credentials=self.sealed(slug)))
+        return self
+
+    def sealed(self, slug: str) -> bytes:
+        return self.vault.seal(json.dumps({ACCOUNT: f"account of {slug}"}).encode(), f"gw_{slug}")
+
+    async def change(self, slug: str, **fields: Any) -> None:
+        """Changes the gateway of that slug."""
+        async with self.store.begin() as tx:
+            await tx.gateways.save(a_gateway(slug, **{"credentials": self.sealed(slug), **fields}))
+
+    async def gateway(self, slug: str) -> Gateway | None:
+        async with self.store.begin() as tx:
+            return await tx.gateways.by_slug(slug)
+
+    async def initiated(self, environment: Environment = Environment.SANDBOX, **fields: Any) -> str:
+        """The reference of a new payment of 1,500 naira."""
+        command = InitiatePayment(**{"amount": 150000, **fields})
+        return (await self.payments.initiate(command, a_business(SHOP), environment)).payment.reference
+
+    async def process(
+        self, reference: str, slug: str | None = "provider_a", card: str | None = None
+    ) -> ProcessedPayment:
+        return await self.checkout.process(reference, ProcessPayment(gateway_slug=slug, card_number=card))
+
+    async def handed_over(self, slug: str = "provider_a", **fields: Any) -> str:
+        reference = await self.initiated(**fields)
+        await self.process(reference, slug)
+        return reference
+
+    async def payment(self, reference: str) -> Payment:
+        found = await self.store.find_payment(reference)
+        assert found is not None
+        return found
+
+    async def attempts(self, reference: str) -> list[Attempt]:
+        async with self.store.begin() as tx:
+            return await tx.payments.attempts(reference)
+
+    async def anomalies(self) -> list[AnomalyKind]:
+        async with self.store.begin() as tx:
+            return [anomaly.kind for anomaly in await tx.anomalies.page(AnomalyFilter(), 100)]
+
+    async def events(self, reference: str) -> list[str]:
+        async with self.store.begin() as tx:
+            events, _ = await tx.webhooks.of_payment(reference)
+        return [event.type for event in events]
+
+    def says(self, outcome: Outcome, *, right_amount: bool = True, reason: str | None = None) -> None:
+        for provider in (self.a, self.b):
+            provider.says, provider.reason = (outcome, right_amount), reason

@@ -1,0 +1,88 @@
+"""The product and its tests in a folder of their own, where a tool may break the product and run tests against it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[2]
+_edits = count(1)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What pytest said of the tests it ran. `failures`: the first line of each."""
+
+    passed: int
+    failures: Sequence[str]
+    others: int  # errors outside a test's own lines, and skipped ones
+    seconds: float
+    output: str
+
+
+class Copy:
+    """What needs no copy is linked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = folder / "src" / "payagg"
+        for name in os.listdir(ROOT):
+            if name in ("src", "tests"):
+                ignored = shutil.ignore_patterns("__pycache__", "node_modules")
+                shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+            elif name != ".git":
+                (folder / name).symlink_to(ROOT / name)
+        (folder / "tests" / "node" / "node_modules").symlink_to(ROOT / "tests" / "node" / "node_modules")
+
+    def write(self, file: str, text: str) -> None:
+        """Each text gets a time of its own, so that no compiled file of the one before is used."""
+        path = self.source / file
+        path.write_text(text)
+        at = path.stat().st_mtime + next(_edits)
+        os.utime(path, (at, at))
+
+    def run(self, tests: Sequence[str], *options: str, timeout: float | None = None) -> Ran:
+        """Runs tests, named below tests/, in this copy; raises TimeoutError after `timeout` seconds."""
+        report = self.folder / "report.xml"
+        report.unlink(missing_ok=True)
+        environ = {**os.environ, "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}"}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}", *options]
+        command += [f"tests/{test}" for test in tests]
+        began = time.monotonic()
+        with (self.folder / "output").open("w+") as output:
+            # A session of its own, so that what the tests started ends with them.
+            ran = subprocess.Popen(
+                command, env=environ, cwd=self.folder, stdout=output, stderr=output, start_new_session=True
+            )
+            try:
+                ran.wait(timeout)
+            except subprocess.TimeoutExpired:
+                os.killpg(ran.pid, signal.SIGKILL)
+                ran.wait()
+                raise TimeoutError from None
+            output.seek(0)
+            said = output.read()
+        seconds = time.monotonic() - began
+        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+        failures = [
+            str(found.get("message", "")).partition("\n")[0] for case in cases for found in case.iter("failure")
+        ]
+        others = sum(1 for case in cases for kind in ("error", "skipped") for _ in case.iter(kind))
+        return Ran(len(cases) - len(failures) - others, failures, others, seconds, said)
+
+
+@contextmanager
+def a_copy() -> Iterator[Copy]:
+    with tempfile.TemporaryDirectory(prefix="payagg-copy-") as folder:
+        # The embedded Postgres of a root user runs as another one, who must reach its folder.
+        os.chmod(folder, 0o711)
+        yield Copy(Path(folder))

@@ -1,0 +1,281 @@
+"""Initiate, read and simulate on the memory store."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from payagg.application.payments import REFERENCE_DRAWS
+from payagg.application.ports import Unavailable
+from payagg.application.schemas.payments import InitiatePayment
+from payagg.application.schemas.payments import TestPayment as DashboardPayment
+from payagg.domain.audit import Action
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import SIMULATED, Status
+from payagg.domain.values import Environment
+from payagg.testing.clocks import START, SeededEntropy
+from tests.support.audit_trail import entries
+from tests.support.builders import AN_ADMIN, a_business, a_choice, an_endpoint
+from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+HOUR = timedelta(hours=1)
+BUSINESS = a_business(SHOP)
+
+
+class DrawnReferences(SeededEntropy):
+    """Draws the given references, the last one for ever."""
+
+    def __init__(self, *drawn: str) -> None:
+        super().__init__()
+        self.left, self.draws = list(drawn), 0
+
+    def reference(self, now: datetime) -> str:
+        self.draws += 1
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+def references() -> Iterator[str]:
+    return (f"PAY-20250131-AAAAA{digit}" for digit in "0123456789")
+
+
+async def test_a_payment_is_initiated_as_it_was_asked_for() -> None:
+    shop = await MemoryShop().open()
+    command = InitiatePayment(
+        amount=123456,
+        gateway="provider_a",
+        customer_email="ada@example.com",
+        customer_name="Ada",
+        customer_phone="+2348012345678",
+        callback_url="https://shop.example/thanks",
+        webhook_url="https://shop.example/hook",
+        metadata={"order": 7},
+        idempotency_key="order 7",
+    )
+    initiation = await shop.payments.initiate(command, BUSINESS, SANDBOX)
+    told = initiation.payment
+    assert initiation.created
+    assert not initiation.mismatch
+    assert told.checkout_url == f"{shop.services.settings.base_url}/checkout/{told.reference}"
+    assert (told.amount, told.currency, told.environment) == (123456, "NGN", SANDBOX)
+    assert (told.status, told.expires_at) == (Status.INITIATED, START + HOUR)
+    stored = await shop.payment(told.reference)
+    assert (stored.business_id, stored.amount, stored.environment) == (SHOP, 123456, SANDBOX)
+    assert all(
+        getattr(stored, name) == getattr(command, name) for name in command.__struct_fields__ if name != "currency"
+    )
+    assert (stored.is_test, stored.sequence, len(stored.fingerprint or b"")) == (False, 0, 32)
+    assert await shop.events(told.reference) == []
+
+
+async def test_a_repeated_key_returns_the_open_payment_and_says_so() -> None:
+    shop = await MemoryShop().open()
+    first = await shop.payments.initiate(InitiatePayment(amount=500, idempotency_key="k"), BUSINESS, SANDBOX)
+    again = await shop.payments.initiate(InitiatePayment(amount=500, idempotency_key="k"), BUSINESS, SANDBOX)
+    assert again.payment == first.payment
+    assert (again.created, again.mismatch) == (False, False)
+    other = await shop.payments.initiate(InitiatePayment(amount=501, idempotency_key="k"), BUSINESS, SANDBOX)
+    assert other.payment == first.payment
+    assert (other.created, other.mismatch) == (False, True)
+
+
+async def test_a_payment_whose_payer_was_cleared_mismatches_nothing() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated(idempotency_key="k")
+    shop.store.state.payments[reference] = (await shop.payment(reference)).without_payer()
+    again = await shop.payments.initiate(InitiatePayment(amount=7000, idempotency_key="k"), BUSINESS, SANDBOX)
+    assert (again.payment.reference, again.mismatch) == (reference, False)
+
+
+async def test_a_key_belongs_to_its_business_and_environment() -> None:
+    shop = await MemoryShop().open()
+    async with shop.store.begin() as tx:
+        await tx.businesses.add(a_business("biz_2"))
+    command = InitiatePayment(amount=500, idempotency_key="k")
+    owners = [(BUSINESS, SANDBOX), (BUSINESS, LIVE), (a_business("biz_2"), SANDBOX)]
+    made = [await shop.payments.initiate(command, business, environment) for business, environment in owners]
+    assert [one.created for one in made] == [True, True, True]
+    assert len({one.payment.reference for one in made}) == 3
+
+
+@pytest.mark.parametrize("environment", Environment)
+async def test_the_key_of_a_completed_or_expired_payment_is_refused(environment: Environment) -> None:
+    shop = await MemoryShop().open()
+    await shop.initiated(environment, idempotency_key="k")
+    shop.clock.move(HOUR)
+    command = InitiatePayment(amount=500, idempotency_key="k")
+    again = shop.payments.initiate(command, BUSINESS, environment)
+    assert await refused_with(again) == (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
+
+
+async def test_a_replay_answers_the_same_while_gateways_change() -> None:
+    shop = await MemoryShop().open()
+    for environment in Environment:
+        command = InitiatePayment(amount=500, idempotency_key="k", gateway="provider_a")
+        first = await shop.payments.initiate(command, BUSINESS, environment)
+        for slug in ("provider_a", "provider_b"):
+            await shop.change(slug, status=GatewayStatus.DISABLED)
+        again = await shop.payments.initiate(command, BUSINESS, environment)
+        assert (again.payment, again.created, again.mismatch) == (first.payment, False, False)
+        fresh = shop.payments.initiate(InitiatePayment(amount=500, gateway="provider_a"), BUSINESS, environment)
+        assert await refused_with(fresh) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
+        for slug in ("provider_a", "provider_b"):
+            await shop.change(slug)
+
+
+async def test_live_needs_a_usable_gateway_and_sandbox_none() -> None:
+    shop = await MemoryShop().open()
+    for slug in ("provider_a", "provider_b"):
+        await shop.change(slug, credentials=None)
+    with pytest.raises(Refusal) as refused:
+        await shop.initiated(LIVE)
+    assert (refused.value.code, refused.value.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
+    assert (await shop.payment(await shop.initiated(SANDBOX))).status is Status.INITIATED
+    await shop.change("provider_b")
+    assert (await shop.payment(await shop.initiated(LIVE))).environment is LIVE
+
+
+async def test_a_gateway_that_the_business_turned_off_cannot_be_preferred_and_counts_for_nothing() -> None:
+    shop = await MemoryShop().open()
+    await shop.change("provider_b", credentials=None)
+    gateway = await shop.gateway("provider_a")
+    assert gateway is not None
+    async with shop.store.begin() as tx:
+        await tx.gateways.save_settings(a_choice(gateway, SHOP, is_enabled=False))
+    preferred = shop.payments.initiate(InitiatePayment(amount=500, gateway="provider_a"), BUSINESS, SANDBOX)
+    assert await refused_with(preferred) == (ErrorCode.GATEWAY_DISABLED, "gateway")
+    assert (await refused_with(shop.initiated(LIVE)))[0] is ErrorCode.NO_GATEWAY_AVAILABLE
+
+
+async def test_the_simulator_may_be_preferred_in_sandbox_alone() -> None:
+    shop = await MemoryShop().open()
+    assert (await shop.payment(await shop.initiated(SANDBOX, gateway="sandbox"))).gateway == "sandbox"
+    assert await refused_with(shop.initiated(LIVE, gateway="sandbox")) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
+
+
+async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
+    taken = list(references())
+    entropy = DrawnReferences(taken[0], taken[0], taken[0], taken[1])
+    shop = await MemoryShop(entropy=entropy).open()
+    assert await shop.initiated() == taken[0]
+    assert await shop.initiated(amount=7000) == taken[1]
+    assert entropy.draws == 4
+    assert (await shop.payment(taken[0])).amount == 150000
+    entropy.draws = 0
+    with pytest.raises(Unavailable):
+        await shop.initiated()
+    assert entropy.draws == REFERENCE_DRAWS + 1
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoints", "unsigned"),
+    [
+        (None, [], False),
+        ("https://shop.example/hook", [], True),
+        ("https://shop.example/hook", [an_endpoint(environment=LIVE)], True),
+        ("https://shop.example/hook", [an_endpoint()], False),
+    ],
+)
+async def test_an_address_that_nobody_can_sign_for_is_told(
+    url: str | None, endpoints: list[object], unsigned: bool
+) -> None:
+    shop = await MemoryShop().open()
+    async with shop.store.begin() as tx:
+        for endpoint in endpoints:
+            await tx.webhooks.add_endpoint(endpoint)  # type: ignore[arg-type]
+    for _ in range(2):
+        command = InitiatePayment(amount=500, webhook_url=url, idempotency_key="k", gateway="provider_a")
+        assert (await shop.payments.initiate(command, BUSINESS, SANDBOX)).unsigned is unsigned
+
+
+async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked() -> None:
+    shop = await MemoryShop().open()
+    command = DashboardPayment(amount=500, customer_name="Ada", idempotency_key="k")
+    made = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    stored = await shop.payment(made.payment.reference)
+    assert (stored.is_test, stored.gateway, stored.environment, stored.customer_name) == (
+        True,
+        "sandbox",
+        SANDBOX,
+        "Ada",
+    )
+    [entry] = await entries(shop.store, action=Action.PAYMENT_CREATE.value)
+    assert (entry.object_id, entry.subject, entry.business_id) == (stored.reference, AN_ADMIN.subject, SHOP)
+    assert made.created
+    again = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    assert (again.payment, again.created, again.mismatch) == (made.payment, False, False)
+    other = await shop.payments.initiate_test(DashboardPayment(amount=501, idempotency_key="k"), BUSINESS, by=AN_ADMIN)
+    assert (other.payment, other.created, other.mismatch) == (made.payment, False, True)
+    assert len(await entries(shop.store, action=Action.PAYMENT_CREATE.value)) == 1
+
+
+async def test_without_a_sandbox_key_there_is_no_test_payment() -> None:
+    shop = await MemoryShop().open(keys=False)
+    made = shop.payments.initiate_test(DashboardPayment(amount=500), BUSINESS, by=AN_ADMIN)
+    assert await refused_with(made) == (ErrorCode.NO_SANDBOX_KEY, None)
+
+
+async def test_a_test_payment_whose_original_is_gone_is_not_made_twice() -> None:
+    shop = await MemoryShop().open()
+    command = DashboardPayment(amount=500, idempotency_key="k")
+    made = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    payment = await shop.payment(made.payment.reference)
+    shop.store.state.payments[payment.reference] = revised(payment, settled_at=START, status=Status.SUCCESS)
+    refused = shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    assert await refused_with(refused) == (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
+
+
+async def test_a_payment_is_its_business_and_environments_alone() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    assert (await shop.payments.read(reference, SHOP, SANDBOX)).reference == reference
+    for question in (
+        shop.payments.read(reference, "biz_0", SANDBOX),
+        shop.payments.read(reference, "biz_2", SANDBOX),
+        shop.payments.read(reference, SHOP, LIVE),
+        shop.payments.read("PAY-20250131-000000", SHOP, SANDBOX),
+        shop.payments.simulate(reference, "SUCCESS", "biz_2", by=AN_ADMIN),
+        shop.payments.simulate(await shop.initiated(LIVE), "SUCCESS", SHOP, by=AN_ADMIN),
+    ):
+        assert await refused_with(question) == (ErrorCode.PAYMENT_NOT_FOUND, None)
+
+
+async def test_an_expired_payment_reads_as_failed() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    shop.clock.move(HOUR)
+    read = await shop.payments.read(reference, SHOP, SANDBOX)
+    assert (read.status, read.failure_reason) == (Status.FAILED, "EXPIRED")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("success", "SUCCESS"), ("Failed", "FAILED"), ("REVERSED", "REVERSED")]
+)
+async def test_simulate_moves_an_open_payment_once(outcome: str, status: str) -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    moved = await shop.payments.simulate(reference, outcome, SHOP, by=AN_ADMIN)
+    assert moved.status.value == status
+    async with shop.store.begin() as tx:
+        [transition] = await tx.payments.transitions(reference)
+    assert (transition.actor, transition.reason, transition.to_status.value) == (AN_ADMIN.name, SIMULATED, status)
+    [entry] = await entries(shop.store, action=Action.PAYMENT_SIMULATE.value)
+    assert (entry.object_id, entry.business_id) == (reference, SHOP)
+    assert entry.changes == {"status": {"before": "INITIATED", "after": status}}
+    assert await shop.events(reference) == [f"payment.{status.lower()}"]
+    again = shop.payments.simulate(reference, "SUCCESS", SHOP, by=AN_ADMIN)
+    assert await refused_with(again) == (ErrorCode.PAYMENT_ALREADY_FINAL, None)
+
+
+async def test_simulate_takes_the_three_outcomes_and_no_expired_payment() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    odd = shop.payments.simulate(reference, "PENDING", SHOP, by=AN_ADMIN)
+    assert await refused_with(odd) == (ErrorCode.VALIDATION_ERROR, "outcome")
+    shop.clock.move(HOUR)
+    late = shop.payments.simulate(reference, "SUCCESS", SHOP, by=AN_ADMIN)
+    assert await refused_with(late) == (ErrorCode.PAYMENT_ALREADY_FINAL, None)
