@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from payagg.testing.clocks import ManualClock, SeededEntropy
-    from payagg.testing.conformance.access import Access, AccessError
+    from payagg.testing.conformance.access import AccessError, ServiceAccess
     from payagg.testing.conformance.inbox import Inbox
     from payagg.testing.conformance.provider import ProviderAccount
     from payagg.testing.conformance.receiver import ReceiverFinding, check_receiver
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "clocks": ("ManualClock", "SeededEntropy"),
-    "conformance.access": ("Access", "AccessError"),
+    "conformance.access": ("ServiceAccess", "AccessError"),
     "conformance.inbox": ("Inbox",),
     "conformance.provider": ("ProviderAccount",),
     "conformance.receiver": ("ReceiverFinding", "check_receiver"),
@@ -35,7 +35,6 @@ _PLACES = {
 
 __all__ = [
     "MACHINES",
-    "Access",
     "AccessError",
     "ConformanceTarget",
     "Effort",
@@ -48,6 +47,7 @@ __all__ = [
     "ReceiverFinding",
     "SeededEntropy",
     "Service",
+    "ServiceAccess",
     "Violation",
     "check_receiver",
     "run_machine",

@@ -41,9 +41,11 @@ def replayed(script: Path, url: str, keys: dict[str, str]) -> subprocess.Complet
 
 def fresh_keys(url: str) -> dict[str, str]:
     """Secret keys of both businesses, as the run had."""
-    from payagg.testing.conformance.access import Access
+    from payagg.testing.conformance.access import ServiceAccess
 
-    target = Access(url, merchant_tokens=("owner-token-1", "owner-token-2"), businesses=("biz-1", "biz-2")).opened()
+    target = ServiceAccess(
+        url, merchant_tokens=("owner-token-1", "owner-token-2"), businesses=("biz-1", "biz-2")
+    ).opened()
     target.with_keys()
     keys = {f"{e}_KEY_{n}": key for n, m in enumerate(target.merchants, 1) for e, key in m.keys.items()}
     target.service.close()

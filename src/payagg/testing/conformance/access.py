@@ -18,7 +18,7 @@ class AccessError(Exception):
 
 
 @dataclass(frozen=True)
-class Access:
+class ServiceAccess:
     """How to reach a service. Each of `merchant_tokens` goes with the business of the same place in `businesses`; those
     left over get fresh businesses, which takes the administrator's token and payagg's own `POST /admin/businesses`.
     """
