@@ -215,6 +215,24 @@ class RevokesKeysOfOthers(Handmade):
         return super().revoke_key(self.keys.get(id, {}).get("business", business), id)
 
 
+class GivesLiveKeysBeforeKyc(Handmade):
+    """A LIVE key is given to a business that is not approved."""
+
+    machine = "api-keys"
+
+    def is_approved(self, business: str) -> bool:
+        return True
+
+
+class ServesSuspendedBusinesses(Handmade):
+    """Nobody looks whether a business is active."""
+
+    machine = "api-keys"
+
+    def ensure_active(self, business: str) -> None:
+        """Every business is."""
+
+
 class ShowsPaymentsOfOtherBusinesses(Handmade):
     """A payment is found by its reference, whoever asks."""
 

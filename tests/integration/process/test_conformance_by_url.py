@@ -16,7 +16,7 @@ from tests.zoo.by_hand import Handmade
 from tests.zoo.serving import served_by_hand
 
 SRC = Path(__file__).parents[3] / "src"
-BRIEF = ["--histories", "20", "--actions", "10", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
 
 
 def environment(url: str) -> dict[str, str]:

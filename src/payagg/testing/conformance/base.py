@@ -45,6 +45,11 @@ class ConformanceMachine(RuleBasedStateMachine):
                 words = f"{environment} key of business {number}"
                 self.story.given(key, f"{environment}_KEY_{number}", words)
                 self.raw_secrets.add(key)
+        for name in ("unapproved", "suspended"):
+            merchant = getattr(self.target, name)
+            if merchant is not None:
+                self.story.given(merchant.token, f"{name.upper()}_TOKEN", f"token of the {name} merchant")
+                self.story.given(merchant.business_id, f"{name.upper()}_BUSINESS", "")
         self.story.given(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
         if self.target.inbox is not None:
             self.story.known[self.target.inbox.url] = "inbox.url"
