@@ -113,23 +113,6 @@ class TellsEverybody(MemoryStore):
         self.transaction = replace(self.transaction, webhooks=EndpointsOfAll(self.state))
 
 
-@dataclass(frozen=True)
-class EndpointsNeverOff(MemoryWebhooks):
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
-        every = self.state.endpoints.values()
-        return [one for one in every if (one.business_id, one.environment) == (business_id, environment)]
-
-
-class QueuesForRemovedEndpoints(MemoryStore):
-    """A store whose query for subscribers counts nobody as removed, so that six endpoints and more are told."""
-
-    machine = "webhooks"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.transaction = replace(self.transaction, webhooks=EndpointsNeverOff(self.state))
-
-
 # --- senders ---
 
 
