@@ -76,7 +76,7 @@ class InProcess:
     def target(
         self, within: Callable[[Application], Application] = lambda app: app, provider: ProviderAccount | None = None
     ) -> ConformanceTarget:
-        merchants = self.run(self._merchants())
+        *merchants, unapproved, suspended = self.run(self._merchants())
         app = within(create_app(self.services))
         service = Service(
             "http://service.example/api/v1",
@@ -85,7 +85,9 @@ class InProcess:
             wait=self.clock.move,
             work=self.work,
         )
-        return ConformanceTarget(service, merchants, admin_token(), inbox=self.inbox, provider=provider)
+        return ConformanceTarget(
+            service, tuple(merchants), admin_token(), unapproved, suspended, inbox=self.inbox, provider=provider
+        )
 
     def work(self) -> None:
         self.run(self._work())
@@ -107,10 +109,12 @@ class InProcess:
         services = self.services
         await services.gateways.seed("builtin", ("provider_a", "provider_b"))
         made = []
-        for number in (1, 2):
+        approved, active = KycStatus.APPROVED, BusinessStatus.ACTIVE
+        standings = [(approved, active), (approved, active), (KycStatus.PENDING, active)]
+        for number, (kyc, status) in enumerate([*standings, (approved, BusinessStatus.SUSPENDED)], 1):
             now = services.clock.now()
             id = services.payments.entropy.id("biz", now)
-            business = Business(id, f"Shop {number}", BusinessStatus.ACTIVE, KycStatus.APPROVED, now)
+            business = Business(id, f"Shop {number}", status, kyc, now)
             async with services.store.begin() as tx:
                 await tx.businesses.add(business)
                 await tx.businesses.set_member(id, f"owner-{number}", Role.OWNER)

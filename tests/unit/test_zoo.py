@@ -11,6 +11,7 @@ from payagg.testing.conformance.run import MACHINES, Effort, run_machine
 from tests.support.conformance_world import InProcess
 from tests.support.rounds import scaled
 from tests.zoo.by_hand import Handmade
+from tests.zoo.receivers import BROKEN_RECEIVERS
 from tests.zoo.specimens import Specimen, hand_target, hunted, specimens
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "zoo.md"
@@ -53,4 +54,5 @@ def test_the_document_has_a_row_for_each() -> None:
     defects = re.findall(r"^\| (.+?) \| (?:by hand|product) \|", text, re.MULTILINE)
     assert defects == [" ".join(one.defect.split()) for one in specimens()]
     assert "GOT AWAY" not in text
+    assert all(f"| {one.__doc__} |" in text for one in BROKEN_RECEIVERS)
     assert {one.machine for one in specimens()} == set(MACHINES)

@@ -1,5 +1,6 @@
 """Services written by hand with one thing wrong each: the docstring says what, `machine` which one must notice."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -212,6 +213,24 @@ class RevokesKeysOfOthers(Handmade):
 
     def revoke_key(self, business: str, id: str) -> Reply:
         return super().revoke_key(self.keys.get(id, {}).get("business", business), id)
+
+
+class GivesLiveKeysBeforeKyc(Handmade):
+    """A LIVE key is given to a business that is not approved."""
+
+    machine = "api-keys"
+
+    def is_approved(self, business: str) -> bool:
+        return True
+
+
+class ServesSuspendedBusinesses(Handmade):
+    """Nobody looks whether a business is active."""
+
+    machine = "api-keys"
+
+    def ensure_active(self, business: str) -> None:
+        """Every business is."""
 
 
 class ShowsPaymentsOfOtherBusinesses(Handmade):
@@ -516,6 +535,20 @@ class ChargesTwice(Handmade):
         if payment["gateway"] == "provider_a":
             self.charge(payment, "provider_a")
         return super().hand_off_of(payment)
+
+
+class ChargesEachOfTwoAtOnce(Handmade):
+    """Two requests at one moment both find no hand-off, and both begin a charge."""
+
+    machine = "settlement"
+
+    async def answer(self, method: str, path: str, headers: dict[str, str], content: bytes) -> Reply:
+        payment = self.payments.get(path.split("/")[3], {}) if path.endswith("/process") else {}
+        found_none = payment.get("handOff", "") is None
+        await asyncio.sleep(0)
+        if found_none:
+            payment["handOff"] = None
+        return await super().answer(method, path, headers, content)
 
 
 class AsksForNaira(Handmade):

@@ -129,25 +129,6 @@ class TellsEverybody(MemoryStore):
         self.transaction = replace(self.transaction, webhooks=webhooks, payments=payments)
 
 
-@dataclass(frozen=True)
-class EndpointsNeverOff(MemoryWebhooks):
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
-        every = self.state.endpoints.values()
-        return [one for one in every if (one.business_id, one.environment) == (business_id, environment)]
-
-
-class QueuesForRemovedEndpoints(MemoryStore):
-    """A store whose query for subscribers counts nobody as removed, so that six endpoints and more are told."""
-
-    machine = "webhooks"
-
-    def __init__(self) -> None:
-        super().__init__()
-        webhooks = EndpointsNeverOff(self.state)
-        payments = PaymentsBeside(self.state, webhooks)
-        self.transaction = replace(self.transaction, webhooks=webhooks, payments=payments)
-
-
 # --- senders ---
 
 

@@ -188,6 +188,7 @@ class HandGateways(HandHttp):
         return {name: value for name, value in endpoint.items() if name not in ("signingSecret", "business")}
 
     def add_endpoint(self, business: str) -> Reply:
+        self.ensure_active(business)
         self.no_others("url", "environment", "description", "events")
         url, environment = self.body.get("url", ""), self.body.get("environment")
         if environment not in ("SANDBOX", "LIVE"):

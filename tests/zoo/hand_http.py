@@ -11,6 +11,7 @@ from typing import Any
 from payagg.testing.conformance.inbox import Inbox
 
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
+UNAPPROVED, SUSPENDED = "biz-3", "biz-4"
 Row = dict[str, Any]
 Reply = tuple[int, Any]
 
@@ -33,7 +34,7 @@ class HandHttp:
 
     def __init__(self, inbox: Inbox) -> None:
         self.inbox, self.now = inbox, START
-        self.businesses = {f"biz-{n}": f"owner-token-{n}" for n in (1, 2)}
+        self.businesses = {f"biz-{n}": f"owner-token-{n}" for n in (1, 2, 3, 4)}
         self.keys: dict[str, Row] = {}
         self.payments: dict[str, Row] = {}
         self.by_key: dict[Any, str] = {}
@@ -128,7 +129,15 @@ class HandHttp:
         own = {"businessId": key["business"], "businessName": "Shop", "environment": key["environment"]}
         return 200, own | {"kycStatus": "APPROVED"}
 
+    def is_approved(self, business: str) -> bool:
+        return business != UNAPPROVED
+
+    def ensure_active(self, business: str) -> None:
+        if business == SUSPENDED:
+            raise Refused(403, "BUSINESS_RESTRICTED")
+
     def list_keys(self, business: str) -> Reply:
+        self.ensure_active(business)
         groups: dict[str, list[Row]] = {"sandbox": [], "live": []}
         for key in self.keys.values():
             if key["business"] == business:
@@ -149,6 +158,9 @@ class HandHttp:
             raise bad("environment")
         if not isinstance(name, str) or not 2 <= len(name) <= 100:
             raise bad("name")
+        self.ensure_active(business)
+        if environment == "LIVE" and not self.is_approved(business):
+            raise Refused(403, "KYC_REQUIRED")
         if self.counted_keys(business, environment) >= 5:
             raise Refused(409, "KEY_LIMIT_REACHED")
         infix, id = {"SANDBOX": "sand", "LIVE": "live"}[environment], f"key-{next(self.numbers)}"

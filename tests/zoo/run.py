@@ -28,7 +28,9 @@ Each row is a service with one thing wrong: {by_hand} are a service written by h
 (`tests/zoo/by_hand.py`), {product} are the product with a store, a port or a proxy of somebody else's
 (`tests/zoo/broken_product.py`). The [harness](guide/harness.md) alone looks at them, through HTTP, in at most
 {histories} histories of {actions} actions from one seed. All {total} are caught; the two services without a defect
-pass. *Requests* is what the search sent until it knew; *steps* is the length of the counterexample once made small.
+pass. *Requests* is what the search sent until
+it knew, *steps* the length of the history that showed it, before it is made small: `make zoo ARGS="--only TriesOnce"`
+does that, and tells the story.
 
 {table}
 
@@ -47,11 +49,12 @@ def told(caught: Catch) -> str:
     return f"{one.name:32} {one.machine:12} {caught.requests:6} {caught.seconds:6.2f} s  {fault:.80}"
 
 
-def row(caught: Catch, steps: int) -> str:
+def row(caught: Catch) -> str:
     one = caught.specimen
     words = one.defect.strip().replace("|", "\\|")
     if caught.violation is None:
         words += " GOT AWAY"
+    steps = len(caught.violation.story.steps) if caught.violation is not None else 0
     return f"| {words} | {one.origin} | {one.machine} | {caught.requests} | {steps} | {caught.seconds:.1f} |"
 
 
@@ -70,8 +73,8 @@ def receiver_rows() -> list[str]:
     return rows
 
 
-def document(rows: Sequence[tuple[Catch, int]], receivers: Sequence[str]) -> str:
-    by_hand = sum(caught.specimen.origin == "by hand" for caught, _ in rows)
+def document(rows: Sequence[Catch], receivers: Sequence[str]) -> str:
+    by_hand = sum(caught.specimen.origin == "by hand" for caught in rows)
     head = "| Defect | Service | Caught by | Requests | Steps | Seconds |\n|---|---|---|---|---|---|"
     return TEXT.format(
         by_hand=by_hand,
@@ -79,7 +82,7 @@ def document(rows: Sequence[tuple[Catch, int]], receivers: Sequence[str]) -> str
         total=len(rows),
         histories=HUNT.histories,
         actions=HUNT.actions,
-        table="\n".join([head, *(row(*each) for each in rows)]),
+        table="\n".join([head, *map(row, rows)]),
         cases=len(list(cases(NEW_SECRET))),
         receivers="\n".join(["| Defect | Caught by | Seconds |\n|---|---|---|", *receivers]),
     )
@@ -97,21 +100,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for specimen in specimens():
         if chosen.only not in (None, specimen.name):
             continue
-        caught = hunted(specimen, provider)
+        caught = hunted(specimen, provider, HUNT if chosen.only is None else small)
         print(told(caught), flush=True)
-        if caught.violation is not None:
-            shrunk = hunted(specimen, provider, small).violation or caught.violation
-            rows.append((caught, len(shrunk.story.steps)))
-            if chosen.only is not None:
-                print(shrunk)
-        else:
-            rows.append((caught, 0))
+        rows.append(caught)
+        if chosen.only is not None:
+            print(caught.violation)
     provider.close()
     if chosen.only is None:
         text = document(rows, receiver_rows())
         chosen.into.write_text(text, encoding="utf-8")
         return 1 if "GOT AWAY" in text else 0
-    return 1 if any(caught.violation is None for caught, _ in rows) else 0
+    return 1 if any(caught.violation is None for caught in rows) else 0
 
 
 if __name__ == "__main__":

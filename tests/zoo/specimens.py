@@ -28,8 +28,9 @@ def hand_target(made: type[Handmade], provider: ProviderAccount | None = None) -
     inbox = Inbox("https://inbox.example")
     app = made(inbox)
     service = Service("http://hand.example/api/v1", transport=httpx.ASGITransport(app), wait=app.wait, work=app.work)
-    merchants = tuple(MerchantAccess(business, token) for business, token in app.businesses.items())
-    yield ConformanceTarget(service, merchants, app.admin, inbox=inbox, provider=provider)
+    one, two, unapproved, suspended = (MerchantAccess(*pair) for pair in app.businesses.items())
+    merchants = (one, two)
+    yield ConformanceTarget(service, merchants, app.admin, unapproved, suspended, inbox=inbox, provider=provider)
     service.close()
 
 

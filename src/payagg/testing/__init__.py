@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from payagg.testing.clocks import ManualClock, SeededEntropy
-    from payagg.testing.conformance.access import Access, AccessError
+    from payagg.testing.conformance.access import AccessError, ServiceAccess
     from payagg.testing.conformance.inbox import Inbox
     from payagg.testing.conformance.provider import ProviderAccount
     from payagg.testing.conformance.receiver import ReceiverFinding, check_receiver
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "clocks": ("ManualClock", "SeededEntropy"),
-    "conformance.access": ("Access", "AccessError"),
+    "conformance.access": ("ServiceAccess", "AccessError"),
     "conformance.inbox": ("Inbox",),
     "conformance.provider": ("ProviderAccount",),
     "conformance.receiver": ("ReceiverFinding", "check_receiver"),
@@ -36,7 +36,6 @@ _PLACES = {
 
 __all__ = [
     "MACHINES",
-    "Access",
     "AccessError",
     "ConformanceTarget",
     "Effort",
@@ -49,6 +48,7 @@ __all__ = [
     "ReceiverFinding",
     "SeededEntropy",
     "Service",
+    "ServiceAccess",
     "Violation",
     "check_receiver",
     "run_machine",

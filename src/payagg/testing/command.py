@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from payagg.testing.conformance.access import Access, AccessError
+from payagg.testing.conformance.access import AccessError, ServiceAccess
 from payagg.testing.conformance.receiver import check_receiver
 from payagg.testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine
 
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    access = Access(
+    access = ServiceAccess(
         chosen.url,
         chosen.admin_token,
         chosen.merchant_token,

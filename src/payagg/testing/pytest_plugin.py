@@ -46,12 +46,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def payagg_target(pytestconfig: pytest.Config) -> "Iterator[ConformanceTarget]":
     """The service at `--payagg-url`; tests that need it are skipped without one."""
-    from payagg.testing.conformance.access import Access
+    from payagg.testing.conformance.access import ServiceAccess
 
     option = pytestconfig.getoption
     if option("--payagg-url") is None:
         pytest.skip("no --payagg-url")
-    target = Access(
+    target = ServiceAccess(
         url=option("--payagg-url"),
         admin_token=option("--payagg-admin-token"),
         merchant_tokens=option("--payagg-merchant-token"),

@@ -16,7 +16,7 @@ from tests.zoo.by_hand import Handmade
 from tests.zoo.serving import served_by_hand
 
 SRC = Path(__file__).parents[3] / "src"
-BRIEF = ["--histories", "20", "--actions", "10", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
 
 
 def environment(url: str) -> dict[str, str]:
@@ -41,9 +41,11 @@ def replayed(script: Path, url: str, keys: dict[str, str]) -> subprocess.Complet
 
 def fresh_keys(url: str) -> dict[str, str]:
     """Secret keys of both businesses, as the run had."""
-    from payagg.testing.conformance.access import Access
+    from payagg.testing.conformance.access import ServiceAccess
 
-    target = Access(url, merchant_tokens=("owner-token-1", "owner-token-2"), businesses=("biz-1", "biz-2")).opened()
+    target = ServiceAccess(
+        url, merchant_tokens=("owner-token-1", "owner-token-2"), businesses=("biz-1", "biz-2")
+    ).opened()
     target.with_keys()
     keys = {f"{e}_KEY_{n}": key for n, m in enumerate(target.merchants, 1) for e, key in m.keys.items()}
     target.service.close()

@@ -18,7 +18,7 @@ class AccessError(Exception):
 
 
 @dataclass(frozen=True)
-class Access:
+class ServiceAccess:
     """How to reach a service. Each of `merchant_tokens` goes with the business of the same place in `businesses`; those
     left over get fresh businesses, which takes the administrator's token and payagg's own `POST /admin/businesses`.
     """
@@ -39,9 +39,15 @@ class Access:
         service = Service(self.url)
         inbox = Inbox.serve(port=self.inbox_port or 0, url=self.inbox_url) if self.inbox_port is not None else None
         provider = ProviderAccount(self.provider) if self.provider is not None else None
-        target = ConformanceTarget(service, (), self.admin_token, self.builtin_slug, inbox, provider)
+        target = ConformanceTarget(
+            service, (), self.admin_token, builtin_slug=self.builtin_slug, inbox=inbox, provider=provider
+        )
         try:
             target.merchants = self._merchants(service)
+            if self.merchant_tokens and not self.businesses:
+                token = self.merchant_tokens[0]
+                target.unapproved = MerchantAccess(self._fresh_business(service, token, kyc="NOT_SUBMITTED"), token)
+                target.suspended = MerchantAccess(self._fresh_business(service, token, status="SUSPENDED"), token)
         except BaseException:
             target.close()
             raise
@@ -62,10 +68,10 @@ class Access:
             for place, (business, token) in enumerate(zip(businesses, tokens, strict=True))
         )
 
-    def _fresh_business(self, service: Service, token: str) -> str:
+    def _fresh_business(self, service: Service, token: str, kyc: str = "APPROVED", status: str = "ACTIVE") -> str:
         if self.admin_token is None:
             raise AccessError("a merchant's token needs its --business, or --admin-token to make one")
-        body = {"name": "Conformance run", "owner": subject_of(token), "kycStatus": "APPROVED"}
+        body = {"name": "Conformance run", "owner": subject_of(token), "kycStatus": kyc, "status": status}
         made = service.send(ServiceCall("POST", "/admin/businesses", self.admin_token, body))
         if made.status != 201:
             raise AccessError(f"no business could be made ({made.status} {made.code}); name yours with --business")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.expectation import has, lacks, matches
@@ -197,6 +197,33 @@ class ApiKeyConformance(ConformanceMachine):
         if own.token != other.token:
             self.ask(who, what, "DELETE", f"{other.path}/api-keys/{key.id}", 403, bearer=own.token)
         self.use_key(key)
+
+    @precondition(lambda self: self.target.unapproved is not None)
+    @rule()
+    def ask_before_kyc(self) -> None:
+        """A business that is not approved gets sandbox keys, which work, and no LIVE one."""
+        owner, who = self.target.unapproved, "the owner of a business before KYC"
+        assert owner is not None
+        path, body = f"{owner.path}/api-keys", {"environment": "LIVE", "name": "Server"}
+        self.ask(who, "asks for a LIVE key", "POST", path, 403, bearer=owner.token, body=body, code="KYC_REQUIRED")
+        body = {"environment": "SANDBOX", "name": "Server"}
+        made = self.ask(who, "generates a SANDBOX key", "POST", path, 201, bearer=owner.token, body=body)
+        secret, data = made.data["secretKey"], {"businessId": owner.business_id, "environment": "SANDBOX"}
+        self.ask("its server", "asks what it stands for", "GET", "/payments/context", 200, bearer=secret, data=data)
+        self.ask(who, "revokes it", "DELETE", f"{path}/{made.data['id']}", 200, bearer=owner.token)
+
+    @precondition(lambda self: self.target.suspended is not None)
+    @rule()
+    def ask_while_suspended(self) -> None:
+        """A business that is not active may read its endpoints and change nothing."""
+        owner, who, code = self.target.suspended, "the owner of a suspended business", "BUSINESS_RESTRICTED"
+        assert owner is not None
+        path, body = f"{owner.path}/api-keys", {"environment": "SANDBOX", "name": "Server"}
+        self.ask(who, "lists the keys", "GET", path, 403, bearer=owner.token, code=code)
+        self.ask(who, "asks for a key", "POST", path, 403, bearer=owner.token, body=body, code=code)
+        path, body = f"{owner.path}/webhooks", {"environment": "SANDBOX", "url": "https://shop.example/hooks"}
+        self.ask(who, "lists the endpoints", "GET", path, 200, bearer=owner.token)
+        self.ask(who, "adds an endpoint", "POST", path, 403, bearer=owner.token, body=body, code=code)
 
     def lists(self, merchant: int) -> None:
         """The list holds what the model holds, masked."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from payagg.testing.conformance.replay import judge, look
+from payagg.testing.conformance.replay import general_fault, judge, look
 from payagg.testing.conformance.service import ServiceAnswer
 
 SHOWN_MAX = 600  # characters of a value
@@ -42,6 +42,7 @@ class Expected:
     statuses: tuple[int, ...]
     code: str | None = None
     data: Mapping[str, Any] | None = None
+    field: str = ""  # how the field that a refusal names begins
 
     @property
     def checks(self) -> list[tuple[str, Check]]:
@@ -52,6 +53,8 @@ class Expected:
         words = " or ".join(map(str, self.statuses))
         if self.code is not None:
             words += f" {self.code}"
+        if self.field:
+            words += f" on {self.field}"
         if self.data:
             words += ", " + ", ".join(f"{path or 'data'} {check}" for path, check in self.checks)
         return words
@@ -62,8 +65,10 @@ class Expected:
             return f"the status is {answer.status}"
         if self.code is not None and answer.code != self.code:
             return f"the code is {answer.code}"
+        if not (answer.field or "").startswith(self.field):
+            return f"the field named is {answer.field}"
         for path, check in self.checks:
             found = look(answer.data, path)
             if not judge(found, check.relation, check.value):
                 return f"{path or 'data'} is {json.dumps(found)[:SHOWN_MAX]}"
-        return None
+        return general_fault(answer.status, answer.body)

@@ -148,7 +148,7 @@ class PaymentConformance(ConformanceMachine):
     @rule(bad=st.sampled_from(BAD_BODIES))
     def initiate_badly(self, bad: tuple[dict[str, Any], str]) -> None:
         body, field = bad
-        answer = self.ask(
+        self.ask(
             "the server of business 1 (SANDBOX)",
             "initiates a payment with a bad body",
             "POST",
@@ -157,10 +157,8 @@ class PaymentConformance(ConformanceMachine):
             bearer=self.merchants[0].keys["SANDBOX"],
             body=body,
             code="VALIDATION_ERROR",
+            field=field,
         )
-        named = answer.body["error"].get("field")
-        if named is None or not named.startswith(field):
-            self.fail(f"the field named is {named}, not {field}")
 
     @rule(reference=st.sampled_from(BAD_REFERENCES), public=st.booleans())
     def read_badly(self, reference: str, public: bool) -> None:

@@ -39,6 +39,33 @@ def judge(found: Any, relation: str, value: Any) -> bool:
     return all(inside) if relation == "has" else not any(inside)
 
 
+# "internal and never returned by any endpoint"
+INTERNAL = frozenset({"processorResponse", "processorReference", "webhookUrl"})
+
+
+def general_fault(status: int, body: Any) -> str | None:
+    """What is wrong with an answer whatever was asked: its envelope, or a field that no endpoint may return."""
+    if not isinstance(body, dict) or not isinstance(body.get("success"), bool):
+        return "there is no envelope"
+    if body["success"] != (status < 400):
+        return f"success is {body['success']} with status {status}"
+    error = body.get("error") if status >= 400 else {"code": "", "message": ""}
+    if not isinstance(error, dict) or not {"code", "message"} <= set(error) <= {"code", "message", "field"}:
+        return "the error has not exactly code, message and field"
+    shown = internal_fields(body)
+    return f"the internal field {min(shown)} is returned" if shown else None
+
+
+def internal_fields(node: Any) -> set[str]:
+    """What merchants put into metadata is theirs."""
+    if isinstance(node, list):
+        return set().union(*map(internal_fields, node))
+    if not isinstance(node, dict):
+        return set()
+    inner = [internal_fields(value) for name, value in node.items() if name != "metadata"]
+    return (set(node) & INTERNAL).union(*inner)
+
+
 @cache
 def client() -> httpx.Client:
     return httpx.Client(timeout=30, trust_env=False)
@@ -64,14 +91,24 @@ def expect(
     statuses: Sequence[int],
     code: str | None = None,
     checks: Sequence[Sequence[Any]] = (),
+    field: str = "",
 ) -> None:
     body = answer.json() if answer.content[:1] == b"{" else {}
-    found = (body.get("error") or {}).get("code")
+    error = body.get("error") or {}
+    general = general_fault(answer.status_code, body)
     wrong = [path for path, relation, value in checks if not judge(look(body.get("data"), path), relation, value)]
-    if answer.status_code not in statuses or (code and code != found) or wrong:
-        sys.exit(
-            f"step {step}: expected {statuses} {code or ''} {list(checks)}\ncame {answer.status_code} {answer.text}"
-        )
+    if not str(error.get("field") or "").startswith(field) or (code and code != error.get("code")):
+        wrong.append("error")
+    if answer.status_code not in statuses or wrong or general:
+        foreseen = f"{statuses} {code or ''} {field} {list(checks)}"
+        sys.exit(f"step {step}: expected {foreseen}\ncame {answer.status_code} {answer.text}\n{general or ''}")
+
+
+def look_yourself(step: int, fault: str, answers: Any) -> None:
+    """For what only the search could judge, as it knew more than one answer."""
+    told = [answer.text for answer in (answers if isinstance(answers, list) else [answers])]
+    sys.stderr.write(f"step {step}: is it still so, that {fault}?\ncame {told}\n")
+    sys.exit(3)
 
 
 def expect_together(step: int, answers: Sequence[httpx.Response], statuses: Sequence[int], same: str) -> None:

@@ -60,6 +60,12 @@ class ServiceAnswer:
         error = self.body.get("error") if isinstance(self.body, dict) else None
         return error.get("code") if isinstance(error, dict) else None
 
+    @property
+    def field(self) -> str | None:
+        """The input field that a refusal names."""
+        error = self.body.get("error") if isinstance(self.body, dict) else None
+        return error.get("field") if isinstance(error, dict) else None
+
     def __str__(self) -> str:
         return f"{self.status} {self.text[:600]}".rstrip()
 

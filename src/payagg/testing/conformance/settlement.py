@@ -11,9 +11,11 @@ from hypothesis.stateful import Bundle, initialize, multiple, rule
 from payagg.testing.conformance.base import ConformanceMachine, needs
 from payagg.testing.conformance.expectation import matches
 from payagg.testing.conformance.provider import event_request
+from payagg.testing.conformance.service import ServiceCall
 from payagg.testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 
 PAYMENTS: Bundle[str] = Bundle("payments")
+TOGETHER = 3
 ASK_PAUSE = timedelta(seconds=2.1)
 FORGERIES = ("no signature", "wrong signature", "other bytes")
 
@@ -63,8 +65,14 @@ class SettlementConformance(ConformanceMachine):
         if row["status"] != "ACTIVE":
             self.ask(who, "enables it", "POST", f"{path}/enable", 200, bearer=token, data={"status": "ACTIVE"})
 
-    @rule(target=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS), amount=st.sampled_from([5_000, 150_000, 10**11]))
-    def start(self, environment: str, amount: int) -> Any:
+    @rule(
+        target=PAYMENTS,
+        environment=st.sampled_from(ENVIRONMENTS),
+        amount=st.sampled_from([5_000, 150_000, 10**11]),
+        together=st.booleans(),
+    )
+    def start(self, environment: str, amount: int, together: bool) -> Any:
+        """The payer chooses the provider once, or in several windows at one moment."""
         key = self.merchants[0].keys.get(environment)
         if key is None:
             return multiple()
@@ -72,6 +80,11 @@ class SettlementConformance(ConformanceMachine):
         who, path, what = self.server(environment), "/payments/initiate", f"initiates a payment of {amount} kobo"
         reference: str = self.ask(who, what, "POST", path, 201, bearer=key, body=body).data["reference"]
         self.models[reference] = ModelCharge(environment, amount)
+        if together:
+            path, body = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
+            calls = [ServiceCall("POST", path, body=body)] * TOGETHER
+            answers = self.ask_together("the payer chooses the provider", calls, [200] * TOGETHER, "checkoutUrl")
+            self.models[reference].hand_off, self.models[reference].status = answers[0].data["checkoutUrl"], "PENDING"
         self.process(reference)
         return reference
 

@@ -34,6 +34,8 @@ class ConformanceTarget:
     service: Service
     merchants: tuple[MerchantAccess, ...] = ()
     admin_token: str | None = field(default=None, repr=False)
+    unapproved: MerchantAccess | None = None  # of a business before its KYC
+    suspended: MerchantAccess | None = None  # of a business that is not active
     builtin_slug: str = "builtin"
     inbox: Inbox | None = None
     provider: ProviderAccount | None = None

@@ -16,9 +16,9 @@ SHOWN_MAX = 600  # characters of a request or an answer
 class Violation(AssertionError):
     """A history in which the service broke the interface; as text, the story."""
 
-    def __init__(self, story: Story, fault: str) -> None:
+    def __init__(self, story: Story, fault: str, is_replayed: bool = False) -> None:
         super().__init__(fault)
-        self.story, self.fault = story, fault
+        self.story, self.fault, self.is_replayed = story, fault, is_replayed
 
     def __str__(self) -> str:
         return self.story.masked("\n".join(self._told()))
@@ -37,9 +37,10 @@ class Violation(AssertionError):
                     yield f"   came:     {'; '.join(str(answer)[:SHOWN_MAX] for answer in step.answers)}"
 
     def script(self) -> str:
-        """A program that needs httpx alone, and payagg.testing where webhooks are received. Its exit status is 1 when
-        the service still does it; it reads what it needs from the environment."""
-        return _Script(self.story).text(f"{self.story.machine}: {self.fault}")
+        """A program that needs httpx alone, and payagg.testing where webhooks are received. It reads what it needs from
+        the environment. Its exit status is 1 when the service still does it, 0 when it does not, and 3 where only the
+        search could tell: then it shows what came."""
+        return _Script(self).text()
 
 
 def _foreseen(step: Step) -> str:
@@ -58,12 +59,14 @@ def _request(call: ServiceCall) -> str:
 class _Script:
     """Python for a story: values that differ from run to run are replaced by the script's own."""
 
-    def __init__(self, story: Story) -> None:
-        self._story = story
+    def __init__(self, violation: Violation) -> None:
+        self._violation, self._story = violation, violation.story
+        story = self._story
         known = sorted(story.known, key=len, reverse=True)
         self._known = re.compile("(" + "|".join(map(re.escape, known)) + ")")
 
-    def text(self, title: str) -> str:
+    def text(self) -> str:
+        title = f"{self._story.machine}: {self._violation.fault}"
         lines = [line for number, step in enumerate(self._story.steps, 1) for line in self._lines(number, step)]
         parts = [
             part
@@ -77,6 +80,9 @@ class _Script:
             parts="".join(made for _, made in parts),
             source=inspect.getsource(replay).partition('"""\n\n')[2],
         )
+        last = len(self._story.steps)
+        if not self._violation.is_replayed and self._story.steps[-1].calls:
+            lines.append(f"look_yourself({last}, {self._story.masked(self._violation.fault)!r}, a{last})")
         return head + "\n".join(lines) + '\nprint("The service keeps the interface here.")\n'
 
     def _lines(self, number: int, step: Step) -> Iterator[str]:
@@ -90,6 +96,7 @@ class _Script:
             yield f"a{number} = call({self._call(step.calls[0])})"
             checks = [(path, check.relation, check.value) for path, check in expected.checks]
             code = f", code={expected.code!r}" if expected.code else ""
+            code += f", field={expected.field!r}" if expected.field else ""
             more = f", checks={self.expression(checks)}" if checks else ""
             yield f"expect({number}, a{number}, {expected.statuses!r}{code}{more})"
         else:

@@ -157,7 +157,7 @@ class WebhookConformance(ConformanceMachine):
         answer = self.ask(who, what, "POST", path, 201, bearer=key, body={"amount": amount})
         reference = answer.data["reference"]
         self.references.append(reference)
-        self.fail_some(failures)
+        self.fail_some(failures, merchant, f"payment.{outcome.lower()}")
         if through_checkout:
             card = {"gatewaySlug": "sandbox", "cardNumber": "4000000000000119"}
             self.ask(
@@ -169,11 +169,14 @@ class WebhookConformance(ConformanceMachine):
         self.want(f"payment.{outcome.lower()}", reference, amount, merchant)
         self.look_into_the_inbox()
 
-    def fail_some(self, failures: int) -> None:
-        """Where time is real a retry takes some seconds: one or two in all are enough."""
+    def fail_some(self, failures: int, merchant: int, type: str) -> None:
+        """Only where the event will come: how often it is tried before it is given up, the interface leaves open.
+        Where time is real a retry takes some seconds: one or two in all are enough."""
         can_wait = self.target.service.can_wait
         failures = failures if can_wait else min(failures, 1 - self.failures)
         for model in self.endpoints.values() if failures > 0 else ():
+            if not self.wants(model, merchant, type):
+                continue
             self.failures += 1
             statuses = ", ".join(["500"] * failures)
             place = model.path.rpartition("/")[2]
@@ -181,13 +184,13 @@ class WebhookConformance(ConformanceMachine):
             self.story.noted(f"endpoint {place} will answer {statuses} first", line, model.path)
             self.inbox.answer(model.path, *[500] * failures)
 
+    def wants(self, model: ModelEndpoint, merchant: int, type: str) -> bool:
+        is_theirs = (model.merchant, model.environment) == (merchant, "SANDBOX")
+        return model.is_active and is_theirs and type in model.events
+
     def want(self, type: str, reference: str, amount: int, merchant: int) -> None:
         for model in self.endpoints.values():
-            if (
-                model.is_active
-                and (model.merchant, model.environment) == (merchant, "SANDBOX")
-                and type in model.events
-            ):
+            if self.wants(model, merchant, type):
                 model.wanted.append(Wanted(type, reference, amount, "SANDBOX"))
 
     def look_into_the_inbox(self) -> None:
