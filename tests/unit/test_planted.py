@@ -9,7 +9,8 @@ import pytest
 import payagg
 from tests.interface.test_table import named_in
 from tests.planted.defect import Defect, EditDoesNotFit
-from tests.planted.run import DEFECTS, DOCUMENT, ROOT, row
+from tests.planted.run import DEFECTS, DOCUMENT, row
+from tests.support.product_copy import ROOT
 
 SOURCE = Path(payagg.__file__).parent
 
