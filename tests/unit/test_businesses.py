@@ -12,7 +12,7 @@ from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.audit_trail import trail
-from tests.support.builders import AN_ADMIN, NOW
+from tests.support.builders import AN_ADMIN, NOW, a_business
 
 pytestmark = pytest.mark.anyio
 PENDING, ACTIVE = KycStatus.PENDING, BusinessStatus.ACTIVE
@@ -119,3 +119,14 @@ async def test_businesses_are_paged_by_cursor(businesses: Businesses) -> None:
     last = await businesses.listed(None, second.next_cursor, 3)
     assert (last.businesses, last.next_cursor, last.has_more) == ([], second.next_cursor, False)
     assert await refusal(businesses.listed(None, "biz_1", 2)) == (ErrorCode.VALIDATION_ERROR, "after")
+
+
+@pytest.mark.parametrize("status", BusinessStatus)
+def test_a_business_takes_money_while_it_is_active(status: BusinessStatus) -> None:
+    business = a_business(status=status)
+    if status is ACTIVE:
+        business.ensure_takes_money()
+        return
+    with pytest.raises(Refusal) as refused:
+        business.ensure_takes_money()
+    assert (refused.value.code, refused.value.field) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")

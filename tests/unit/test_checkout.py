@@ -343,6 +343,16 @@ async def test_an_attempt_that_nobody_can_be_asked_about_is_passed_over() -> Non
     assert shop.a.fetched == []
 
 
+async def test_a_paused_provider_is_not_asked_about_an_unanswered_attempt_either() -> None:
+    shop = await MemoryShop().open()
+    reference = await unanswered(shop)
+    async with shop.store.begin() as tx:
+        await tx.health.save(Health("provider_a", SANDBOX, 5, START + SECOND, SECOND))
+    assert await refused_with(shop.process(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    assert (await states(shop, reference), shop.a.fetched) == ([("provider_a", UNANSWERED)], [])
+    assert (await shop.process(reference, "provider_b")).gateway == "provider_b"
+
+
 @pytest.mark.parametrize("status", [GatewayStatus.DISABLED, GatewayStatus.DRAINING])
 async def test_a_gateway_that_is_off_takes_no_charge(status: GatewayStatus) -> None:
     shop = await MemoryShop().open()

@@ -43,6 +43,12 @@ def test_a_new_payment_is_initiated_in_naira_and_expires_one_hour_later() -> Non
     assert payment.settled_at is None
 
 
+def test_a_payment_is_no_test_unless_somebody_says_so() -> None:
+    facts = {name: value for name, value in vars(a_payment()).items() if name != "is_test"}
+    assert not Payment(**facts).is_test
+    assert not a_payment().is_test
+
+
 def test_an_initiated_payment_is_open_until_the_instant_it_expires() -> None:
     payment = a_payment()
     assert not payment.is_expired(NOW + HOUR - TICK)

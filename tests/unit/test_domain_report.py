@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import AttemptState, HandOff, HandOffKind
+from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
@@ -175,8 +175,15 @@ def test_a_signed_failure_is_final_at_once() -> None:
 
 def test_a_decline_is_forgotten_when_the_payer_is_at_it_again() -> None:
     declined = replace(DECLINED_AT, last_decline="DECLINED")
-    verdict = judged(a_report(Outcome.PENDING), pending(), attempts=[declined], asked=declined)
+    report = a_report(Outcome.PENDING, provider_reference=f"{REFERENCE[:3]}{REFERENCE[3:]}")  # equal, not the same
+    verdict = judged(report, pending(), attempts=[declined], asked=declined)
     assert (verdict.effect, verdict.attempt) == (ReportEffect.UNCHANGED, DECLINED_AT)
+
+
+@pytest.mark.parametrize(("told", "asked", "says_nothing"), [(1, 1, True), (1, 2, False), (2, 1, False)])
+def test_news_of_another_attempt_is_looked_at(told: int, asked: int, says_nothing: bool) -> None:
+    report = a_report(Outcome.PENDING, provider_reference=provider_reference(REFERENCE, told))
+    assert report.changes_nothing(an_attempt(pending(), asked)) is says_nothing
 
 
 def test_a_success_names_the_charge_that_was_paid() -> None:

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
+from payagg.adapters.memory import MemoryStore
 from payagg.application.payments import REFERENCE_DRAWS
 from payagg.application.ports import Unavailable
+from payagg.application.retry import TRIES
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.audit import Action
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
-from payagg.domain.payment import SIMULATED, Status
+from payagg.domain.payment import SIMULATED, Payment, Status
 from payagg.domain.values import Environment
 from payagg.testing.clocks import START, SeededEntropy
 from tests.support.audit_trail import entries
@@ -219,7 +222,35 @@ async def test_without_a_sandbox_key_there_is_no_test_payment() -> None:
     assert await refused_with(made) == (ErrorCode.NO_SANDBOX_KEY, None)
 
 
-async def test_a_test_payment_whose_original_is_gone_is_not_made_twice() -> None:
+class BlindStore(MemoryStore):
+    """Does not see an original the first `times` it is asked: another caller adds it just then."""
+
+    times = 0
+
+    async def find_original(self, *arguments: Any) -> Payment | None:
+        self.times -= 1
+        return None if self.times >= 0 else await super().find_original(*arguments)
+
+
+async def test_of_two_test_payments_with_one_key_the_later_gets_the_earlier() -> None:
+    store = BlindStore()
+    shop = await MemoryShop(store=store).open()
+    command = DashboardPayment(amount=500, idempotency_key="k")
+    first = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    for times in (1, 2):  # the second of which finds the original gone, and begins again
+        store.times = times
+        later = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+        assert (later.payment, later.created, later.mismatch) == (first.payment, False, False)
+    store.times = 1 + TRIES
+    with pytest.raises(Unavailable):
+        await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    shop.clock.move(HOUR)
+    store.times = 1
+    late = shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+    assert await refused_with(late) == (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
+
+
+async def test_the_key_of_a_completed_test_payment_is_refused() -> None:
     shop = await MemoryShop().open()
     command = DashboardPayment(amount=500, idempotency_key="k")
     made = await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
@@ -232,7 +263,8 @@ async def test_a_test_payment_whose_original_is_gone_is_not_made_twice() -> None
 async def test_a_payment_is_its_business_and_environments_alone() -> None:
     shop = await MemoryShop().open()
     reference = await shop.initiated()
-    assert (await shop.payments.read(reference, SHOP, SANDBOX)).reference == reference
+    own = f"biz_{1}"  # equal, and another object
+    assert (await shop.payments.read(reference, own, SANDBOX)).reference == reference
     for question in (
         shop.payments.read(reference, "biz_0", SANDBOX),
         shop.payments.read(reference, "biz_2", SANDBOX),
