@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 or newer) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate zoo crash-matrix planted fuzz attack pythons check docs site bench page lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
+.PHONY: help run test soak simulate zoo crash-matrix planted fuzz attack pythons check docs site bench page lighthouse lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ upgrade-test: install-dev haproxy ## Roll the previous release to this one and b
 attack: install-dev ## Try known attacks on the running product; exit status 1 when one succeeds (ARGS="--only trailers")
 	PYTHONPATH=src:. $(PYTHON) -m tests.attack.run $(ARGS)
 
-pythons: ## Run the unit tests on every Python from 3.11 to 3.14 that this machine has (ARGS="tests/unit")
+pythons: install-dev ## Try every other Python from 3.11 to 3.14 that this machine has (ARGS="tests/unit")
 	@sh tools/pythons.sh $(ARGS)
 
 check: install-dev ## Check format, lint, types, import directions, locks and generated documents
@@ -61,6 +61,10 @@ bench: install-dev ## Measure against pgbench and a plain build (ARGS="--help")
 page: install-dev browser ## Measure the payer's page on a slow line and write the table (ARGS="--rounds 3")
 	$(PYTHON) -m benchmarks.first_paint $(ARGS)
 
+lighthouse: install-dev browser ## Let Lighthouse judge the pages and write the table (ARGS="--only checkout")
+	@cd benchmarks/node && npm ci --ignore-scripts --no-audit --no-fund --silent
+	$(PYTHON) -m benchmarks.page_quality $(ARGS)
+
 lock: install-dev ## Choose the newest dependencies and write the lock files
 	$(PYTHON) tools/lock.py
 
@@ -71,7 +75,7 @@ sbom: install-dev ## List what production installs, and from which commit, as Cy
 	$(PYTHON) tools/sbom.py dist/payagg.cdx.json
 
 clean: ## Delete .venv and caches; the data under .payagg stays
-	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules
+	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules benchmarks/node/node_modules
 	find src tests benchmarks tools -name __pycache__ -prune -exec rm -rf {} +
 
 install:

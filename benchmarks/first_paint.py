@@ -127,12 +127,13 @@ def table(rounds: list[dict[str, Opening]]) -> str:
     return "\n".join([*lines, "", f"{target} {len(rounds)} rounds; times are medians, bytes the most of any."])
 
 
-def write(text: str, document: Path = DOCUMENT) -> None:
-    before, _, rest = document.read_text("utf-8").partition(BEGIN)
-    _, marker, after = rest.partition(END)
+def write(text: str, document: Path = DOCUMENT, markers: tuple[str, str] = (BEGIN, END)) -> None:
+    begin, end = markers
+    before, _, rest = document.read_text("utf-8").partition(begin)
+    _, marker, after = rest.partition(end)
     if not marker:
         raise SystemExit(f"{document.name} lacks the markers of this table.")
-    document.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", "utf-8")
+    document.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
 
 
 def main() -> None:

@@ -61,6 +61,16 @@ def test_the_site_is_written_and_says_where(tmp_path: Path, capsys: pytest.Captu
     assert (tmp_path / "openapi" / "merchant.json").is_file()
 
 
+def test_every_page_has_a_description_of_its_own(files: dict[str, bytes]) -> None:
+    found = {
+        name: re.findall(r'<meta name="description" content="([^"]*)">', body.decode())
+        for name, body in files.items()
+        if name.endswith(".html")
+    }
+    assert all(len(descriptions) == 1 and len(descriptions[0]) > 20 for descriptions in found.values()), found
+    assert found["installing.html"][0].startswith("pip install payagg is the rules alone")
+
+
 def test_no_page_loads_anything_from_elsewhere(files: dict[str, bytes]) -> None:
     for name, body in files.items():
         if name.endswith(".html"):

@@ -81,6 +81,7 @@ class DocsSite:
         ]
         return layout.substitute(
             title=escape(page.title),
+            description=escape(_text("".join(re.findall(r"<p>.*?</p>", body, re.DOTALL)[:1]))[:DESCRIPTION_MAX]),
             home=self.address(""),
             files=self.prefix,
             menu="".join(menu),
@@ -104,6 +105,7 @@ class DocsSite:
         return found
 
 
+DESCRIPTION_MAX = 160  # characters that search engines show
 CURRENT = ' aria-current="page"'
 
 
