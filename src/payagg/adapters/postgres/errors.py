@@ -13,6 +13,8 @@ from payagg.domain.errors import ErrorCode, Refusal
 REPEATABLE = {"40001", "40P01"}
 UNIQUE = "23505"
 UNSTORABLE = "The input holds a value that cannot be stored."
+# It is a standby, or was the primary.
+TAKES_NO_WRITES = "25006"
 # The server ended this connection: shutdown, crash, or a transaction that sat idle.
 ENDED = {"57P01", "57P02", "57P05", "25P03", "25P04"}
 
@@ -52,7 +54,7 @@ def meaning(error: Exception) -> Exception:
     if isinstance(cause, psycopg.DataError):
         # The driver refused a value before sending it, for example a text with a zero byte.
         return Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
-    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == "25006":
+    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == TAKES_NO_WRITES:
         # Timeouts, too many connections, a full disk, a standby that takes no writes.
         return Unavailable(f"the database answered {state or 'nothing'}")
     return RuntimeError(f"the database refused a statement: {state} {cause.diag.message_primary}")

@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 
 from payagg.adapters.postgres.connections import DriverConnection, was_closed
-from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.errors import TAKES_NO_WRITES, translated
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 from payagg.application.spans import span
@@ -59,6 +59,7 @@ class StatementConnection:
         self._loop = asyncio.get_running_loop()
         self.until = self._loop.time()  # then the connection is hung up; whoever hands it out says when
         self._is_late = False
+        self._takes_writes = True
         self._waiter: asyncio.Future[None] | None = None
         self._socket: int | None = self._wire.socket
         self._loop.add_reader(self._socket, self._wake)
@@ -69,8 +70,11 @@ class StatementConnection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server has hung up since the last statement, or keeps more for this connection than is due."""
-        is_old = time.monotonic() - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
+        """Whether the server has hung up since the last statement, keeps more for this connection than is due, or was
+        found to be none that takes writes: another connection may lead to the one that does."""
+        is_old = (
+            not self._takes_writes or time.monotonic() - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
+        )
         return is_old or self._socket is None or was_closed(self._connection)
 
     async def rows(self, statement: Statement, **values: Any) -> list[Any]:
@@ -174,7 +178,9 @@ class StatementConnection:
 
     def _check(self, result: PGresult) -> None:
         if result.status in _FAILED:
-            raise error_from_result(result, self._types.encoding)
+            error = error_from_result(result, self._types.encoding)
+            self._takes_writes = self._takes_writes and error.sqlstate != TAKES_NO_WRITES
+            raise error
 
     async def _exchange(self) -> list[PGresult]:
         """The result of each unsent statement, in order; after a failed one the rest have failed too. Raises
