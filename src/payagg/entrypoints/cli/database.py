@@ -19,8 +19,8 @@ def database(
     and before each step that takes long.
 
     The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
-    what to run, unless it may have `any_schema`. Raises EmbeddedPostgresError, Unavailable and MigrationBlocked, whose
-    words say what stands in the way.
+    what to run, unless it may have `any_schema`. Raises EmbeddedPostgresError and Unavailable, whose words say what
+    stands in the way, and SettingsError for a migration that got no lock.
     """
     from payagg.adapters.postgres.diagnosis import where
     from payagg.adapters.postgres.migrations import is_current
@@ -58,9 +58,13 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
 
 def _migrate(database_url: str, tell: Callable[[str], None]) -> None:
     # Alembic alone is a tenth of the time that a server takes to start.
+    from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
     from payagg.adapters.postgres.migrations.upgrade import migrate
 
-    migrate(database_url, tell=tell)
+    try:
+        migrate(database_url, tell=tell)
+    except MigrationBlocked as error:
+        raise SettingsError(str(error)) from None
 
 
 def destroy(state_dir: Path) -> None:

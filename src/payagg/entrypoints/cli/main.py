@@ -22,14 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     # Heavy modules are imported by the command that needs them: the small ones must answer at once.
     from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-    from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
     from payagg.application.ports import Unavailable
     from payagg.domain.errors import Refusal
 
     try:
         settings = read_settings(os.environ, dev=options.command == "dev")
         status = _commands()[options.command](options, settings)
-    except (SettingsError, EmbeddedPostgresError, MigrationBlocked) as error:
+    except (SettingsError, EmbeddedPostgresError) as error:
         status = _complain(str(error))
     except Refusal as refusal:
         status = _complain(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message)
