@@ -5,6 +5,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ DOCUMENT = ROOT / "docs" / "operating" / "upgrade.md"
 BEGIN, END = "<!-- upgrade: written by `make upgrade-test` -->", "<!-- upgrade: end -->"
 STOP_SECONDS = 60
 STEADY_SECONDS = 5.0  # of load before and after what is done to the servers
-READ_SECONDS = 5.0  # that a report reads while the migration wants its locks
+READ_SECONDS = 5.0  # that a report goes on once the migration has begun
 # Of the previous release's tests: those of what a server does with the database, and nothing that goes by the clock.
 TESTS = (
     "tests/integration/store/test_store_contract.py",
@@ -110,7 +111,7 @@ async def story(site: RollingSite, load: UpgradeLoad, old: Release, new: Release
     load.phase("a server of this release starts before the migration")
     site.start("api3", new)
     await waits_not_ready(site)
-    load.phase("`payagg migrate`, beside a report that reads every table for 5 s")
+    load.phase(f"`payagg migrate`, past a report that reads every table for {READ_SECONDS:g} s more")
     await asyncio.to_thread(migrated_past_a_report, site.database_url, new)
     load.phase("the server that waited becomes ready by itself")
     await asyncio.to_thread(site.wait_for, "api3")
@@ -176,10 +177,16 @@ def migrated_past_a_report(database_url: str, release: Release) -> None:
         tables = reader.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         names = sql.SQL(", ").join(sql.Identifier(table) for (table,) in tables)
         reader.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(names))
-        environ = release.environment(PAYAGG_DATABASE_URL=database_url)
-        migrating = subprocess.Popen(release.command("migrate"), env=environ, stdout=sys.stderr)
-        time.sleep(READ_SECONDS)
-    if migrating.wait() != 0:
+        environ = release.environment(PAYAGG_DATABASE_URL=database_url, PYTHONUNBUFFERED="1")
+        migrating = subprocess.Popen(release.command("migrate"), env=environ, stdout=subprocess.PIPE, text=True)
+        assert migrating.stdout is not None
+        for line in migrating.stdout:
+            print(line, end="", file=sys.stderr)
+            if re.match("[0-9]{4}: ", line):  # it begins
+                time.sleep(READ_SECONDS)
+                break
+    print(migrating.communicate()[0], end="", file=sys.stderr)
+    if migrating.returncode != 0:
         raise SystemExit("The migration failed.")
 
 

@@ -174,9 +174,9 @@ async def schema_fits(settings: Settings, database_url: str) -> bool:
         await store.close()
 
 
-def new_ids(settings: Settings) -> Callable[[int], str]:
-    """Makes ids of so many bytes, before there are services."""
-    return SystemEntropy(settings.reference_prefix).hex
+def entropy_of(settings: Settings) -> Entropy:
+    """Chance, before there are services."""
+    return SystemEntropy(settings.reference_prefix)
 
 
 async def _load(keys: KeySet) -> None:
@@ -208,7 +208,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             settings,
             store=store,
             clock=clock,
-            entropy=SystemEntropy(settings.reference_prefix),
+            entropy=entropy_of(settings),
             vault=AesVault(settings.encryption_keys),
             tokens=tokens,
             providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),

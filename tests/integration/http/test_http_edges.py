@@ -494,6 +494,11 @@ async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> 
             answer = await api.client.get(path, headers=headers)
             assert_refused(answer, 503, "SERVICE_UNAVAILABLE")
             assert int(answer.headers["retry-after"]) >= 1
+        # Those who were turned away at one moment do not come back at one moment.
+        asked = [await api.client.get("/payments/context", headers=key) for _ in range(40)]
+        seconds = {int(answer.headers["retry-after"]) for answer in asked}
+        assert len(seconds) > 1
+        assert seconds <= {1, 2, 3, 4}
         page = await api.client.get(api.origin + "/checkout/PAY-20250131-AAAAAA")
         assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
         assert "Nothing has been charged" in page.text

@@ -159,6 +159,34 @@ async def test_a_restart_of_the_database_fails_nobody_who_comes_after_it(
     assert await store.find_payment("PAY-20250131-ABSENT") is None
 
 
+async def test_connections_to_a_server_that_takes_no_writes_are_given_up(
+    store: PostgresStore, database_url: str
+) -> None:
+    """As after a switchover that left a way to the old primary open: the next try finds the new one, and writes do not
+    fail for as long as the connections last."""
+
+    async def allow(is_writable: bool) -> None:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+            name = connection.info.dbname
+            await connection.execute("SET default_transaction_read_only = off")
+            only = "off" if is_writable else "on"
+            await connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {only}".encode())
+
+    await allow(False)
+    for number in range(3):
+        with pytest.raises(Unavailable):
+            await store.add_payment(numbered(number))
+    with pytest.raises((Unavailable, Conflict)):
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+    await allow(True)
+    for number in range(3):
+        await store.add_payment(numbered(number))
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+    assert await count(database_url, "payments") == 3
+
+
 async def test_no_payment_is_lost_or_doubled_while_connections_die(store: PostgresStore, database_url: str) -> None:
     stop = asyncio.Event()
 

@@ -14,6 +14,8 @@ REPEATABLE = {"40001", "40P01"}
 UNIQUE = "23505"
 UNSTORABLE = "The input holds a value that cannot be stored."
 FULL = "53100"
+# It is a standby, or was the primary.
+TAKES_NO_WRITES = "25006"
 # The server ended this connection: shutdown, crash, or a transaction that sat idle.
 ENDED = {"57P01", "57P02", "57P05", "25P03", "25P04"}
 
@@ -55,7 +57,7 @@ def meaning(error: Exception) -> Exception:
         return Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
     if state == FULL:
         return Unavailable("no space is left on its disk")
-    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == "25006":
+    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == TAKES_NO_WRITES:
         # Timeouts, too many connections, a standby that takes no writes.
         return Unavailable(f"the database answered {state or 'nothing'}")
     return RuntimeError(f"the database refused a statement: {state} {cause.diag.message_primary}")

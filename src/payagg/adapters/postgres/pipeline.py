@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 
 from payagg.adapters.postgres.connections import DriverConnection, was_closed
-from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.errors import TAKES_NO_WRITES, translated
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, Unavailable
 from payagg.application.spans import span
@@ -32,7 +32,7 @@ RECYCLE = 1800.0  # seconds after which an idle connection is made anew
 PREPARED_MAX = 250  # statements whose plans the server keeps for one connection; a few hundred exist in all
 BEGIN, COMMIT, ROLLBACK = Statement("BEGIN"), Statement("COMMIT"), Statement("ROLLBACK")
 Query = tuple[Statement, dict[str, Any]]
-NOT_FOUND = b"22012"  # division by zero: see `must_find`
+NOT_FOUND = "22012"  # division by zero: see `must_find`
 _FAILED = {ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED}
 
 
@@ -60,6 +60,7 @@ class StatementConnection:
         self._loop = asyncio.get_running_loop()
         self.until = self._loop.time()  # then the connection is hung up; whoever hands it out says when
         self._is_late = False
+        self._takes_writes = True
         self._waiter: asyncio.Future[None] | None = None
         self._socket: int | None = self._wire.socket
         self._loop.add_reader(self._socket, self._wake)
@@ -70,8 +71,11 @@ class StatementConnection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server has hung up since the last statement, or keeps more for this connection than is due."""
-        is_old = time.monotonic() - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
+        """Whether the server has hung up since the last statement, keeps more for this connection than is due, or was
+        found to be none that takes writes: another connection may lead to the one that does."""
+        is_old = (
+            not self._takes_writes or time.monotonic() - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
+        )
         return is_old or self._socket is None or was_closed(self._connection)
 
     async def rows(self, statement: Statement, **values: Any) -> list[Any]:
@@ -171,9 +175,11 @@ class StatementConnection:
 
     def _check(self, result: PGresult, or_else: Exception | None) -> None:
         if result.status in _FAILED:
-            if or_else is not None and result.error_field(DiagnosticField.SQLSTATE) == NOT_FOUND:
+            error = error_from_result(result, self._types.encoding)
+            if or_else is not None and error.sqlstate == NOT_FOUND:
                 raise or_else
-            raise error_from_result(result, self._types.encoding)
+            self._takes_writes = self._takes_writes and error.sqlstate != TAKES_NO_WRITES
+            raise error
 
     async def _exchange(self) -> list[PGresult]:
         """The result of each unsent statement, in order; after a failed one the rest have failed too. Raises

@@ -11,10 +11,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.ports import Unavailable
-from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import checkout_page, console, metrics, site
-from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, RETRY_AFTER
+from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.own_hosts import OwnHosts
@@ -41,6 +40,7 @@ from payagg.entrypoints.http.wire import envelope
 from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()
+NOT_CURRENT = "The database schema is not current."
 READY_SECONDS = 2.0  # who balances load asks often, and must hear "no" while a call may still wait for the database
 
 
@@ -54,15 +54,17 @@ async def healthz() -> Response[bytes]:
 async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
     """The database is reachable, its schema fits, and this process is not about to stop, so requests may be sent here;
     503 otherwise."""
+    use_cases = services_of(request)
+    chance = use_cases.payments.entropy.chance()
     if request.app.state.draining.is_set():
-        raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "The server is about to stop.", retry_after=RETRY_AFTER)
+        raise try_later(chance, "The server is about to stop.")
     try:
         async with asyncio.timeout(READY_SECONDS):
-            is_current = await services_of(request).store.is_current()
+            is_current = await use_cases.store.is_current()
     except TimeoutError:
         raise Unavailable("the database did not answer in time") from None
     if not is_current:
-        raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "The database schema is not current.", retry_after=RETRY_AFTER)
+        raise try_later(chance, NOT_CURRENT)
     return envelope({"status": "ready"})
 
 

@@ -11,6 +11,7 @@ from litestar.exceptions import HTTPException
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.entrypoints.http.middleware import OPTIONS_PROBE
+from payagg.entrypoints.http.routing import services
 from payagg.entrypoints.http.wire import error_envelope
 
 HTTP_STATUS = {
@@ -28,7 +29,9 @@ HTTP_STATUS = {
     Kind.FAULT: 500,
 }
 TRACE_LINES_MAX = 100
-RETRY_AFTER = 2  # seconds; a database that fails over is usually back by the second try
+# Seconds, spread by chance: a database that fails over is usually back by the second try, and all who were turned away
+# at one moment must not come back at one moment.
+RETRY_AFTER_MIN, RETRY_AFTER_MAX = 1, 4
 
 # What the framework refuses by itself, in our words.
 _FRAMEWORK = {
@@ -61,9 +64,19 @@ def refusal_envelope(refusal: Refusal) -> Response[bytes]:
     )
 
 
-def unavailable(_: AnyRequest, error: Exception) -> Response[bytes]:
+def try_later(chance: float, message: str | None = None) -> Refusal:
+    """503 to somebody whose luck is `chance`, from 0 to 1."""
+    seconds = RETRY_AFTER_MIN + int(chance * (RETRY_AFTER_MAX - RETRY_AFTER_MIN + 1))
+    return Refusal(ErrorCode.SERVICE_UNAVAILABLE, message, retry_after=seconds)
+
+
+def unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
+    return refusal_envelope(_unavailable(request, error))
+
+
+def _unavailable(request: AnyRequest, error: Exception) -> Refusal:
     _log.warning("service unavailable", reason=str(error))
-    return refusal_envelope(Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=RETRY_AFTER))
+    return try_later(services(request).payments.entropy.chance())
 
 
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
@@ -92,8 +105,7 @@ def pages(
     """For routes that answer with pages: each failure is logged as the API does, and `refused` shows it."""
 
     def show_unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
-        unavailable(request, error)
-        return refused(request, Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=RETRY_AFTER))
+        return refused(request, _unavailable(request, error))
 
     def show_failed(request: AnyRequest, error: Exception) -> Response[bytes]:
         failed(request, error)

@@ -10,15 +10,14 @@ from typing import Any
 import structlog
 
 from payagg.application.ports import Conflict, Unavailable
-from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.bootstrap import new_ids, schema_fits
-from payagg.entrypoints.http.errors import RETRY_AFTER, refusal_envelope
+from payagg.entrypoints.bootstrap import entropy_of, schema_fits
+from payagg.entrypoints.http.app import NOT_CURRENT
+from payagg.entrypoints.http.errors import refusal_envelope, try_later
 from payagg.entrypoints.http.wire import envelope
 from payagg.entrypoints.process.http_server import http_server
 from payagg.entrypoints.settings import Settings
 
 ASK_SECONDS = 1.0
-NOT_CURRENT = "The database schema is not current."
 _log = structlog.get_logger("payagg.waiting")
 
 
@@ -49,7 +48,16 @@ async def _answering(settings: Settings, listener: socket.socket | None) -> Asyn
     if listener is None:
         yield
         return
-    server = http_server(_answer, new_ids(settings))
+    entropy = entropy_of(settings)
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        is_alive = scope["path"] == "/healthz"
+        answered: Any = (
+            envelope({"status": "ok"}) if is_alive else refusal_envelope(try_later(entropy.chance(), NOT_CURRENT))
+        )
+        await answered.to_asgi_response()(scope, receive, send)
+
+    server = http_server(answer, entropy.hex)
     # Uvicorn closes the socket that it is given; whoever connects meanwhile waits in the queue of the same one.
     serving = asyncio.create_task(server.serve(sockets=[listener.dup()]))
     try:
@@ -57,11 +65,3 @@ async def _answering(settings: Settings, listener: socket.socket | None) -> Asyn
     finally:
         server.should_exit = True
         await serving
-
-
-async def _answer(scope: Any, receive: Any, send: Any) -> None:
-    if scope["path"] == "/healthz":
-        answer: Any = envelope({"status": "ok"})
-    else:
-        answer = refusal_envelope(Refusal(ErrorCode.SERVICE_UNAVAILABLE, NOT_CURRENT, retry_after=RETRY_AFTER))
-    await answer.to_asgi_response()(scope, receive, send)

@@ -1,0 +1,62 @@
+"""What each error of Postgres means: whatever a restart or a switchover makes is a repetition or 503, never a 500."""
+
+import psycopg
+import pytest
+from psycopg import errors
+from sqlalchemy.exc import DBAPIError
+
+from payagg.adapters.postgres.errors import ConnectionLost, meaning
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import Refusal
+
+# Connections, rollbacks, resources, what others hold, the operator, the system.
+CLASSES = ("08", "40", "53", "55", "57", "58")
+OF_CLASSES = sorted(code for code in errors._sqlcodes if code.startswith(CLASSES))
+# One by one: what comes from a primary that is demoted, promoted, stopped or started.
+SWITCHOVER = {
+    "25006": Unavailable,  # read_only_sql_transaction: a standby, or a primary that was demoted
+    "57P01": ConnectionLost,  # admin_shutdown
+    "57P02": ConnectionLost,  # crash_shutdown
+    "57P03": Unavailable,  # cannot_connect_now: starting, stopping or recovering
+    "57P05": ConnectionLost,  # idle_session_timeout
+    "25P03": ConnectionLost,  # idle_in_transaction_session_timeout
+    "57014": Unavailable,  # query_canceled: a statement_timeout, or a wait for a synchronous standby that was cut short
+    "08006": ConnectionLost,  # connection_failure
+    "08P01": ConnectionLost,  # protocol_violation: PgBouncer's word for a server that went away
+    "40001": Conflict,  # serialization_failure; a standby's conflict with recovery
+    "40P01": Conflict,  # deadlock_detected
+    "53300": Unavailable,  # too_many_connections: everybody connects again at once
+    "55P03": Unavailable,  # lock_not_available
+    "28P01": Unavailable,  # invalid_password, of a node that is behind
+}
+
+
+def an_error(code: str) -> psycopg.Error:
+    return errors.lookup(code)("words of the server, which may hold a row")
+
+
+@pytest.mark.parametrize("code", OF_CLASSES)
+def test_a_fault_of_the_server_is_no_fault_of_ours(code: str) -> None:
+    assert isinstance(meaning(an_error(code)), ConnectionLost | Conflict | Unavailable)
+
+
+@pytest.mark.parametrize(("code", "means"), SWITCHOVER.items())
+def test_each_error_of_a_switchover_has_its_meaning(code: str, means: type[Exception]) -> None:
+    error = an_error(code)
+    assert type(meaning(error)) is means
+    assert type(meaning(DBAPIError("SELECT 1", None, error))) is means
+    assert "a row" not in str(meaning(error))
+
+
+def test_a_connection_that_ends_without_a_word_is_lost() -> None:
+    assert isinstance(meaning(psycopg.OperationalError("server closed the connection")), ConnectionLost)
+
+
+@pytest.mark.parametrize("code", ["42601", "42P01", "42501", "XX000"])
+def test_what_we_wrote_wrong_stays_a_fault(code: str) -> None:
+    assert isinstance(meaning(an_error(code)), RuntimeError)
+
+
+@pytest.mark.parametrize("code", ["22P02", "22021", "22003"])
+def test_what_cannot_be_stored_is_the_caller_s(code: str) -> None:
+    assert isinstance(meaning(an_error(code)), Refusal)
