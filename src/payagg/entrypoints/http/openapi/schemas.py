@@ -1,5 +1,6 @@
 """Bounds and examples for generated schemas: every string, number and list of the document states its limits."""
 
+from inspect import cleandoc
 from typing import Any
 
 from payagg.domain.business import BUSINESS_NAME_MAX
@@ -41,13 +42,16 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 
 def bounded(node: Any) -> None:
-    """Adds, in place, what a type leaves open: lengths of strings, range and format of integers, sizes of lists."""
+    """Adds, in place, what a type leaves open: lengths of strings, range and format of integers, sizes of lists,
+    and unindented descriptions."""
     if isinstance(node, list):
         for inner in node:
             bounded(inner)
         return
     if not isinstance(node, dict):
         return
+    if isinstance(node.get("description"), str):
+        node["description"] = cleandoc(node["description"])  # Python before 3.13 keeps a docstring's indentation
     for name, inner in node.get("properties", {}).items():
         _specify(name, inner)
     for inner in node.values():
