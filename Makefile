@@ -37,7 +37,7 @@ upgrade-test: install-dev haproxy ## Roll the previous release to this one and b
 attack: install-dev ## Try known attacks on the running product; exit status 1 when one succeeds (ARGS="--only trailers")
 	PYTHONPATH=src:. $(PYTHON) -m tests.attack.run $(ARGS)
 
-pythons: install-dev ## Try every other Python from 3.11 to 3.14 that this machine has (ARGS="tests/unit")
+pythons: install-dev browser ## Try every other Python from 3.11 to 3.14 that this machine has (ARGS="tests/unit")
 	@sh tools/pythons.sh $(ARGS)
 
 check: install-dev ## Check format, lint, types, import directions, locks and generated documents
