@@ -1,7 +1,7 @@
 # A fresh clone needs python3 (3.11 or newer) with pip, and nothing else.
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-.PHONY: help run test soak simulate zoo crash-matrix planted fuzz attack pythons check docs site bench page lighthouse lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
+.PHONY: help run test soak simulate zoo crash-matrix planted mutants coverage fuzz attack pythons check docs site bench page lighthouse lock wheel sbom clean install install-dev browser pgbouncer haproxy upgrade-test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ crash-matrix: install-dev ## Kill our process, Postgres or its connections at ea
 
 planted: install-dev ## Plant each known defect in a copy of the product, and see its test fail (ARGS="--only signature")
 	PYTHONPATH=src:. $(PYTHON) -m tests.planted.run $(ARGS)
+
+coverage: install-dev ## Name the lines of the money's code that no unit test of it runs
+	PYTHONPATH=src:. $(PYTHON) -m tests.mutants.coverage
+
+mutants: install-dev ## Change a sample of the money's code, place by place, under its unit tests (ARGS="--only checkout --each 0")
+	PYTHONPATH=src:. $(PYTHON) -m tests.mutants.run $(ARGS)
 
 fuzz: install-dev ## Try the running product with Schemathesis (ARGS="--cases 500 --seed 7")
 	PYTHONPATH=src:. $(PYTHON) -m tests.fuzz.run $(ARGS)

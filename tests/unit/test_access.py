@@ -7,7 +7,7 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.system import SystemEntropy
-from payagg.application.access import Access
+from payagg.application.access import REMEMBERED_MAX, Access
 from payagg.application.ports import KeyHolder, StaleKey
 from payagg.application.token_revocations import TokenRevocations
 from payagg.domain.api_key import ApiKey
@@ -196,3 +196,51 @@ async def test_a_revocation_is_audited_and_never_reaches_into_the_future() -> No
     for wrong in ("", "a\nb", "a" * 256):
         broken = use.revoke(RevokedClaim.TOKEN, wrong, by=an_actor(ActorRealm.CLI))
         assert await refusal(broken) is ErrorCode.VALIDATION_ERROR
+
+
+async def test_each_realm_takes_its_own_tokens() -> None:
+    world = await AccessWorld().opened()
+    admin: Any = {"type": "admin", "role": "ADMIN"}
+    merchant: Any = {"type": "merchant", "emailVerified": True}
+    assert (await world.access.administrator(admin, changes=True)).subject == "ada"
+    assert (await world.access.manager(merchant, "biz_1", changes=True)).business.id == "biz_1"
+    strangers: list[Any] = [
+        merchant,
+        {**merchant, "role": "ADMIN"},
+        {"type": "admin", "role": ["ADMIN"]},
+        {"type": "admin"},
+    ]
+    for token in strangers:
+        assert await refusal(world.access.administrator(token, changes=False)) is ErrorCode.FORBIDDEN
+    refused: list[tuple[Any, ErrorCode]] = [
+        ({**admin, "emailVerified": True}, ErrorCode.FORBIDDEN),
+        ({**merchant, "emailVerified": "true"}, ErrorCode.EMAIL_NOT_VERIFIED),
+        ({"type": "merchant"}, ErrorCode.EMAIL_NOT_VERIFIED),
+        ({**merchant, "sub": "eve"}, ErrorCode.FORBIDDEN),
+    ]
+    for token, code in refused:
+        assert await refusal(world.access.manager(token, "biz_1", changes=False)) is code
+    assert await refusal(world.access.manager(merchant, "biz_2", changes=False)) is ErrorCode.FORBIDDEN
+
+
+async def test_a_sandbox_key_of_an_active_business_simulates() -> None:
+    world = await AccessWorld().opened()
+    assert (await world.access.sandbox_key(world.secret)).key.id == "key_1"
+    suspended = await AccessWorld(status=BusinessStatus.SUSPENDED).opened()
+    assert await refusal(suspended.access.sandbox_key(suspended.secret)) is ErrorCode.BUSINESS_RESTRICTED
+
+
+async def test_a_key_that_is_none_of_ours_is_refused() -> None:
+    world = await AccessWorld().opened()
+    for secret in (f"ssk_sand_{'1' * 48}", world.secret.replace("sand", "live"), "ssk_sand_", ""):
+        assert await refusal(world.access.with_key(secret, world.work)) is ErrorCode.INVALID_API_KEY
+
+
+async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten() -> None:
+    world = await AccessWorld().opened()
+    strangers = {number.to_bytes(2, "big"): KeyHolder(world.key, world.business) for number in range(REMEMBERED_MAX)}
+    world.access.remembered.update(strangers)
+    await world.access.with_key(world.secret, world.work)
+    assert len(world.access.remembered) == REMEMBERED_MAX
+    assert (0).to_bytes(2, "big") not in world.access.remembered
+    assert world.key.secret_hash in world.access.remembered

@@ -13,7 +13,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.testing.clocks import START
 from tests.support.audit_trail import trail
-from tests.support.builders import AN_ADMIN, a_business
+from tests.support.builders import AN_ADMIN, a_business, a_key
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
@@ -68,6 +68,14 @@ async def test_five_keys_of_each_environment_are_active_and_a_revoked_one_makes_
     await keys.generate(SHOP, asked(), by=AN_ADMIN)
     groups = await keys.groups(SHOP)
     assert [len(groups.sandbox), len(groups.live)] == [ACTIVE_KEYS_MAX + 1, 1]
+
+
+async def test_where_there_are_more_already_none_is_made_either() -> None:
+    shop, keys = await a_shop()
+    async with shop.store.begin() as tx:
+        for number in range(ACTIVE_KEYS_MAX + 1):
+            await tx.api_keys.add(a_key(f"key_{number}", business_id=SHOP))
+    assert await refused_with(keys.generate(SHOP, asked(), by=AN_ADMIN)) == (ErrorCode.KEY_LIMIT_REACHED, None)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,8 @@ def test_ordinary_urls_are_accepted_unchanged(text: str) -> None:
         "https://пример.рф:8443/путь",
         "https://例え.テスト/",
         "https://ẹ̀kọ́.ng",
+        "https://köln-bonn.example/",
+        "https://ọjà٣.example/",  # a digit that is no ASCII
     ],
 )
 def test_unusual_but_honest_urls_are_accepted(text: str) -> None:

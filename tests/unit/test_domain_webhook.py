@@ -1,6 +1,7 @@
 """Merchant webhooks: who receives what, with which secrets, and when a try is repeated."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,11 +11,13 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Status
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
+    ALONE_FROM,
     EVENT_FOR,
     SCHEDULE,
     DeliveryStatus,
     EventType,
     delay_after,
+    due_after_loss,
     parse_endpoint_url,
     parse_events,
 )
@@ -169,3 +172,19 @@ def test_only_live_endpoints_must_be_https() -> None:
 def test_a_hostile_endpoint_is_refused_in_both_environments(text: str, environment: Environment) -> None:
     with pytest.raises(Refusal):
         parse_endpoint_url(text, environment)
+
+
+@pytest.mark.parametrize(("secret", "end"), [(None, NOW), (b"old", None)])
+def test_an_old_secret_and_its_end_come_together(secret: bytes | None, end: datetime | None) -> None:
+    with pytest.raises(Refusal):
+        an_endpoint(previous_secret=secret, previous_secret_expires_at=end)
+    assert an_endpoint(previous_secret=b"old", previous_secret_expires_at=NOW).previous_secret == b"old"
+
+
+@pytest.mark.parametrize(("lost", "is_over"), [(ALONE_FROM, False), (ALONE_FROM + 1, True)])
+def test_after_the_last_instant_one_try_alone_is_left(lost: int, is_over: bool) -> None:
+    delivery = replace(a_delivery(), lost_tries=lost)
+    last = delivery.created_at + sum(SCHEDULE[delivery.environment], timedelta(0))
+    assert due_after_loss(delivery, last) == (None if is_over else last)
+    before = last - timedelta(seconds=1)
+    assert due_after_loss(delivery, before) == last

@@ -49,6 +49,7 @@ async def test_an_open_payment_is_asked_about_on_the_whole_schedule_and_then_exp
     assert await to_the_end(shop, reference) == list(ASK_AFTER)
     payment = await shop.payment(reference)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, EXPIRED_REASON)
+    assert payment.settled_at == START + ASK_AFTER[-1], "and not at an ask before the last"
     [attempt] = await shop.attempts(reference)
     assert (attempt.asks, attempt.last_ask_at) == (len(ASK_AFTER), shop.clock.now())
 
@@ -62,6 +63,8 @@ async def test_without_evidence_it_stays_pending_and_is_named(fault: FaultKind |
     await to_the_end(shop, reference)
     assert (await shop.payment(reference)).status is Status.PENDING
     assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
+    [anomaly] = shop.store.state.anomalies.values()
+    assert anomaly.at == START + ASK_AFTER[-1]
 
 
 async def test_asks_are_spread_and_never_early() -> None:

@@ -13,7 +13,7 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application import dispatcher
-from payagg.application.ports import ClaimedDelivery, DeliveryResult, TryResult, Unavailable
+from payagg.application.ports import ClaimedDelivery, Conflict, DeliveryResult, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
@@ -447,3 +447,18 @@ async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_co
     stop.set()
     await running
     assert (len(world.postman.sent), world.only.attempts) == (2, 1)
+
+
+@pytest.mark.parametrize("fault", [Conflict("another was quicker"), Unavailable("the database is away")])
+async def test_a_stop_that_cannot_hand_deliveries_back_leaves_them_to_their_leases(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise fault
+
+    world = await MemoryOutbox().open()
+    await world.settle()
+    claimed = await world.dispatcher._claimed(1)
+    monkeypatch.setattr(world.store.queue, "release", fails)
+    await world.dispatcher._release(claimed)
+    assert world.only.lease_until is not None

@@ -1,0 +1,66 @@
+"""The code that decides about money, and the unit tests that are to notice when it decides otherwise."""
+
+_USED, _LIMITS = "unit/test_conflicts.py", "unit/test_domain_limits.py"
+_PAYMENT = ("unit/test_domain_payment.py", "unit/test_domain_guards.py", "unit/test_domain_machines.py")
+_ATTEMPT = ("unit/test_domain_attempt.py", "unit/test_domain_next_step.py", "unit/test_domain_report.py")
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "application/payments.py": ("unit/test_payments.py", _USED),
+    "application/checkout.py": ("unit/test_checkout.py", "unit/test_checkout_options.py", _USED),
+    "application/settlement.py": ("unit/test_settlement.py", _USED),
+    "application/verification.py": ("unit/test_verification.py", _USED),
+    "application/provider_calls.py": ("unit/test_checkout.py", "unit/test_verification.py", _USED),
+    "application/provider_events.py": ("unit/test_provider_events.py", _USED),
+    "application/reconciliation.py": ("unit/test_reconciliation.py", _USED),
+    "application/payment_options.py": (
+        "unit/test_checkout_options.py",
+        "unit/test_checkout.py",
+        "unit/test_payments.py",
+    ),
+    "application/dispatcher.py": ("unit/test_webhook_deliveries.py",),
+    "application/api_keys.py": ("unit/test_api_keys.py", _USED),
+    "application/access.py": ("unit/test_access.py",),
+    "domain/payment.py": (_LIMITS, *_PAYMENT, "unit/test_settlement.py"),
+    "domain/attempt.py": (_LIMITS, *_ATTEMPT, "unit/test_domain_guards.py", "unit/test_checkout.py"),
+    "domain/report.py": (
+        *_ATTEMPT,
+        "unit/test_domain_guards.py",
+        "unit/test_settlement.py",
+        "unit/test_webhook_deliveries.py",
+    ),
+    "domain/machine.py": ("unit/test_domain_machines.py",),
+    "domain/api_key.py": (_LIMITS, "unit/test_domain_api_key.py", "unit/test_domain_guards.py"),
+    "domain/gateway.py": (
+        _LIMITS,
+        "unit/test_domain_gateway.py",
+        "unit/test_domain_guards.py",
+        "unit/test_gateways.py",
+    ),
+    "domain/business.py": (
+        _LIMITS,
+        "unit/test_domain_api_key.py",
+        "unit/test_domain_machines.py",
+        "unit/test_businesses.py",
+    ),
+    "domain/health.py": (
+        _LIMITS,
+        "unit/test_domain_attempt.py",
+    ),
+    "domain/simulator.py": (
+        _LIMITS,
+        "unit/test_domain_attempt.py",
+    ),
+    "domain/signing.py": (
+        _LIMITS,
+        "unit/test_webhook_signatures.py",
+    ),
+    "domain/webhook.py": (
+        _LIMITS,
+        "unit/test_domain_webhook.py",
+        "unit/test_domain_guards.py",
+        "unit/test_settlement.py",
+    ),
+    "domain/values.py": (_LIMITS, "unit/test_domain_values.py", "unit/test_domain_guards.py"),
+    "domain/checks.py": (_LIMITS, "unit/test_domain_guards.py", "unit/test_domain_bounds.py"),
+    "domain/rate_limit.py": ("unit/test_domain_rate_limit.py",),
+}
