@@ -12,8 +12,8 @@ run: install ## Start everything with demo data and print a tour (ARGS="--port 9
 test: install-dev browser pgbouncer ## Run every test (ARGS="-k name" chooses)
 	$(PYTHON) -m pytest -n 2 $(ARGS)
 
-soak: install-dev ## Kill processes and Postgres under load, and search for illegal histories, ten times as long as tests do
-	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest tests/soak $(ARGS)
+soak: install-dev ## Kill processes and Postgres under load in 60 rounds, and search for illegal histories for long
+	PAYAGG_TEST_ROUNDS=1200 $(PYTHON) -m pytest tests/soak $(ARGS)
 	PAYAGG_TEST_ROUNDS=200 $(PYTHON) -m pytest -n 2 -k "race_grid or payment_machine" $(ARGS)
 
 simulate: install-dev ## Search 100,000 simulated histories (ARGS="--histories 2000"), or tell one (SEED=7)

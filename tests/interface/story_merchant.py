@@ -124,6 +124,7 @@ async def reconcile(told: "Storyteller", shop: Selling) -> None:
     await told.call("listGatewayMerchants", "GET", f"/admin/gateways/{provider_a}/merchants", **as_admin)
     await told.call("getGatewayReadiness", "GET", f"/admin/gateways/{provider_a}/readiness", **as_admin)
     await told.call("getServiceHealth", "GET", "/admin/health", **as_admin)
+    await told.call("listOwnBusinesses", "GET", "/merchant/businesses", **as_owner)
     await told.call("getOwnBusiness", "GET", shop.path, **as_owner)
     where = {"environment": "SANDBOX"}
     paid = await told.call(

@@ -72,6 +72,7 @@ ROUTES = (
     row("GET /admin/businesses/{businessId}/members", BUSINESSES + "members_are_added_changed_and_removed"),
     row("POST /admin/businesses/{businessId}/members", BUSINESSES + "members_are_added_changed_and_removed"),
     row("POST /admin/businesses/{businessId}/members/remove", BUSINESSES + "members_are_added_changed_and_removed"),
+    row("GET /merchant/businesses", BUSINESSES + "a_user_is_told_which_businesses_are_managed"),
     row(f"GET {BUSINESS}", BUSINESSES + "a_manager_reads_the_own_business"),
     row("GET /admin/audit", AUDIT + "an_administrator_reads_everything_and_filters_it"),
     row(f"GET {BUSINESS}/audit", AUDIT + "a_manager_reads_the_own_business_alone_and_not_where_operators_sit"),

@@ -27,6 +27,14 @@ class Administrator:
 
 
 @dataclass(frozen=True)
+class MerchantUser:
+    """A verified merchant user."""
+
+    subject: str
+    realm: ClassVar[ActorRealm] = ActorRealm.MERCHANT
+
+
+@dataclass(frozen=True)
 class Manager:
     """A verified merchant user who manages `business`."""
 
@@ -53,18 +61,22 @@ class Access:
             raise Refusal(ErrorCode.FORBIDDEN)
         return Administrator(str(claims["sub"]))
 
+    async def merchant(self, token: str) -> MerchantUser:
+        """A user of any business or none; raises UNAUTHORIZED, EMAIL_NOT_VERIFIED or FORBIDDEN."""
+        claims = await self._claims(token)
+        if claims.get("type") != "merchant":
+            raise Refusal(ErrorCode.FORBIDDEN)
+        if claims.get("emailVerified") is not True:
+            raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
+        return MerchantUser(str(claims["sub"]))
+
     async def manager(self, token: str, business_id: str, *, changes: bool) -> Manager:
         """The user who manages `business_id`; `changes` also requires the business to be ACTIVE.
 
         Raises UNAUTHORIZED, EMAIL_NOT_VERIFIED, FORBIDDEN (no such business and no such membership alike) or
         BUSINESS_RESTRICTED.
         """
-        claims = await self._claims(token)
-        if claims.get("type") != "merchant":
-            raise Refusal(ErrorCode.FORBIDDEN)
-        if claims.get("emailVerified") is not True:
-            raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
-        subject = str(claims["sub"])
+        subject = (await self.merchant(token)).subject
         async with self.store.begin() as tx:
             ensure_manager(await tx.businesses.role(business_id, subject))
             business = await tx.businesses.get(business_id)

@@ -11,6 +11,8 @@ from payagg.application.schemas.businesses import (
     AdminBusinessDetail,
     BusinessMember,
     BusinessPage,
+    ManagedBusiness,
+    ManagedBusinesses,
 )
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role, check_subject, ensure_owner_left, move_kyc
@@ -34,6 +36,14 @@ class Businesses:
             found = await tx.businesses.listed(search, after, limit + 1)
         shown = [AdminBusiness.of(business) for business in found[:limit]]
         return BusinessPage(shown, shown[-1].id if shown else after, len(found) > limit)
+
+    async def managed(self, subject: str) -> ManagedBusinesses:
+        """What the user may manage, oldest first."""
+        async with self.store.begin() as tx:
+            found = await tx.businesses.managed_by(subject)
+        return ManagedBusinesses(
+            [ManagedBusiness(b.id, b.name, b.status, b.kyc_status, b.created_at, role) for b, role in found]
+        )
 
     async def detail(self, business_id: str) -> AdminBusinessDetail:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""

@@ -173,6 +173,9 @@ class BusinessRepository(Protocol):
 
     async def role(self, business_id: str, subject: str) -> Role | None: ...
 
+    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
+        """The businesses in which the subject is OWNER or ADMIN, oldest first, at most 1,000."""
+
     async def add(self, business: Business) -> None: ...
 
     async def save(self, business: Business) -> None: ...

@@ -125,7 +125,6 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
 def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Browser, demo: dict[str, str]) -> None:
     with opened(chromium, viewport=SMALL_PHONE) as page:
         page.goto(demo["docsUrl"].replace("/docs", "/"))
-        page.get_by_label("Business id").fill(demo["businessId"])
         page.get_by_label("Token").fill("rubbish")
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("alert")).to_contain_text("not valid")

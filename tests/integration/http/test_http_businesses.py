@@ -143,6 +143,14 @@ async def test_businesses_are_searched_and_paged_while_others_are_made(api: Api)
         assert_refused(await api.client.get(BASE, params=query, headers=ADMIN), 400, "VALIDATION_ERROR", field)
 
 
+async def test_a_search_takes_every_character_and_no_broken_encoding(api: Api) -> None:
+    await created(api, name="Odd \ufffd shop")
+    found = await api.client.get(f"{BASE}?search=%EF%BF%BD", headers=ADMIN)
+    assert [one["name"] for one in found.json()["data"]["businesses"]] == ["Odd \ufffd shop"]
+    for broken in ("%FF", "%EF%BF"):
+        assert_refused(await api.client.get(f"{BASE}?search={broken}%EF%BF%BD", headers=ADMIN), 400, "VALIDATION_ERROR")
+
+
 async def test_support_reads_businesses_and_changes_nothing(api: Api) -> None:
     made = await created(api)
     support = bearer(admin_token("SUPPORT"))
@@ -159,3 +167,18 @@ async def test_a_manager_reads_the_own_business(api: Api) -> None:
     own = await api.client.get(path, headers=bearer(merchant_token("ada")))
     assert own.json()["data"] == {name: value for name, value in made.items() if name != "members"}
     assert_refused(await api.client.get(path, headers=bearer(merchant_token("eve"))), 403, "FORBIDDEN")
+
+
+async def test_a_user_is_told_which_businesses_are_managed(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    own = bearer(merchant_token(shop.owner))
+    answer = await api.client.get("/merchant/businesses", headers=own)
+    assert [(one["id"], one["role"]) for one in answer.json()["data"]["businesses"]] == [(shop.business.id, "OWNER")]
+    member = await api.client.get("/merchant/businesses", headers=bearer(merchant_token("member-1")))
+    assert member.json()["data"] == {"businesses": []}
+    for token, status in (
+        (merchant_token(shop.owner, verified=False), 403),
+        (admin_token(), 403),
+        (other.sandbox, 401),
+    ):
+        assert (await api.client.get("/merchant/businesses", headers=bearer(token))).status_code == status

@@ -10,7 +10,7 @@ import pytest
 from litestar.testing import TestClient
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.business import BusinessStatus
+from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.http.app import create_app
@@ -48,7 +48,7 @@ class Browser:
 
     async def sign_in(self, shop: Shop) -> "Browser":
         await self.open("/console")
-        await self.send("/console/sign-in", token=merchant_token(shop.owner), business_id=shop.business.id)
+        await self.send("/console/sign-in", token=merchant_token(shop.owner))
         assert self.page.url.path == f"/console/business/{shop.business.id}/sandbox", self.page.text
         return self
 
@@ -89,7 +89,7 @@ async def test_a_token_signs_in_until_it_expires_or_the_browser_signs_out(api: A
     token = merchant_token(shop.owner)
     answer = await browser.client.post(
         "/console/sign-in",
-        data={"form_token": browser.form_token, "token": token, "business_id": shop.business.id},
+        data={"form_token": browser.form_token, "token": token},
         headers=SAME_ORIGIN,
     )
     cookie = answer.headers["set-cookie"]
@@ -110,34 +110,34 @@ async def test_a_session_ends_with_its_token(api: Api, monkeypatch: pytest.Monke
     browser = Browser(api)
     await browser.open("/console/sign-in")
     short = a_token(shop.owner, type="merchant", emailVerified=True, ttl=30)
-    await browser.send("/console/sign-in", token=short, business_id=shop.business.id)
+    await browser.send("/console/sign-in", token=short)
     later = api.services.clock.now().timestamp() + 31
     monkeypatch.setattr("payagg.entrypoints.http.console.session._now", lambda _: int(later))
     assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
     assert "the token has expired" in browser.page.text
 
 
-async def bad_tokens(shop: Shop) -> list[tuple[str, str, int]]:
+async def bad_tokens(shop: Shop) -> list[tuple[str, int]]:
     of: dict[str, Any] = {"type": "merchant", "emailVerified": True}
     return [
-        ("", shop.business.id, 401),
-        ("rubbish", shop.business.id, 401),
-        (a_token(shop.owner, ttl=-5, **of), shop.business.id, 401),
-        (merchant_token(shop.owner), "biz_unknown", 403),
-        (merchant_token("member-1"), shop.business.id, 403),
-        (merchant_token(shop.owner, verified=False), shop.business.id, 403),
-        (admin_token(), shop.business.id, 403),
-        (shop.sandbox, shop.business.id, 401),
-        (a_token(shop.owner, junk="x" * COOKIE_MAX, **of), shop.business.id, 400),
+        ("", 401),
+        ("rubbish", 401),
+        (a_token(shop.owner, ttl=-5, **of), 401),
+        (merchant_token("stranger"), 403),
+        (merchant_token("member-1"), 403),
+        (merchant_token(shop.owner, verified=False), 403),
+        (admin_token(), 403),
+        (shop.sandbox, 401),
+        (a_token(shop.owner, junk="x" * COOKIE_MAX, **of), 400),
     ]
 
 
 async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
     shop = await api.open_shop()
     browser = Browser(api)
-    for token, business_id, status in await bad_tokens(shop):
+    for token, status in await bad_tokens(shop):
         await browser.open("/console/sign-in")
-        answer = await browser.send("/console/sign-in", token=token, business_id=business_id)
+        answer = await browser.send("/console/sign-in", token=token)
         assert answer.status_code == status, (token, answer.text)
         assert 'role="alert"' in answer.text
         assert token == "" or token not in answer.text
@@ -145,6 +145,24 @@ async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api)
     await browser.open("/console/admin/sign-in")
     answer = await browser.send("/console/admin/sign-in", token=merchant_token(shop.owner))
     assert (answer.status_code, "not an administrator" in answer.text) == (403, True)
+
+
+async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
+    first, second = await api.open_shop(), await api.open_shop()
+    async with api.services.store.begin() as tx:
+        await tx.businesses.set_member(second.business.id, first.owner, Role.ADMIN)
+    browser = Browser(api)
+    await browser.open("/console/sign-in")
+    page = await browser.send("/console/sign-in", token=merchant_token(first.owner))
+    assert (page.url.path, page.status_code) == ("/console/businesses", 200)
+    for shop, role in ((first, "owner"), (second, "admin")):
+        assert f'<a href="{base_of(shop)}">{shop.business.name}</a>' in page.text
+        assert f"<td>{role}</td>" in page.text
+    assert (await browser.open(base_of(second))).status_code == 200
+    async with api.services.store.begin() as tx:
+        for shop in (first, second):
+            await tx.businesses.remove_member(shop.business.id, first.owner)
+    assert "You manage no business any more." in (await browser.open("/console")).text
 
 
 @pytest.mark.parametrize(
@@ -175,7 +193,7 @@ async def test_a_form_needs_the_token_of_its_own_session(api: Api) -> None:
     assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
     visitor = Browser(api)
     await visitor.open("/console/sign-in")
-    fields = {"token": merchant_token(shop.owner), "business_id": shop.business.id}
+    fields = {"token": merchant_token(shop.owner)}
     answer = await visitor.client.post("/console/sign-in", data={"form_token": other.form_token, **fields})
     assert answer.status_code == 403
 
@@ -228,7 +246,7 @@ async def test_without_tls_nobody_signs_in_but_on_this_machine(store: PostgresSt
 
 async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone(store: PostgresStore) -> None:
     services = services_over(store)
-    links = ConsoleLinks("c0de", {"merchant": merchant_token(), "admin": admin_token()}, "biz_1")
+    links = ConsoleLinks("c0de", {"merchant": merchant_token(), "admin": admin_token()})
     with TestClient(create_app(services, extra_routes=console_routes(links))) as client:
         for wrong in ("/dev/console/merchant/c0d3", "/dev/console/owner/c0de", "/dev/console/merchant/"):
             answer = client.get(wrong, follow_redirects=False)

@@ -278,6 +278,7 @@ OPERATION_IDS = {
     "getPaymentContext",
     "getGatewayReadiness",
     "getOwnBusiness",
+    "listOwnBusinesses",
     "getPaymentStory",
     "getPaymentSummary",
     "getServiceHealth",

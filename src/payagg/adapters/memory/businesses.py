@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
-from payagg.domain.business import Business, Role
+from payagg.domain.business import MANAGERS, Business, Role
 from payagg.domain.values import Environment
 
 
@@ -25,6 +25,10 @@ class MemoryBusinesses:
 
     async def role(self, business_id: str, subject: str) -> Role | None:
         return self.state.members.get((business_id, subject))
+
+    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
+        own = [(id, role) for (id, who), role in self.state.members.items() if who == subject and role in MANAGERS]
+        return [(self.state.businesses[id], role) for id, role in sorted(own, key=lambda one: one[0])]
 
     async def add(self, business: Business) -> None:
         if business.id in self.state.businesses:

@@ -65,6 +65,16 @@ class AdminBusinessDetail(AdminBusiness, frozen=True):
         return cls(business.id, business.name, business.status, business.kyc_status, business.created_at, listed)
 
 
+class ManagedBusiness(AdminBusiness, frozen=True):
+    """`role` is the caller's own: OWNER or ADMIN."""
+
+    role: Role
+
+
+class ManagedBusinesses(Struct, rename="camel", frozen=True):
+    businesses: list[ManagedBusiness]
+
+
 class BusinessPage(Struct, rename="camel", frozen=True):
     """`nextCursor` is the last business's id: pass it as `after`."""
 

@@ -17,11 +17,10 @@ CODE_BYTES = 12
 
 @dataclass
 class ConsoleLinks:
-    """`tokens` by realm and the demo business are known once the demo data is made."""
+    """`tokens` by realm are known once the demo data is made."""
 
     code: str
     tokens: dict[sessions.Realm, str] = field(default_factory=dict, repr=False)
-    business_id: str = ""
 
     @classmethod
     def of(cls, use_cases: Services) -> "ConsoleLinks":
@@ -38,7 +37,7 @@ def console_routes(links: ConsoleLinks) -> list[HTTPRouteHandler]:
         found = next((one for one in links.tokens if one == realm), None)
         if found is None or not hmac.compare_digest(code.encode(), links.code.encode()):
             return Response(b"This link is of another run: the terminal shows the new one.", status_code=404)
-        session = sessions.signed_in(use_cases, found, links.tokens[found], links.business_id)
+        session = sessions.signed_in(use_cases, found, links.tokens[found])
         response = led_to(use_cases, sessions.HOME[found])
         response.set_cookie(sessions.cookie(use_cases, session))
         return response

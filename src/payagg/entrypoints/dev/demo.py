@@ -76,7 +76,6 @@ class DemoMaker:
             "adminConsoleUrl": self._links.url(self._settings.base_url, "admin"),
         }
         self._links.tokens |= {"merchant": self._merchant, "admin": self._admin}
-        self._links.business_id = kept["businessId"]
         write_private(self._settings.state_dir / "demo.json", json.dumps(shown, indent=2) + "\n")
         return Demo(shown, other["reference"], kept["endpointId"], kept["signingSecret"])
 

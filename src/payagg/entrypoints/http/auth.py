@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from payagg.application.access import Administrator, Manager
+from payagg.application.access import Administrator, Manager, MerchantUser
 from payagg.application.ports import KeyHolder
 from payagg.domain.api_key import parse_secret
 from payagg.domain.audit import Actor
@@ -63,6 +63,10 @@ async def _admin_changes(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
 ) -> T:
     return await proceed(await use_cases.access.administrator(bearer(request), changes=True))
+
+
+async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[[MerchantUser], Awaitable[T]]) -> T:
+    return await proceed(await use_cases.access.merchant(bearer(request)))
 
 
 async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
@@ -152,6 +156,7 @@ _REFERENCE = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 anyone = Guard[None](_anyone)
 admin_reads = Guard(_admin_reads, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
 admin_changes = Guard(_admin_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+merchant = Guard(_merchant, "merchantBearer", _MERCHANT)
 manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
 manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
 secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))

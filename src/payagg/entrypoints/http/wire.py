@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from litestar import Request, Response
@@ -118,9 +119,18 @@ def text_query(request: Request[Any, Any, Any], name: str, most: int) -> str | N
     text: str = values[0]
     if len(text) > most:
         raise invalid(name, f"Must be at most {most} characters.")
-    if not is_storable(text) or "\ufffd" in text:
+    if not is_storable(text) or ("\ufffd" in text and not _is_utf8(request.scope["query_string"])):
         raise invalid(name, "Must be valid text.")
     return text
+
+
+def _is_utf8(query: bytes) -> bool:
+    """Whether what it escapes is: in the place of the rest the framework puts U+FFFD, which anybody may send, too."""
+    try:
+        unquote_to_bytes(query).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def integer_query(request: Request[Any, Any, Any], name: str, default: int, low: int, high: int) -> int:

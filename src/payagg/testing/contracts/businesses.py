@@ -52,6 +52,17 @@ class BusinessContract:
             assert await tx.businesses.role("biz_1", "Ada") is None
             assert await tx.businesses.role("biz_3", "ada") is None
 
+    async def test_a_subject_is_told_what_it_manages(self, store: Store) -> None:
+        first, second, third = (a_business(f"biz_{n}") for n in (1, 2, 3))
+        async with store.begin() as tx:
+            for business, role in ((third, Role.ADMIN), (second, Role.MEMBER), (first, Role.OWNER)):
+                await tx.businesses.add(business)
+                await tx.businesses.set_member(business.id, "ada", role)
+                await tx.businesses.set_member(business.id, "bola", Role.MEMBER)
+        async with store.begin() as tx:
+            assert await tx.businesses.managed_by("ada") == [(first, Role.OWNER), (third, Role.ADMIN)]
+            assert await tx.businesses.managed_by("bola") == await tx.businesses.managed_by("nobody") == []
+
     async def test_members_are_listed_and_removed(self, store: Store) -> None:
         async with store.begin() as tx:
             for business_id in ("biz_1", "biz_2"):

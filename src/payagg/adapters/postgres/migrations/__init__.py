@@ -7,7 +7,7 @@ from sqlalchemy import text
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translated
 
-HEAD = "0013"  # the newest migration that ships with this version
+HEAD = "0014"  # the newest migration that ships with this version
 IS_MIGRATED = text("SELECT to_regclass('alembic_version') IS NOT NULL")
 VERSIONS = text("SELECT version_num FROM alembic_version")
 

@@ -11,12 +11,13 @@ from payagg.adapters.postgres.repositories.rows import RowMap, in_text, paramete
 from payagg.adapters.postgres.schema.tables import api_keys, businesses, members
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
-from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
+from payagg.domain.business import MANAGERS, Business, BusinessStatus, KycStatus, Role
 from payagg.domain.values import Environment
 
 BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
 API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
 ACTIVE_LISTED = 100  # far above the limit of five
+MANAGED_MAX = 1_000
 # What `save` may change of a business, and of a key.
 MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
@@ -52,6 +53,14 @@ def _listed(is_searched: bool, is_after: bool) -> Statement:
 
 _MEMBER = (members.c.business_id == bindparam("business_id"), members.c.subject == bindparam("subject"))
 ROLE = Statement(select(members.c.role).where(*_MEMBER))
+MANAGED = Statement(
+    select(*BUSINESS.columns, members.c.role)
+    .join(members, members.c.business_id == businesses.c.id)
+    .where(members.c.subject == bindparam("subject"))
+    .where(members.c.role.in_([in_text(role.value) for role in sorted(MANAGERS, key=lambda role: role.value)]))
+    .order_by(businesses.c.id)
+    .limit(in_text(MANAGED_MAX))
+)
 MEMBERS = Statement(
     select(members.c.subject, members.c.role)
     .where(members.c.business_id == bindparam("business_id"))
@@ -105,6 +114,10 @@ class PostgresBusinesses:
 
     async def lock(self, business_id: str) -> Business | None:
         return BUSINESS.loaded(await self._connection.row(LOCK, id=business_id))
+
+    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
+        rows = await self._connection.rows(MANAGED, subject=subject)
+        return [(BUSINESS.load(row[:-1]), Role(row[-1])) for row in rows]
 
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
         return dict(await self._connection.rows(NAMES, ids=list(business_ids)))

@@ -64,6 +64,7 @@ members = Table(
     Column("subject", Text, nullable=False),
     *_word("role", "OWNER", "ADMIN", "MEMBER"),
     PrimaryKeyConstraint("business_id", "subject"),
+    Index("members_of_subject", "subject"),
 )
 
 api_keys = Table(

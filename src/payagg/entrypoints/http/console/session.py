@@ -31,7 +31,6 @@ class Session:
     expires: int
     form_token: str = field(repr=False)
     token: str = field(default="", repr=False)
-    business_id: str = ""  # of a merchant's sign-in: where /console leads
 
     @property
     def is_signed_in(self) -> bool:
@@ -43,13 +42,13 @@ def visitor(use_cases: Services, realm: Realm) -> Session:
     return Session(realm, _now(use_cases) + VISITOR_SECONDS, use_cases.payments.entropy.hex(FORM_TOKEN_BYTES))
 
 
-def signed_in(use_cases: Services, realm: Realm, token: str, business_id: str = "") -> Session:
+def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
     """A new session that ends with the token; raises UNAUTHORIZED or, for a token of the other realm, FORBIDDEN."""
     claims = use_cases.tokens.read(token)
     if claims.get("type") != realm:
         raise Refusal(ErrorCode.FORBIDDEN)
     form_token = use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
-    return Session(realm, claims["exp"], form_token, token, business_id)
+    return Session(realm, claims["exp"], form_token, token)
 
 
 def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:

@@ -11,36 +11,30 @@ from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
 from payagg.entrypoints.http.console.pages import asset, led_to, rendered
 from payagg.entrypoints.http.console.session import HOME, Realm
-from payagg.entrypoints.http.console.visit import PAGES, fields_of, notice
+from payagg.entrypoints.http.console.visit import PAGES, PageVisit, fields_of, notice, page
 from payagg.entrypoints.http.routing import AnyRequest, services
 from payagg.entrypoints.http.wire import envelope, whole_body
 
 ENDED = "You are signed out, or the token has expired. Sign in again."
+NO_BUSINESS = "This token's user manages no business: an OWNER or ADMIN of one signs in here, with a verified address."
 REFUSED = {
     401: "This token is not valid, or it has expired. Get a new one and try again.",
-    403: "This token does not manage that business. Check the business id, and that the user is its OWNER or ADMIN.",
+    403: NO_BUSINESS,
 }
 NO_TLS = (
     "The console is open over https alone: a browser would send the sign-in in the clear. "
     "Whoever runs this service sets PAYAGG_BASE_URL to its https address."
 )
+MANAGED = "/merchant/businesses"
 NOT_ADMIN = "This token is not an administrator's."
 
 
-def _form(
-    request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200, business_id: str = ""
-) -> Response[bytes]:
+def _form(request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200) -> Response[bytes]:
     use_cases = services(request)
     if sessions.needs_tls(use_cases):
         return notice(request, 400, NO_TLS)
     session = sessions.found(request, realm, visits=True) or sessions.visitor(use_cases, realm)
-    facts = {
-        "realm": realm,
-        "home": HOME[realm],
-        "form_token": session.form_token,
-        "business_id": business_id,
-        "problem": problem,
-    }
+    facts = {"realm": realm, "home": HOME[realm], "form_token": session.form_token, "problem": problem}
     response = rendered(use_cases, "sign_in", facts, status)
     response.set_cookie(sessions.cookie(use_cases, session))
     return response
@@ -51,23 +45,23 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
     sessions.ensure_from_our_page(request, sessions.found(request, realm, visits=True), sent.get("form_token", ""))
-    token, business_id = sent.get("token", "").strip(), sent.get("business_id", "").strip()
+    token = sent.get("token", "").strip()
     try:
-        session = sessions.signed_in(use_cases, realm, token, business_id)
-        path = f"/merchant/businesses/{part(business_id)}" if realm == "merchant" else "/admin/gateways"
-        await OwnApi(request, token).get(path)
+        session = sessions.signed_in(use_cases, realm, token)
+        found = await OwnApi(request, token).get(MANAGED if realm == "merchant" else "/admin/gateways")
+        if realm == "merchant" and not found["businesses"]:
+            raise Refusal(ErrorCode.FORBIDDEN)
         cookie = sessions.cookie(use_cases, session)
     except Refusal as refusal:
         status = 401 if refusal.code is ErrorCode.UNAUTHORIZED else 403 if refusal.code is ErrorCode.FORBIDDEN else 400
         words = (
             refusal.message if status == 400 else NOT_ADMIN if (status, realm) == (403, "admin") else REFUSED[status]
         )
-        return _form(request, realm, words, status, business_id)
+        return _form(request, realm, words, status)
     except ApiRefused as refused:
         if refused.status >= 500:
             raise
-        known = refused.code in ("UNAUTHORIZED", "FORBIDDEN", "NOT_FOUND")
-        return _form(request, realm, REFUSED[403] if known else refused.message, refused.status, business_id)
+        return _form(request, realm, REFUSED.get(refused.status, refused.message), refused.status)
     response = led_to(use_cases, HOME[realm])
     response.set_cookie(cookie)
     return response
@@ -100,12 +94,17 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
     return [shown, sign_in, sign_out]
 
 
-@get("/console", include_in_schema=False, exception_handlers=PAGES)
-async def console(request: AnyRequest) -> Response[bytes]:
-    session = sessions.found(request, "merchant")
-    if session is None:
-        return led_to(services(request), "/console/sign-in")
-    return led_to(services(request), f"/console/business/{part(session.business_id)}/sandbox")
+@page("/console", "merchant")
+async def console(visit: PageVisit) -> Response[bytes]:
+    """Leads who has one business to it; others choose."""
+    found = (await visit.api.get(MANAGED))["businesses"]
+    only = len(found) == 1
+    return visit.led_to(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
+
+
+@page("/console/businesses", "merchant")
+async def businesses(visit: PageVisit) -> Response[bytes]:
+    return visit.page("choose", await visit.api.get(MANAGED))
 
 
 @get("/console/assets/{digest:str}/{name:str}", include_in_schema=False)
@@ -125,4 +124,4 @@ async def root(request: AnyRequest) -> Response[Any]:
     return envelope({"service": "payagg", **links}, headers={"Vary": "Accept", "Cache-Control": "no-store"})
 
 
-routes: list[HTTPRouteHandler] = [root, console, file, *_for_realm("merchant"), *_for_realm("admin")]
+routes: list[HTTPRouteHandler] = [root, console, businesses, file, *_for_realm("merchant"), *_for_realm("admin")]

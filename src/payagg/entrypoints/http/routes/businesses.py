@@ -1,6 +1,6 @@
 """Businesses, their KYC and their members, for administrators; the own one for its managers."""
 
-from payagg.application.access import Administrator, Manager
+from payagg.application.access import Administrator, Manager, MerchantUser
 from payagg.application.schemas.businesses import (
     SEARCH_MAX,
     AdminBusiness,
@@ -9,13 +9,14 @@ from payagg.application.schemas.businesses import (
     BusinessPage,
     ChangeBusiness,
     CreateBusiness,
+    ManagedBusinesses,
     RemoveMember,
     SetMember,
 )
 from payagg.application.schemas.payments import Message
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.auth import admin_changes, admin_reads, by, manager_reads
+from payagg.entrypoints.http.auth import admin_changes, admin_reads, by, manager_reads, merchant
 from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import integer_query, text_query
 
@@ -156,6 +157,20 @@ async def remove_member(call: Call[Administrator, RemoveMember]) -> Message:
 
 @route(
     "GET",
+    "/merchant/businesses",
+    "listOwnBusinesses",
+    "List the businesses that one manages",
+    "Businesses",
+    guard=merchant,
+    returns=ManagedBusinesses,
+    description="Those in which the token's user is OWNER or ADMIN, oldest first, at most 1,000.",
+)
+async def managed(call: Call[MerchantUser, None]) -> ManagedBusinesses:
+    return await call.services.businesses.managed(call.caller.subject)
+
+
+@route(
+    "GET",
     "/merchant/businesses/{business_id:str}",
     "getOwnBusiness",
     "Read a business that one manages",
@@ -167,4 +182,4 @@ async def own(call: Call[Manager, None]) -> AdminBusiness:
     return AdminBusiness.of(call.caller.business)
 
 
-routes = [listed, create, detail, update, members, set_member, remove_member, own]
+routes = [listed, create, detail, update, members, set_member, remove_member, managed, own]
