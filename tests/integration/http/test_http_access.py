@@ -7,7 +7,7 @@ import pytest
 
 from payagg.domain.business import BusinessStatus
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.auth import provider_signature, remembered_key
+from payagg.entrypoints.http.auth import merchant, provider_signature, remembered_key
 from payagg.entrypoints.http.openapi.operations import Route, routes_of
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, merchant_token
 
@@ -56,8 +56,10 @@ def expected(route: Route, who: str) -> Refused | None:
         case "merchantBearer":
             if who == "unverified merchant":
                 return (403, "EMAIL_NOT_VERIFIED")
-            if who in ADMINS or who in ("other merchant", "member", "unknown role"):
+            if who in ADMINS or who == "unknown role":
                 return FORBIDDEN
+            if who in ("other merchant", "member"):
+                return None if route.operation.guard is merchant else FORBIDDEN  # it names no business
             return None if who == "merchant" else UNAUTHORIZED
         case "secretKey":
             if who == "none":
@@ -131,6 +133,8 @@ def forbidden(route: Route, shop: Shop, restricted: Shop) -> tuple[Shop, dict[st
         case "adminBearer":
             return shop, shop.as_owner, "FORBIDDEN"
         case "merchantBearer":
+            if route.operation.guard is merchant:
+                return shop, bearer(merchant_token(shop.owner, verified=False)), "EMAIL_NOT_VERIFIED"
             return shop, bearer(merchant_token("member-1")), "FORBIDDEN"
         case "secretKey":
             return restricted, restricted.as_sandbox, "BUSINESS_RESTRICTED"
