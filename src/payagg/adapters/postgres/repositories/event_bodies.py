@@ -46,11 +46,12 @@ def split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
 
 
 def whole_body(event: str) -> str:
-    """SQL for the body as it was before `split`; `event` names a row of events."""
+    """SQL for the body as it was before `split`; `event` names a row of events. Should the metadata be lost, the null
+    stays: news of money must not fail for it."""
     return f"""CASE WHEN {event}.metadata_at IS NULL THEN {event}.body ELSE
     substring({event}.body FROM 1 FOR {event}.metadata_at)
-    || (SELECT m.encoded FROM event_metadata m
-        WHERE m.reference = {event}.reference AND m.digest = {event}.metadata_digest)
+    || coalesce((SELECT m.encoded FROM event_metadata m
+        WHERE m.reference = {event}.reference AND m.digest = {event}.metadata_digest), CAST('{NULL.decode()}' AS bytea))
     || substring({event}.body FROM {event}.metadata_at + {len(NULL) + 1})
 END"""  # noqa: S608 - our own names
 
