@@ -4,6 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
+from payagg.adapters.postgres.migrations.engine import unlogged
 from payagg.adapters.postgres.schema.triggers import (
     REFUSE,
     Moves,
@@ -58,8 +59,8 @@ KYC = Moves(
 
 
 def upgrade() -> None:
-    statements = Path(__file__).with_suffix(".sql").read_text().split(";\n")
-    for statement in filter(str.strip, statements):
+    statements = Path(__file__).with_suffix(".sql").read_text().replace("UNLOGGED ", unlogged())
+    for statement in filter(str.strip, statements.split(";\n")):
         op.execute(statement)
     op.execute(REFUSE)
     op.execute(transition_trigger(PAYMENT, "payments", "status"))

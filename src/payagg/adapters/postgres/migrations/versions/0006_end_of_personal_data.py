@@ -3,6 +3,7 @@ over any minute keep the hits of a bucket in one row."""
 
 from alembic import op
 
+from payagg.adapters.postgres.migrations.engine import unlogged
 from payagg.adapters.postgres.schema.triggers import Moves, clearing_trigger
 
 revision = "0006"
@@ -31,6 +32,6 @@ def upgrade() -> None:
     op.execute(clearing_trigger(PAYMENT, "payments", "status", CLEARABLE))
     # rate_counters stays for servers of the release before.
     op.execute(
-        "CREATE UNLOGGED TABLE rate_hits (bucket TEXT NOT NULL, hits JSONB NOT NULL, ends_at TIMESTAMPTZ NOT NULL,"
+        f"CREATE {unlogged()}TABLE rate_hits (bucket TEXT NOT NULL, hits JSONB NOT NULL, ends_at TIMESTAMPTZ NOT NULL,"
         " PRIMARY KEY (bucket))"
     )
