@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import AnomalyFilter
+from payagg.application.repositories import AnomalyFilter
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
 
 OF_PAYMENT_MAX = 1_000

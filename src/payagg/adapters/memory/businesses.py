@@ -36,7 +36,11 @@ class MemoryBusinesses:
         self.state.businesses[business.id] = business
 
     async def save(self, business: Business) -> None:
+        self.state.ensure_still(business.id)
         self.state.businesses[business.id] = business
+
+    async def count(self) -> int:
+        return len(self.state.businesses)
 
     async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         found = [b for b in self.state.businesses.values() if search is None or search.lower() in b.name.lower()]
@@ -50,6 +54,7 @@ class MemoryBusinesses:
     async def set_member(self, business_id: str, subject: str, role: Role) -> None:
         if business_id not in self.state.businesses:
             raise BrokenRule(f"business {business_id} does not exist")
+        self.state.ensure_still(business_id)
         self.state.members[business_id, subject] = role
 
     async def remove_member(self, business_id: str, subject: str) -> None:
@@ -76,12 +81,14 @@ class MemoryApiKeys:
         return sum(key.status is ApiKeyStatus.ACTIVE for key in self._of(business_id, environment))
 
     async def add(self, key: ApiKey) -> None:
+        self.state.ensure_still(key.business_id)
         for other in self.state.api_keys.values():
             if key.id == other.id or key.public_key == other.public_key or key.secret_hash == other.secret_hash:
                 raise BrokenRule(f"key {key.id} exists")
         self.state.api_keys[key.id] = key
 
     async def save(self, key: ApiKey) -> None:
+        self.state.ensure_still(key.business_id)
         self.state.api_keys[key.id] = key
 
     def _of(self, business_id: str, environment: Environment) -> list[ApiKey]:

@@ -8,7 +8,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from payagg.application.audit import switched_off
-from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult, TryResult
+from payagg.application.ports import SWITCHED_OFF, UNSIGNED, TryResult
+from payagg.application.store import ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import (
     ANSWERS_WELL,
     CONCURRENCY_START,

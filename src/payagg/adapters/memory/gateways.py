@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports import GatewayChoices, GatewayMerchant
+from payagg.application.repositories import GatewayChoices, GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
@@ -35,6 +35,9 @@ class MemoryGateways:
         deleted = [gateway for gateway in self._deleted_with_secrets() if gateway.slug == slug]
         living = await self.by_slug(slug)
         return [*([living] if living else []), *sorted(deleted, key=lambda g: (g.updated_at, g.id), reverse=True)]
+
+    async def everything(self) -> list[Gateway]:
+        return sorted(self.state.gateways.values(), key=lambda gateway: gateway.id)
 
     async def to_wipe(self, now: datetime) -> list[Gateway]:
         ended = [g for g in self._living() if g.replaced_secrets_until is not None and g.replaced_secrets_until <= now]
@@ -84,6 +87,7 @@ class MemoryGateways:
         return {own.gateway_id: own for own in rows if own.business_id == business_id}
 
     async def save_settings(self, settings: BusinessGateway) -> None:
+        self.state.ensure_still(settings.business_id)
         if settings.is_default and not settings.is_enabled:
             raise BrokenRule("a disabled gateway cannot be the default")
         if settings.is_default:

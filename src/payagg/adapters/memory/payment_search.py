@@ -17,6 +17,8 @@ class MemoryPaymentSearch:
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> list[Payment]:
         found = [payment for payment in self.state.payments.values() if wanted.matches(payment, now)]
+        if wanted.idempotency_key is not None:
+            found = [payment for payment in found if payment.reference in self.state.idempotency_keys.values()]
         older = [payment for payment in found if after is None or PaymentCursor.of(payment) < after]
         return sorted(older, key=PaymentCursor.of, reverse=True)[:limit]
 

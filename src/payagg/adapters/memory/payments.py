@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import Conflict, PaymentAggregate, PaymentToSettle, ProviderCall, ReferenceTaken
+from payagg.application.ports import Conflict, ReferenceTaken
+from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
-from payagg.domain.payment import PAYMENT, Payment, Transition
+from payagg.domain.payment import PAYMENT, Payment, Status, Transition
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import Environment
 
@@ -88,6 +89,11 @@ class MemoryPayments:
         expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
         return sorted(expired, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
 
+    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+        ends = sorted((p.expires_at, p.reference) for p in self.state.payments.values() if p.status is Status.INITIATED)
+        past = [own for end, own in ends if (end, own) > (until, reference)]
+        return [self.state.payments[own] for own in past[:limit]]
+
     async def attempts(self, reference: str) -> list[Attempt]:
         return _numbered(self.state.attempts, reference)
 
@@ -129,6 +135,13 @@ class MemoryPayments:
         chosen = sorted(free, key=lambda due: due[:3])[:limit]
         holds.update({(attempt.reference, attempt.number): now + hold for *_, attempt in chosen})
         return [attempt for *_, attempt in sorted(chosen, key=lambda due: due[1:3])]
+
+    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+        own = [a for a in self.state.attempts.values() if a.gateway == gateway and (a.next_ask_at or now) > now]
+        chosen = [a for a in own if self.state.payments[a.reference].environment is environment]
+        for attempt in chosen:
+            self._write(revised(attempt, next_ask_at=now))
+        return len(chosen)
 
     async def end_asks(self, reference: str) -> None:
         for attempt in _numbered(self.state.attempts, reference):
@@ -178,6 +191,13 @@ class MemoryPayments:
             for attempt in _numbered(self.state.attempts, reference):
                 if attempt.hand_off is not None:
                     self._write(revised(attempt, hand_off=revised(attempt.hand_off, checkout_url="")))
+
+    async def forget_keys(self, before: datetime, limit: int) -> int:
+        ended = {p.reference for p in self.state.payments.values() if p.settled_at and p.settled_at < before}
+        old = sorted((own[4:12], key) for key, own in self.state.idempotency_keys.items() if own in ended)[:limit]
+        for _, key in old:
+            del self.state.idempotency_keys[key]
+        return len(old)
 
     def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
         """Attempts that should have been asked about by `now`, the earliest first."""

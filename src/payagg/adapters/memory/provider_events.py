@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
-from payagg.application.ports import ProviderEvent, RefusedEvent
+from payagg.application.repositories import ProviderEvent, RefusedEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
@@ -48,6 +48,13 @@ class MemoryProviderEvents:
         for event in sorted(old, key=lambda e: (e.handled_at, e.id))[:limit]:
             self.state.inbox[event.id] = replace(event, body=b"")
         return min(len(old), limit)
+
+    async def remove(self, before: datetime, after: str, limit: int) -> tuple[int, str | None]:
+        walked = sorted(e.id for e in self.state.inbox.values() if e.received_at < before and e.id > after)[:limit]
+        handled = [event_id for event_id in walked if self.state.inbox[event_id].handled_at is not None]
+        for event_id in handled:
+            del self.state.inbox[event_id]
+        return len(handled), walked[-1] if walked else None
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from payagg.application.ports import ProviderCall, ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports import Conflict
+from payagg.application.repositories import ProviderCall, ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
+from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
+from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
@@ -32,6 +35,8 @@ class State:
     holds: dict[tuple[str, int], datetime] = field(default_factory=dict)  # reference, number: until when an ask is held
     transitions: dict[tuple[str, int], Transition] = field(default_factory=dict)  # reference, sequence
     calls: dict[str, ProviderCall] = field(default_factory=dict)
+    archive_parts: dict[int, ArchivePart] = field(default_factory=dict)  # by number
+    archived: dict[str, ArchivedPayment] = field(default_factory=dict)  # by reference
     anomalies: dict[str, Anomaly] = field(default_factory=dict)
     businesses: dict[str, Business] = field(default_factory=dict)
     members: dict[tuple[str, str], Role] = field(default_factory=dict)  # business id, subject
@@ -51,6 +56,16 @@ class State:
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
+    # Beside what tells where the thing went, its rows while they are on their way.
+    moved_businesses: dict[str, tuple[BusinessMove, Any]] = field(default_factory=dict)
+    moved_keys: dict[bytes, tuple[Signpost, Any]] = field(default_factory=dict)  # by hash of the secret
+    moved_payments: dict[str, tuple[Signpost, Any]] = field(default_factory=dict)
+
+    def ensure_still(self, business_id: str) -> None:
+        """Raises Conflict while the business moves to another cell: nothing of it changes then but its payments."""
+        move, _ = self.moved_businesses.get(business_id, (None, None))
+        if move is not None and move.state is not MoveState.LEFT:
+            raise Conflict("the business is moving to another cell")
 
     def snapshot(self) -> "State":
         return State(**{table: dict(getattr(self, table)) for table in _TABLES})

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
+from payagg.adapters.memory.archive import MemoryArchive
 from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
+from payagg.adapters.memory.cell_moves import MemoryCellMoves
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.gateways import MemoryGateways
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
@@ -17,7 +19,9 @@ from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderE
 from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import GatewayChoices, KeyHolder, RefusedEvent, StaleKey
+from payagg.application.ports import StaleKey
+from payagg.application.repositories import GatewayChoices, RefusedEvent
+from payagg.application.store import KeyHolder
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -36,8 +40,10 @@ class MemoryTransaction:
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
     health: MemoryHealth
+    archive: MemoryArchive
     audit: MemoryAudit
     revocations: MemoryRevocations
+    moves: MemoryCellMoves
 
 
 class MemoryStore:
@@ -58,8 +64,10 @@ class MemoryStore:
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
+            archive=MemoryArchive(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
+            moves=MemoryCellMoves(self.state),
         )
 
     @asynccontextmanager
@@ -135,6 +143,12 @@ class MemoryStore:
     async def find_settling(self, slug: str) -> list[Gateway]:
         async with self.begin() as tx:
             return await tx.gateways.settling(slug)
+
+    async def make_partitions(self, prefix: str, now: datetime) -> int:
+        return 0
+
+    async def drop_partitions(self, before: datetime) -> int:
+        return 0
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         async with self.begin():

@@ -35,9 +35,11 @@ class MemoryWebhooks:
         return next((one for one in await self.endpoints(business_id) if one.id == endpoint_id), None)
 
     async def add_endpoint(self, endpoint: WebhookEndpoint) -> None:
+        self.state.ensure_still(endpoint.business_id)
         self.state.endpoints[endpoint.id] = endpoint
 
     async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
+        self.state.ensure_still(endpoint.business_id)
         stored = self.state.endpoints[endpoint.id]
         restarted = endpoint.url != stored.url or (endpoint.is_active and not stored.is_active)
         self.state.endpoints[endpoint.id] = replace(
@@ -50,6 +52,7 @@ class MemoryWebhooks:
 
     async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
         stored = self.state.endpoints[endpoint_id]
+        self.state.ensure_still(stored.business_id)
         self.state.endpoints[endpoint_id] = replace(stored, is_active=False, updated_at=now)
         self.state.removed[endpoint_id] = now
 

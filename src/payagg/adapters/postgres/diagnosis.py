@@ -34,11 +34,15 @@ def ensure_reachable(database_url: str) -> None:
     """Connects once; raises Unavailable with one line that says what stands in the way."""
     parameters = conninfo(database_url)
     try:
-        psycopg.connect(**parameters).close()
+        with psycopg.connect(**parameters) as connection:
+            encoding = connection.info.parameter_status("server_encoding")
     except psycopg.Error as error:
         said = str(error)
         words = next(words for pattern, words in CAUSES if re.search(pattern, said)).format(**_known(database_url))
         raise Unavailable(f"{words} ({_reason(said)})") from None
+    # Names are any text, and JSON is kept as Postgres understands it.
+    if encoding != "UTF8":
+        raise Unavailable(f"its encoding is {encoding}: make it with TEMPLATE template0 ENCODING 'UTF8'")
 
 
 def is_superuser(database_url: str) -> bool:

@@ -1,14 +1,17 @@
 """The money rules, each as one query that finds what breaks it. Reads only, in one snapshot, bounded."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.partitions import WEEK, weeks
 from payagg.domain.payment import PAYMENT
 from payagg.domain.webhook import NOTICE_FOR
 
+AHEAD_ENOUGH = 2 * WEEK  # the worker makes more, where it can
 SHOWN = 20  # references listed per broken rule
 ANOMALIES_SHOWN = 100
 STATEMENT_SECONDS = 600
@@ -23,13 +26,15 @@ RULES = {
     "a final payment has exactly one final transition, to its own status": """
         SELECT p.reference FROM payments p
         LEFT JOIN transitions t ON t.reference = p.reference AND t.to_status = ANY (:final)
-        WHERE p.status = ANY (:final) GROUP BY p.reference, p.status
+        LEFT JOIN archived_payments x ON x.reference = p.reference
+        WHERE p.status = ANY (:final) AND x.reference IS NULL GROUP BY p.reference, p.status
         HAVING count(t.sequence) <> 1 OR min(t.to_status) <> p.status""",
     "an open payment has no final transition": """
         SELECT p.reference FROM payments p JOIN transitions t USING (reference)
         WHERE p.status <> ALL (:final) AND t.to_status = ANY (:final)""",
     "transitions are numbered 1, 2, ... without a gap, up to the payment's sequence": """
         SELECT p.reference FROM payments p LEFT JOIN transitions t USING (reference)
+        LEFT JOIN archived_payments x ON x.reference = p.reference WHERE x.reference IS NULL
         GROUP BY p.reference, p.sequence
         HAVING count(t.sequence) <> p.sequence OR coalesce(max(t.sequence), 0) <> p.sequence
             OR coalesce(min(t.sequence), 1) <> 1""",
@@ -90,9 +95,27 @@ RULES = {
     "an idempotency key names one payment, which carries it": """
         SELECT p.reference FROM payments p LEFT JOIN idempotency_keys k
             ON k.business_id = p.business_id AND k.environment = p.environment AND k.key = p.idempotency_key
-        WHERE p.idempotency_key IS NOT NULL AND k.reference IS DISTINCT FROM p.reference""",
+        WHERE p.idempotency_key IS NOT NULL AND k.reference IS DISTINCT FROM p.reference
+            AND (p.settled_at IS NULL OR p.settled_at > now() - interval '29 days')
+        UNION ALL SELECT k.reference FROM idempotency_keys k LEFT JOIN payments p USING (reference)
+        WHERE (k.business_id, k.environment, k.key)
+            IS DISTINCT FROM (p.business_id, p.environment, p.idempotency_key)""",
+    "a payment, a key and a business are here, or in another cell, or on their way there": """
+        SELECT reference FROM moved_payments JOIN payments USING (reference)
+        UNION ALL SELECT business_id FROM moved_keys m JOIN api_keys k USING (secret_hash, business_id)
+        UNION ALL SELECT business_id FROM moved_businesses m JOIN businesses b ON b.id = m.business_id
+            WHERE m.state = 'LEFT'""",
+    "no move to another cell has been under way for more than an hour": """
+        SELECT business_id FROM moved_businesses WHERE state <> 'LEFT' AND at < now() - interval '1 hour'
+        UNION SELECT reference FROM moved_payments WHERE rows IS NOT NULL AND at < now() - interval '1 hour'""",
     "of a provider's event nothing is kept 30 days after it was handled": """
         SELECT id FROM inbox WHERE handled_at < now() - interval '31 days' AND handled_at IS NOT NULL AND body <> ''""",
+    "an archived payment is final, and its whole history is in a part that was read back": """
+        SELECT x.reference FROM archived_payments x LEFT JOIN payments p USING (reference)
+        LEFT JOIN archive_parts a ON a.number = x.part
+        WHERE a.manifest IS NULL OR p.settled_at IS NULL
+            OR EXISTS (SELECT FROM transitions t WHERE t.reference = x.reference)
+            OR EXISTS (SELECT FROM attempts t WHERE t.reference = x.reference)""",
     "a payment is settled when its final transition says": """
         SELECT p.reference FROM payments p JOIN transitions t USING (reference)
         WHERE t.to_status = ANY (:final) AND p.settled_at IS DISTINCT FROM t.at""",
@@ -119,6 +142,7 @@ class Findings:
     rules: list[Finding]
     anomalies: list[str]
     refused_events: list[str]
+    partitions: str  # how far ahead there are some, in words
 
 
 def examine(database_url: str) -> Findings:
@@ -149,4 +173,19 @@ def examine(database_url: str) -> Findings:
                 f"{at:%Y-%m-%d %H:%M:%S}Z {fault} at /webhooks{path}: {size} bytes, SHA-256 {digest}, {headers}"
                 for at, fault, path, size, digest, headers in refused
             ],
+            _partitions(connection),
         )
+
+
+def _partitions(connection: Connection) -> str:
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    end = max((week.end for week in weeks(driver)), default=None)
+    today = connection.execute(text("SELECT (now() AT TIME ZONE 'UTC')::date")).scalar_one()
+    if end is not None and end >= today + AHEAD_ENOUGH:
+        return f"Events have partitions to the end of {end - timedelta(days=1)}."
+    ahead = "No partition of events is ahead" if end is None or end <= today else f"Events have partitions until {end}"
+    return (
+        f"{ahead}: run `payagg migrate`, unless a worker has only just begun. Without one nothing is lost, but "
+        "retention costs more."
+    )

@@ -56,7 +56,7 @@ class StatementConnection:
         self._unsent: list[Unsent] = []
         self._in_block = False
         self._has_begun = False
-        self._made_at = time.monotonic()
+        self._made_at = self._heard_at = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self.until = self._loop.time()  # then the connection is hung up; whoever hands it out says when
         self._is_late = False
@@ -71,12 +71,14 @@ class StatementConnection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server has hung up since the last statement, keeps more for this connection than is due, or was
-        found to be none that takes writes: another connection may lead to the one that does."""
-        is_old = (
-            not self._takes_writes or time.monotonic() - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
+        """Whether the server has hung up since the last statement, keeps more for this connection than is due, or may
+        be the primary no more: another connection may lead to the one that is."""
+        now = time.monotonic()
+        is_old = now - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
+        is_doubtful = (
+            not self._takes_writes or self._connection.is_deposed or now - self._heard_at > self._connection.trusted
         )
-        return is_old or self._socket is None or was_closed(self._connection)
+        return is_old or is_doubtful or self._socket is None or was_closed(self._connection)
 
     async def rows(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows as tuples; raises psycopg.Error, also of what was sent before."""
@@ -197,6 +199,7 @@ class StatementConnection:
             raise
         finally:
             patience.cancel()
+        self._heard_at = time.monotonic()
         own = []
         for result, prepared in zip(results, made, strict=False):
             if prepared is None:

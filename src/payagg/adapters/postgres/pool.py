@@ -11,6 +11,7 @@ from payagg.adapters.postgres.connections import Connect
 from payagg.adapters.postgres.errors import ConnectionLost, meaning, translated
 from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
+from payagg.application.counters import observe
 from payagg.application.ports import Conflict, Unavailable
 from payagg.application.spans import span
 
@@ -124,11 +125,15 @@ async def _twice(work: Callable[[], Awaitable[R]]) -> R:
 async def _turn(places: asyncio.Semaphore) -> AsyncIterator[None]:
     """One of the places; raises Unavailable when none comes free in time."""
     if places.locked():
+        clock = asyncio.get_running_loop().time
+        begun = clock()
         try:
             async with asyncio.timeout(POOL_WAIT):
                 await places.acquire()
         except TimeoutError:
             raise Unavailable("no database connection came free in time") from None
+        finally:
+            observe("database_wait_seconds", clock() - begun)
     else:
         await places.acquire()
     try:

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
+from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.choices import SharedChoices
@@ -14,8 +15,10 @@ from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
+from payagg.adapters.postgres.repositories.archive import PostgresArchive
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
+from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
@@ -24,7 +27,8 @@ from payagg.adapters.postgres.repositories.provider_events import PostgresHealth
 from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import GatewayChoices, KeyHolder, RefusedEvent
+from payagg.application.repositories import GatewayChoices, RefusedEvent
+from payagg.application.store import KeyHolder
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -75,12 +79,20 @@ class PostgresTransaction:
         return PostgresHealth(self._connection)
 
     @cached_property
+    def archive(self) -> PostgresArchive:
+        return PostgresArchive(self._connection)
+
+    @cached_property
     def audit(self) -> PostgresAudit:
         return PostgresAudit(self._connection)
 
     @cached_property
     def revocations(self) -> PostgresRevocations:
         return PostgresRevocations(self._connection)
+
+    @cached_property
+    def moves(self) -> PostgresCellMoves:
+        return PostgresCellMoves(self._connection)
 
 
 NOW = Statement("SELECT clock_timestamp()", reads=True)
@@ -96,6 +108,7 @@ class PostgresStore:
     """
 
     def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
+        self._database_url = database_url
         self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
         self._hot = FastPath(self.pool, dates_payments=dates_payments)
         self._choices = SharedChoices(self.pool)
@@ -145,6 +158,12 @@ class PostgresStore:
 
     async def find_settling(self, slug: str) -> list[Gateway]:
         return await self._choices.settling(slug)
+
+    async def make_partitions(self, prefix: str, now: datetime) -> int:
+        return await partitions.in_thread(partial(partitions.make, self._database_url, prefix, now))
+
+    async def drop_partitions(self, before: datetime) -> int:
+        return await partitions.in_thread(partial(partitions.drop, self._database_url, before))
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         return bool(await self.pool.read(BEGIN_ASK, reference=reference, number=number, now=now, before=now - every))

@@ -16,12 +16,14 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     DEACTIVATED,
     DUE,
     FINISH,
+    LANES_PER_CLAIM,
     OLDEST,
     PURGE_DELIVERIES,
     PURGE_ENDPOINTS,
     PURGE_EVENTS,
     RELEASE,
     SIGNERS,
+    WALK,
 )
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
@@ -29,7 +31,8 @@ from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PURGE_METADATA
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
 from payagg.application.audit import switched_off
-from payagg.application.ports import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
+from payagg.application.ports import SWITCHED_OFF, UNSIGNED
+from payagg.application.store import ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import ANSWERS_WELL, DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
 STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many partitions wait
@@ -106,9 +109,10 @@ class PostgresDeliveryQueue:
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
             left = {"limit": limit - len(leased), "failing": failing - sum(one.is_failing for one in leased)}
-            # One row at the least, if only to say how far it walked.
-            rows = await connection.rows(CLAIM, **limits, **left, after=self._after)
-            self._after = rows[0][0] or ""
+            [(lanes,)] = await connection.rows(WALK, after=self._after)
+            # One row at the least: it says which lane was the last one where the limit was met.
+            rows = await connection.rows(CLAIM, **limits, **left, lanes=lanes)
+            self._after = rows[0][0] or (lanes[-1] if len(lanes) >= LANES_PER_CLAIM else "")
             leased += [_leased(row) for row in rows if row[1] is not None]
             if len(leased) >= limit or (not self._after and is_round):
                 break

@@ -29,13 +29,23 @@ WITH due AS (
     SELECT own.lane, row_number() OVER (ORDER BY random())
     FROM (SELECT DISTINCT lane FROM due) own CROSS JOIN seen WHERE NOT seen.is_more
 """
-_WALK = f"""
+# Of its own, and not a part of the claim: Citus runs no recursive part of a statement that writes (decision 0163).
+WALK = Statement(
+    f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
     UNION ALL
     SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
            l.n + 1
     FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
+)
+SELECT coalesce(array_agg(lane ORDER BY n), CAST(ARRAY[] AS text[])) FROM lanes WHERE lane IS NOT NULL
+""",
+    reads=True,
+)
+_WALKED = """
+WITH lanes(lane, n) AS (
+    SELECT * FROM unnest(CAST(:lanes AS text[])) WITH ORDINALITY
 """
 # Candidates are chosen from the snapshot, as many as a partition may have less those in flight, and locked afterwards:
 # two workers that choose the same rows share them instead of going on to the next ones, so a partition is never in
@@ -102,15 +112,10 @@ LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
 ORDER BY t.next_attempt_at, t.id
 """
 CLAIM_DUE = Statement(f"{_DUE}{_TAKEN}{_LEASED} SELECT seen.is_more, t.*, {_BODY} FROM seen {_WITH_BODIES}")
-CLAIM = Statement(f"""{_WALK}{_TAKEN}{_LEASED}, walked AS (
-    SELECT count(*) AS chosen, max(lane) AS last_chosen,
-           (SELECT max(l.lane) FROM lanes l) AS last_seen,
-           (SELECT count(*) FROM lanes l WHERE l.lane IS NOT NULL) AS seen
-    FROM candidates
+CLAIM = Statement(f"""{_WALKED}{_TAKEN}{_LEASED}, walked AS (
+    SELECT CASE WHEN count(*) >= :limit THEN max(lane) END AS last_chosen FROM candidates
 )
-SELECT CASE WHEN w.chosen >= :limit THEN w.last_chosen
-            WHEN w.seen >= {LANES_PER_CLAIM} THEN w.last_seen END AS walked_to,
-       t.*, {_BODY}
+SELECT w.last_chosen, t.*, {_BODY}
 FROM walked w
 {_WITH_BODIES}""")
 CLAIM_SUSPECT = Statement(f"""
@@ -249,19 +254,23 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """)
+# Of those in the default partition: the others go with their weeks (partitions.py). An array leads by the index, where
+# a join might read all of a small table.
 PURGE_EVENTS = Statement("""
 WITH old AS (
     SELECT o.reference, o.sequence
     FROM businesses b CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
     CROSS JOIN LATERAL (
-        SELECT v.reference, v.sequence FROM events v
+        SELECT v.reference, v.sequence FROM events_other v
         WHERE v.business_id = b.id AND v.environment = environments.environment AND v.id < :before
           AND NOT EXISTS (SELECT FROM deliveries d WHERE d.reference = v.reference AND d.event_id = v.id)
         ORDER BY v.id LIMIT :limit
     ) o
     LIMIT :limit
 ), gone AS (
-    DELETE FROM events v USING old WHERE v.reference = old.reference AND v.sequence = old.sequence
+    DELETE FROM events_other v
+    WHERE v.reference = ANY(ARRAY(SELECT reference FROM old))
+      AND (v.reference, v.sequence) IN (SELECT reference, sequence FROM old)
     RETURNING v.reference, v.metadata_digest
 )
 SELECT count(*), array_agg(DISTINCT reference ORDER BY reference) FILTER (WHERE metadata_digest IS NOT NULL) FROM gone

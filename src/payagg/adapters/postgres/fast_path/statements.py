@@ -17,7 +17,8 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
 from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, StaleKey, Unavailable
+from payagg.application.ports import Conflict, ReferenceTaken, StaleKey, Unavailable
+from payagg.application.store import KeyHolder
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.business import Business
 from payagg.domain.checks import revised

@@ -3,7 +3,9 @@
 from alembic import op
 from sqlalchemy import text
 
-_INVALID = text("SELECT NOT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
+_INVALID = text(
+    "SELECT NOT indisvalid FROM pg_index WHERE indexrelid = to_regclass(quote_ident(current_schema()) || '.' || :name)"
+)
 # It waits for transactions that are older, for as long as they last, and blocks nothing while it does.
 _LIMITS = ("lock_timeout", "statement_timeout")
 

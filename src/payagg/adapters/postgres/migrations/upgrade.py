@@ -17,14 +17,19 @@ from payagg.adapters.postgres.connections import sync_connection, sync_engine
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked, ObstacleWatch
+from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 
-# Any fixed number will do; it only has to be the same in every process that migrates.
+# Any fixed number will do; it only has to be the same in every process that migrates the schema.
 MIGRATION_LOCK = 7_242_001
-LOCK = text("SELECT pg_try_advisory_xact_lock(:lock)")
+LOCK = text(f"SELECT pg_try_advisory_xact_lock(:lock, {OWN_SCHEMA})")
 LOCK_EVERY = 0.1  # seconds
 # Whoever comes after a migration that waits for a lock waits behind it: so it waits for a second, steps back and lets
-# them through. A role may have limits for its servers; a migration may take longer than they.
-LIMITS = "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = 0"
+# them through. A role may have limits for its servers; a migration may take longer than they. Of the search path our
+# own schema alone: what another cell has is not taken for ours, and a function that keeps the path works for any role.
+LIMITS = (
+    "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = 0;"
+    " SELECT set_config('search_path', quote_ident(current_schema()), true)"
+)
 TRIES, PAUSE_SECONDS = 30, 4.0
 REPEATABLE = {"55P03", "40P01"}  # no lock in time; a deadlock with a server's transaction
 
@@ -126,7 +131,7 @@ def _alone(engine: Engine, tell: Callable[[str], None]) -> Iterator[None]:
         while not connection.execute(LOCK, {"lock": MIGRATION_LOCK}).scalar():
             connection.rollback()
             if not is_told:
-                tell("Another process migrates this database: waiting until it is done.")
+                tell("Another process migrates this schema: waiting until it is done.")
                 is_told = True
             time.sleep(LOCK_EVERY)
         # However long it takes. This statement also ends the portal of the last one, and with it its snapshot.

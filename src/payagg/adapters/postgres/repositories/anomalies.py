@@ -9,7 +9,7 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import anomalies
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import AnomalyFilter
+from payagg.application.repositories import AnomalyFilter
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 
 ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus)

@@ -29,6 +29,7 @@ LOCK = Statement(select(*BUSINESS.columns).where(_BY_ID).with_for_update(key_sha
 NAMES = Statement(
     select(businesses.c.id, businesses.c.name).where(businesses.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
 )
+COUNT = Statement(select(func.count()).select_from(businesses))
 ADD = Statement(insert(businesses).values(parameters(*BUSINESS.names, "updated_at")))
 SAVE = Statement(update(businesses).where(_BY_ID).values(parameters(*MOVING) | {"updated_at": func.clock_timestamp()}))
 # The parameter is what `escaped` makes of the text.
@@ -132,6 +133,9 @@ class PostgresBusinesses:
     async def save(self, business: Business) -> None:
         values = {name: stored(getattr(business, name)) for name in MOVING}
         self._connection.send(SAVE, id=business.id, **values)
+
+    async def count(self) -> int:
+        return int(await self._connection.value(COUNT) or 0)
 
     async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         listed = _listed(search is not None, after is not None)

@@ -13,7 +13,7 @@ from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HE
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import business_gateways, businesses, gateways
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import GatewayChoices, GatewayMerchant
+from payagg.application.repositories import GatewayChoices, GatewayMerchant
 from payagg.domain.business import BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
@@ -33,6 +33,7 @@ _GATEWAYS = select(*GATEWAY.columns)
 _BY_ID = gateways.c.id == bindparam("id")
 _BY_SLUG = gateways.c.slug == bindparam("slug")
 ALL = Statement(_GATEWAYS.where(_LIVING).order_by(gateways.c.display_order, gateways.c.slug))
+EVERYTHING = Statement(_GATEWAYS.order_by(gateways.c.id))
 GET = Statement(_GATEWAYS.where(_BY_ID, _LIVING))
 LOCK = Statement(_GATEWAYS.where(_BY_ID, _LIVING).with_for_update(key_share=True))
 OF_SLUG = Statement(_GATEWAYS.where(_BY_SLUG, _LIVING))
@@ -154,6 +155,9 @@ class PostgresGateways:
 
     async def get_any(self, gateway_id: str) -> Gateway | None:
         return GATEWAY.loaded(await self._connection.row(GET_ANY, id=gateway_id))
+
+    async def everything(self) -> list[Gateway]:
+        return GATEWAY.all(await self._connection.rows(EVERYTHING))
 
     async def to_wipe(self, now: datetime) -> list[Gateway]:
         return GATEWAY.all(await self._connection.rows(TO_WIPE, now=now))

@@ -17,6 +17,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -35,7 +36,8 @@ from payagg.adapters.postgres.schema.tables import (
     transitions,
 )
 from payagg.adapters.postgres.statement import Statement, must_find
-from payagg.application.ports import Conflict, PaymentAggregate, PaymentToSettle, ProviderCall, ReferenceTaken
+from payagg.application.ports import Conflict, ReferenceTaken
+from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
@@ -91,6 +93,15 @@ EXPIRED = Statement(
     .limit(bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True)
 )
+INITIATED = Statement(
+    select(*PAYMENT.columns)
+    .where(
+        payments.c.status == in_text(Status.INITIATED.value),
+        tuple_(payments.c.expires_at, payments.c.reference) > tuple_(bindparam("until"), bindparam("reference")),
+    )
+    .order_by(payments.c.expires_at, payments.c.reference)
+    .limit(bindparam("limit"))
+)
 _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
 ATTEMPTS = Statement(select(attempts).where(attempts.c.reference == bindparam("reference")).order_by(attempts.c.number))
 _COLUMNS = tuple(column.name for column in attempts.c)
@@ -110,6 +121,7 @@ _SAVED = (
 )
 SAVE_ATTEMPT = Statement(must_find(_SAVED))
 
+HASTENED_AT_ONCE = 500
 DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
 
 
@@ -151,6 +163,18 @@ ASKS_IN_THE_AIR = _asks(
     "a.created_at < :since AND a.state <> 'CLAIMED' AND (a.last_ask_at IS NULL OR a.last_ask_at < :since) "
     "AND (a.held_until IS NULL OR a.held_until < :held_since)",
 )
+# A number and no parameter: not knowing how few, the server would join all of the table.
+HASTEN_ASKS = Statement(f"""
+WITH later AS (
+    SELECT a.reference, a.number FROM attempts a
+    WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at > :now
+    ORDER BY a.next_ask_at, a.reference LIMIT {HASTENED_AT_ONCE} FOR NO KEY UPDATE
+), hastened AS (
+    UPDATE attempts a SET next_ask_at = :now FROM later l WHERE a.reference = l.reference AND a.number = l.number
+    RETURNING 1
+)
+SELECT count(*) FROM hastened
+""")  # noqa: S608 - our own number
 END_ASKS = Statement(
     update(attempts)
     .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
@@ -234,6 +258,22 @@ CLEAR_HAND_OFF = Statement(
 )
 
 
+# By the day in their references, which many keys share, so that its index takes a few bytes for each. LIMIT keeps the
+# look-up of a payment a look-up. Keys of payments that are still open are met again each time: after years, few.
+@cache
+def _forget_keys(limit: int) -> Statement:
+    return Statement(f"""
+WITH old AS (
+    SELECT k.business_id, k.environment, k.key FROM idempotency_keys k
+    JOIN LATERAL (SELECT settled_at FROM payments WHERE reference = k.reference LIMIT 1) p ON p.settled_at < :before
+    WHERE substr(k.reference, 5, 8) <= :day
+    ORDER BY substr(k.reference, 5, 8) LIMIT {limit:d} FOR UPDATE OF k SKIP LOCKED
+)
+DELETE FROM idempotency_keys k USING old
+WHERE k.business_id = old.business_id AND k.environment = old.environment AND k.key = old.key RETURNING k.reference
+""")  # noqa: S608 - our own number
+
+
 class PostgresPayments:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
@@ -286,6 +326,9 @@ class PostgresPayments:
     async def expired(self, now: datetime, limit: int) -> list[Payment]:
         return PAYMENT.all(await self._connection.rows(EXPIRED, now=now, limit=limit))
 
+    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+        return PAYMENT.all(await self._connection.rows(INITIATED, until=until, reference=reference, limit=limit))
+
     async def attempts(self, reference: str) -> list[Attempt]:
         return [_attempt(row) for row in await self._connection.rows(ATTEMPTS, reference=reference)]
 
@@ -313,6 +356,10 @@ class PostgresPayments:
             values |= {"since": since, "due": due, "held_since": since + hold, "limit": limit - len(rows)}
             rows += await self._connection.rows(ASKS_IN_THE_AIR, **values)
         return [_attempt(row) for row in rows]
+
+    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+        values = {"gateway": gateway, "environment": environment.value, "now": now}
+        return await self._connection.value(HASTEN_ASKS, **values) or 0
 
     async def end_asks(self, reference: str) -> None:
         self._connection.send(END_ASKS, reference=reference)
@@ -348,6 +395,9 @@ class PostgresPayments:
     async def clear_payer(self, references: Sequence[str]) -> None:
         self._connection.send(CLEAR_PAYER, references=list(references))
         self._connection.send(CLEAR_HAND_OFF, references=list(references))
+
+    async def forget_keys(self, before: datetime, limit: int) -> int:
+        return len(await self._connection.rows(_forget_keys(limit), before=before, day=f"{before:%Y%m%d}"))
 
 
 def _attempt(row: Any) -> Attempt:

@@ -3,15 +3,27 @@
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
+from sqlalchemy import (
+    ARRAY,
+    LargeBinary,
+    Text,
+    any_,
+    bindparam,
+    delete,
+    literal,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.fast_path.notes import SharedNotes
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.webhooks import id_at
 from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.repositories import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
@@ -68,6 +80,20 @@ EMPTY = Statement(
     .returning(inbox.c.id)
 )
 
+
+# By the ids, which are in the order of time: no index beyond that of the key.
+STEP = Statement(
+    select(inbox.c.id)
+    .where(inbox.c.id < bindparam("before"), inbox.c.id > bindparam("after"))
+    .order_by(inbox.c.id)
+    .limit(bindparam("limit"))
+)
+REMOVE = Statement(
+    delete(inbox)
+    .where(inbox.c.id == any_(bindparam("ids", type_=ARRAY(Text))), inbox.c.handled_at.is_not(None))
+    .returning(inbox.c.id)
+)
+
 ALL_HEALTH = Statement(select(*HEALTH.columns).limit(in_text(HEALTH_ROWS_MAX)))
 LOCK_HEALTH = Statement(
     select(*HEALTH.columns)
@@ -115,6 +141,11 @@ class PostgresProviderEvents:
     async def empty(self, before: datetime, limit: int) -> int:
         ids = [event_id for (event_id,) in await self._connection.rows(_with_body(limit), before=before)]
         return len(await self._connection.rows(EMPTY, ids=ids))
+
+    async def remove(self, before: datetime, after: str, limit: int) -> tuple[int, str | None]:
+        rows = await self._connection.rows(STEP, before=id_at("inb", before), after=after, limit=limit)
+        walked = [event_id for (event_id,) in rows]
+        return len(await self._connection.rows(REMOVE, ids=walked)), walked[-1] if walked else None
 
 
 class PostgresHealth:

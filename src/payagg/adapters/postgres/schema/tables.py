@@ -1,7 +1,8 @@
 """Every table, as SQLAlchemy Core sees it. The schema itself is made by the migrations; a test compares the two.
 
 Shape rules: whatever belongs to one payment is found by `reference` alone, and every unique rule of those tables
-contains `reference` (idempotency keys are a table of their own), so the schema can be distributed by reference.
+contains `reference` (idempotency keys are a table of their own), so a table can be partitioned by ranges of it. Events
+are (see partitions.py); why the others are not is in decision 0610.
 Columns and dataclass fields share their names. Enumerations are stored as their words.
 """
 
@@ -9,12 +10,14 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    DDL,
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     Interval,
@@ -25,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -220,6 +224,8 @@ idempotency_keys = Table(
     Column("key", Text, nullable=False),
     Column("reference", Text, nullable=False),
     PrimaryKeyConstraint("business_id", "environment", "key"),
+    # What has had its end: the day, which all keys of it share.
+    Index("idempotency_keys_by_day", text("substr(reference, 5, 8)")),
 )
 
 transitions = Table(
@@ -296,6 +302,34 @@ provider_calls = Table(
     Column("actor", Text, nullable=False),
     _at("at"),
     PrimaryKeyConstraint("reference", "id"),
+)
+
+# Some payments of one day whose history lies in the object store, see application/archive.py.
+archive_parts = Table(
+    "archive_parts",
+    metadata,
+    Column("number", Integer, Identity(), primary_key=True),
+    Column("day", Text, nullable=False),  # the beginning of its references: prefix and day
+    Column("folder", Text, nullable=False, unique=True),
+    Column("payments", Integer, nullable=False),
+    Column("last_reference", Text),
+    Column("manifest", LargeBinary),  # SHA-256; NULL = still being written
+    _at("started_at"),
+    _at("removed_at", nullable=True),  # NULL = the history still lies here too
+    CheckConstraint("(manifest IS NULL) = (last_reference IS NULL)", name="written_whole"),
+    CheckConstraint("removed_at IS NULL OR manifest IS NOT NULL", name="removed_after_written"),
+    Index("archive_parts_of_day", "day", "number"),
+)
+
+# Payments whose transitions, attempts and provider calls are in the archive and no longer here; and of those what
+# judges a provider's late report.
+archived_payments = Table(
+    "archived_payments",
+    metadata,
+    Column("reference", Text, primary_key=True),
+    Column("part", Integer, nullable=False),
+    Column("attempts", Text, nullable=False),  # gateway and state of each, by number: "provider_a HANDED_OFF"
+    Column("paid", Text),  # the reason of its transition to SUCCESS: the charge that was paid
 )
 
 anomalies = Table(
@@ -387,6 +421,7 @@ events = Table(
     Column("metadata_digest", LargeBinary),
     PrimaryKeyConstraint("reference", "sequence"),
     Index("events_of_business", "business_id", "environment", "id"),
+    postgresql_partition_by="RANGE (reference)",
 )
 
 event_metadata = Table(
@@ -396,7 +431,14 @@ event_metadata = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("encoded", LargeBinary, nullable=False),
     PrimaryKeyConstraint("reference", "digest"),
+    postgresql_partition_by="RANGE (reference)",
 )
+
+# Those of their rows that no other partition takes: of before there were any, or of another prefix. The partitions of
+# weeks are made as time goes on.
+_other = DDL("CREATE TABLE %(table)s_other PARTITION OF %(table)s DEFAULT")  # type: ignore[no-untyped-call]
+for _parent in (events, event_metadata):
+    event.listen(_parent, "after_create", _other)
 
 deliveries = Table(
     "deliveries",
@@ -494,4 +536,36 @@ tallies = Table(
     Column("key", Text, primary_key=True),  # JSON: the name and its labels
     Column("value", BigInteger, nullable=False),
     prefixes=["UNLOGGED"],
+)
+
+# What moves to another cell or has gone there. While `rows` is there the thing is on its way, and here is the one place
+# that has it; from then on the row says where it went.
+moved_businesses = Table(
+    "moved_businesses",
+    metadata,
+    Column("business_id", Text, primary_key=True),
+    Column("cell", Text, nullable=False),  # the other one: where it goes, or for ARRIVING where it comes from
+    *_word("state", "LEAVING", "MOVING", "LEFT", "ARRIVING"),
+    Column("rows", JSONB),  # its members
+    _at("at"),
+)
+moved_keys = Table(
+    "moved_keys",
+    metadata,
+    Column("secret_hash", LargeBinary, primary_key=True),
+    Column("business_id", Text, nullable=False),
+    Column("cell", Text, nullable=False),
+    Column("rows", JSONB),
+    _at("at"),
+    Index("moved_keys_of_business", "business_id"),
+)
+moved_payments = Table(
+    "moved_payments",
+    metadata,
+    Column("reference", Text, primary_key=True),
+    Column("business_id", Text, nullable=False),
+    Column("cell", Text, nullable=False),
+    Column("rows", JSONB),  # the payment, and all that is found by its reference
+    _at("at"),
+    Index("moved_payments_under_way", "business_id", "reference", postgresql_where=text("rows IS NOT NULL")),
 )
