@@ -4,8 +4,9 @@
 with its hashes, for CPython 3.11 to 3.14 on Linux and macOS, and no index: where packages come from is each machine's
 own setting. The first line holds a digest of what pyproject.toml asks for.
 
-requirements.lock is what production installs, requirements-embedded.lock what `make run` does, requirements-dev.lock
-has all of it with the tools, and requirements-build.lock is what makes the wheel.
+requirements.lock is what production installs, requirements-archive.lock the same where `payagg archive` runs,
+requirements-embedded.lock what `make run` does, requirements-dev.lock has all of it with the tools,
+requirements-build.lock is what makes the wheel, and requirements-ha.lock what `make ha` runs beside us.
 """
 
 import hashlib
@@ -21,8 +22,10 @@ ROOT = Path(__file__).parent.parent
 LOCKS: dict[str, tuple[list[str], list[str]]] = {
     "requirements.lock": (["server", "otel"], []),
     "requirements-embedded.lock": (["embedded"], []),
-    "requirements-dev.lock": (["embedded", "testing", "otel"], ["dev"]),
+    "requirements-archive.lock": (["server", "otel", "archive"], []),
+    "requirements-dev.lock": (["embedded", "testing", "otel", "archive"], ["dev"]),
     "requirements-build.lock": ([], ["build"]),
+    "requirements-ha.lock": ([], ["ha"]),
 }
 # Litestar requires polyfactory, and that faker, for one thing alone: examples that it invents for OpenAPI documents.
 # Ours are written by hand (docs/decisions/0127-production-packages.md).

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -37,16 +38,19 @@ INSIDES = {
     "uvicorn.server.ServerState": "connections tasks",
     # entrypoints/process/http_server.py, testing/fake_providers/serve.py
     "uvicorn.Server": "serve shutdown capture_signals started should_exit server_state",
+    # entrypoints/route/messages.py, tests/soak/site.py
+    "httpx.AsyncByteStream": "__aiter__ aclose",
+    "httpx.AsyncHTTPTransport": "handle_async_request",
     # entrypoints/http/wire.py, entrypoints/http/app.py
     "litestar.Response": "to_asgi_response content status_code",
     "litestar.Litestar": "asgi_handler",
-    # adapters/postgres/pipeline.py, connections.py
+    # adapters/postgres/pipeline.py, connections.py, primary.py
     "psycopg.adapt.Transformer": "dump_sequence set_pgresult load_rows types formats encoding",
     "psycopg.pq.PGconn": (
         "enter_pipeline_mode exit_pipeline_mode pipeline_sync send_query_params send_prepare send_query_prepared flush "
         "consume_input is_busy get_result socket status transaction_status"
     ),
-    "psycopg.AsyncConnection": "pgconn prepare_threshold fileno",
+    "psycopg.AsyncConnection": "pgconn prepare_threshold fileno cancel_safe set_autocommit closed",
     "psycopg.errors": "error_from_result",
     # adapters/postgres/statement.py
     "sqlalchemy.sql.compiler.SQLCompiler": "binds positiontup",
@@ -85,23 +89,34 @@ def requirements() -> list[Requirement]:
 
 
 @cache
-def locked() -> dict[str, Version]:
-    text = (ROOT / "requirements-dev.lock").read_text()
-    return {name: Version(version) for name, version in re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==([^\s;]+)", text, re.M)}
+def locked() -> dict[str, list[Version]]:
+    """By name; of one there may be several, each for other Pythons."""
+    text = (ROOT / "requirements-ha.lock").read_text() + (ROOT / "requirements-dev.lock").read_text()
+    found = defaultdict(list)
+    for name, version in re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==([^\s;]+)", text, re.M):
+        found[name].append(Version(version))
+    return found
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=lambda requirement: requirement.name)
 def test_a_dependency_has_a_lower_bound_and_ends_before_the_next_major_version(requirement: Requirement) -> None:
     bounds = {one.operator: Version(one.version) for one in requirement.specifier}
     assert set(bounds) == {">=", "<"}, f"{requirement}: give it a lower bound and the next major version as the upper"
-    assert bounds["<"] == Version(str(bounds[">="].major + 1)), f"{requirement}: the upper bound is the next major"
-    assert requirement.specifier.contains(locked()[requirement.name], prereleases=True), (
+    # Where another version is for other Pythons, the one ends where the other begins.
+    others = [one for one in requirements() if one.name == requirement.name and one != requirement]
+    begun = {Version(each.version) for other in others for each in other.specifier if each.operator == ">="}
+    assert bounds["<"] in {Version(str(bounds[">="].major + 1)), *begun}, f"{requirement}: up to the next major"
+    assert any(requirement.specifier.contains(one, prereleases=True) for one in locked()[requirement.name]), (
         f"{requirement}: the lock file holds {locked()[requirement.name]}"
     )
 
 
 # Which extras each lock is for; the others hold tools as well.
-WHOLE = {"requirements.lock": ("server", "otel"), "requirements-embedded.lock": ("embedded",)}
+WHOLE = {
+    "requirements.lock": ("server", "otel"),
+    "requirements-archive.lock": ("server", "otel", "archive"),
+    "requirements-embedded.lock": ("embedded",),
+}
 
 
 @pytest.mark.parametrize("lock", WHOLE)

@@ -56,6 +56,15 @@ def test_a_command_without_the_embedded_database_says_what_to_do() -> None:
     )
 
 
+def test_the_archive_names_its_extra_and_reading_without_it_says_what_is_missing() -> None:
+    write = "from payagg.adapters.parquet import Parquet\nParquet().file({'reference': str})"
+    done = with_extra("server", write)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: `payagg archive` needs packages that are not installed (pyarrow): "
+        "pip install 'payagg[archive]'."
+    )
+
+
 @pytest.mark.parametrize(
     "module",
     [

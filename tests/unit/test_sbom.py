@@ -4,9 +4,12 @@ import hashlib
 import json
 import re
 
+import pytest
+
 from tools.sbom import LOCK, bill
 
 
+@pytest.mark.long
 def test_the_bill_names_every_package_of_the_lock_with_its_hashes_and_is_valid() -> None:
     whole = json.loads(bill())  # raises where it is not valid
     assert (whole["bomFormat"], whole["specVersion"]) == ("CycloneDX", "1.6")
