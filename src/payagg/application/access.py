@@ -1,11 +1,13 @@
 """Who may do what: administrators by role, a business's users by membership, merchants' servers by secret key."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
 
-from payagg.application.ports import Clock, KeyHolder, StaleKey, Store, TokenReader
+from payagg.application.ports import Clock, StaleKey, TokenReader, Unavailable
+from payagg.application.store import KeyHolder, Store
 from payagg.domain.api_key import parse_secret
 from payagg.domain.audit import ActorRealm
 from payagg.domain.business import Business, ensure_manager
@@ -14,6 +16,7 @@ from payagg.domain.values import Environment
 
 ADMIN_ROLES = frozenset({"SUPER_ADMIN", "ADMIN"})
 READING_ROLES = ADMIN_ROLES | {"SUPPORT"}
+READS = 3  # of a key that changes between its read and its use
 REMEMBERED_MAX = 4096  # keys a process remembers, about 1 KiB each
 T = TypeVar("T")
 
@@ -103,7 +106,8 @@ class Access:
 
     async def with_key(self, secret: str, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
         """What `work` makes of the key. It may be a remembered one, which was accepted within the last minute or so and
-        may have been revoked since: `work` hands its `proof` to the store, which then does nothing for a stale key.
+        may have been revoked since: `work` hands it to the store, which then does nothing for a stale key. So it does
+        with one that was just read, which may be revoked or leave for another cell before the store is asked.
 
         Nothing that `work` refuses on a remembered key is an answer: the key is read, whose own refusals come first,
         and all is done again.
@@ -115,7 +119,10 @@ class Access:
                 return await work(remembered)
             except (Refusal, StaleKey):
                 pass
-        return await work(await self.secret_key(secret))
+        for _ in range(READS):
+            with suppress(StaleKey):
+                return await work(await self.secret_key(secret))
+        raise Unavailable("the key kept changing")
 
     async def _claims(self, token: str) -> dict[str, Any]:
         """The claims of a token that holds; raises UNAUTHORIZED for one that was revoked, too."""

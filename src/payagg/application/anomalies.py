@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from payagg.application.audit import record
-from payagg.application.ports import AnomalyFilter, Clock, Entropy, Store, Transaction
+from payagg.application.ports import Clock, Entropy
+from payagg.application.repositories import AnomalyFilter
 from payagg.application.retry import retried
+from payagg.application.store import Store, Transaction
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal

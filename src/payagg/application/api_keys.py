@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from payagg.application.audit import record
-from payagg.application.ports import Clock, Entropy, KeyHolder, Store
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.schemas.api_keys import (
     ApiKeyContext,
@@ -12,6 +12,7 @@ from payagg.application.schemas.api_keys import (
     GenerateApiKey,
     GeneratedApiKey,
 )
+from payagg.application.store import KeyHolder, Store
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
     PUBLIC_BYTES,

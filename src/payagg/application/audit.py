@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from payagg.application.ports import DeliveryResult, Entropy, Store, Transaction
+from payagg.application.ports import Entropy
 from payagg.application.schemas.audit import AuditEntryView, AuditPage
+from payagg.application.store import DeliveryResult, Store, Transaction
 from payagg.domain.audit import Action, Actor, AuditEntry, AuditFilter, Changes, clock
 from payagg.domain.errors import invalid
 

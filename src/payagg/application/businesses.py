@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from payagg.application.audit import record
-from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.schemas.businesses import (
     AdminBusiness,
@@ -14,6 +14,7 @@ from payagg.application.schemas.businesses import (
     ManagedBusiness,
     ManagedBusinesses,
 )
+from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role, check_subject, ensure_owner_left, move_kyc
 from payagg.domain.checks import revised

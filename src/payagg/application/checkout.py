@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
-from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.ports import Clock, Entropy
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import (
@@ -21,6 +21,7 @@ from payagg.application.schemas.payments import (
     PublicPaymentDetail,
 )
 from payagg.application.settlement import Settlement
+from payagg.application.store import Store, Transaction
 from payagg.application.verification import redirect_url
 from payagg.domain.attempt import (
     LEASE,
@@ -210,10 +211,12 @@ class Checkout:
 
     @retried
     async def _record(self, claimed: ClaimedAttempt, hand_off: HandOff) -> ProcessedPayment | None:
-        """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile."""
+        """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile, or the payment
+        moved to another cell after its lease."""
         async with self.store.begin() as tx:
             found = await tx.payments.lock_to_settle(claimed.payment.reference)
-            assert found is not None
+            if found is None:
+                return None
             payment, now = found.payment, self.clock.now()
             payment.ensure_processable(now)
             stored = found.attempts[claimed.attempt.number - 1]
@@ -234,7 +237,8 @@ class Checkout:
         else:
             ended = attempt.refuse()
         async with self.store.begin() as tx:
-            await tx.payments.lock(attempt.reference)
+            if await tx.payments.lock(attempt.reference) is None:
+                return
             stored = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
             if stored.token == attempt.token:
                 await tx.payments.save_attempt(ended, attempt.token)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET
 
 from payagg.application.audit import record
-from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
+from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order

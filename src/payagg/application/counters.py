@@ -3,13 +3,16 @@
 import asyncio
 from bisect import bisect_left
 from collections import Counter
+from functools import cache
 from typing import Final
 
-from payagg.application.ports import Conflict, Store, Unavailable
+from payagg.application.ports import Conflict, Unavailable
+from payagg.application.store import Store
 
 FLUSH_SECONDS = 10.0
-BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
-BOUNDS = (*map(str, BUCKETS), "+Inf")
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+BYTES = tuple(mebibytes * 2**20 for mebibytes in (64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048))
+MICRO = 1_000_000  # sums of seconds are kept in microseconds, as totals are integers
 counts: Final[Counter[tuple[str, ...]]] = Counter()
 
 
@@ -20,8 +23,20 @@ def count(name: str, *labels: str, by: int = 1) -> None:
 
 def observe(name: str, seconds: float, *labels: str) -> None:
     """Adds one duration to the histogram `name`: one in the smallest bucket that holds it, and its microseconds."""
-    counts[name, *labels, BOUNDS[bisect_left(BUCKETS, seconds)]] += 1
-    counts[f"{name}_sum", *labels] += int(seconds * 1_000_000)
+    counts[name, *labels, bounds(SECONDS)[bisect_left(SECONDS, seconds)]] += 1
+    counts[f"{name}_sum", *labels] += int(seconds * MICRO)
+
+
+def observe_bytes(name: str, size: int, *labels: str) -> None:
+    """Adds one size to the histogram `name`."""
+    counts[name, *labels, bounds(BYTES)[bisect_left(BYTES, size)]] += 1
+    counts[f"{name}_sum", *labels] += size
+
+
+@cache
+def bounds(buckets: tuple[float, ...]) -> tuple[str, ...]:
+    """How a histogram's buckets are called: by their upper bounds, the last one having none."""
+    return (*map(str, buckets), "+Inf")
 
 
 async def flush(store: Store) -> None:

@@ -9,19 +9,9 @@ from typing import Final
 import structlog
 
 from payagg.application.counters import count
-from payagg.application.ports import (
-    ClaimedDelivery,
-    Clock,
-    Conflict,
-    DeliveryResult,
-    Entropy,
-    Sender,
-    Store,
-    TryResult,
-    Unavailable,
-    Vault,
-)
+from payagg.application.ports import Clock, Conflict, Entropy, Sender, TryResult, Unavailable, Vault
 from payagg.application.spans import span
+from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
 from payagg.domain.signing import signed_headers
 from payagg.domain.webhook import (
     CONCURRENCY_MAX,

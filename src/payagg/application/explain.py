@@ -2,11 +2,15 @@
 
 from datetime import datetime
 
-from payagg.application.ports import Store
+from payagg.application.archive_reader import ArchiveDamaged, ArchiveReader
+from payagg.application.archive_tables import attempts_of, calls_of, transitions_of
+from payagg.application.ports import Unavailable
+from payagg.application.signposts import Signposts
+from payagg.application.store import Store
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditFilter
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, misdirected
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import Payment
 
@@ -14,22 +18,41 @@ ENTRIES_MAX = 100
 Line = tuple[datetime, str]
 
 
-async def timeline(store: Store, reference: str) -> list[str]:
-    """Lines to print; raises PAYMENT_NOT_FOUND."""
+async def timeline(store: Store, reference: str, archive: ArchiveReader | None = None) -> list[str]:
+    """Lines to print; raises PAYMENT_NOT_FOUND, or says to which cell the payment moved. What is archived is read
+    there; where it cannot be, a line says so."""
     payment = await store.find_payment(reference)
     if payment is None:
+        cell = await Signposts(store, has_cells=True).cell_of(reference)
+        if cell is not None:
+            raise misdirected(cell, f"The payment moved to the cell {cell}.")
         raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
     async with store.begin() as tx:
         transitions = await tx.payments.transitions(reference)
         attempts = await tx.payments.attempts(reference)
         made_through = {attempt.gateway_id for attempt in attempts if attempt.gateway_id is not None}
+        archived = await tx.archive.find(reference)
         gateways = [await tx.gateways.get_any(gateway_id) for gateway_id in sorted(made_through)]
         calls = await tx.payments.calls(reference)
         anomalies = await tx.anomalies.of_payment(reference)
         entries = await tx.audit.listed(AuditFilter(object_id=reference), None, ENTRIES_MAX)
         events, deliveries = await tx.webhooks.of_payment(reference)
+    lines: list[Line] = []
+    if archived is not None:
+        _, part = archived
+        lines.append((part.started_at, f"archive     part {part.number} at {part.folder}"))
+        try:
+            if archive is None:
+                raise ArchiveDamaged("no archive is at hand")
+            own = await archive.history(part, reference)
+            transitions = transitions_of(own["transitions"])
+            attempts = attempts_of(own["attempts"])
+            calls = [*calls_of(own["provider_calls"]), *calls]
+        except (ArchiveDamaged, Unavailable, ModuleNotFoundError) as error:
+            why = f"archive     its transitions, attempts and provider calls cannot be read: {error}"
+            lines.append((part.started_at, why))
     kind = f"{payment.environment.value}, a test payment" if payment.is_test else payment.environment.value
-    lines: list[Line] = [(payment.created_at, f"initiated   {_naira(payment.amount)} {kind}")]
+    lines.insert(0, (payment.created_at, f"initiated   {_naira(payment.amount)} {kind}"))
     for t in transitions:
         why = t.reason or t.trigger.value
         move = f"{t.from_status.value} -> {t.to_status.value}"

@@ -6,7 +6,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from payagg.application.gateway_credentials import GatewayCredentials
-from payagg.application.ports import Clock, Provider, Store, Vault
+from payagg.application.ports import Clock, Provider, Vault
+from payagg.application.store import Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.values import Environment

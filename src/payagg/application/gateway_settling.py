@@ -6,8 +6,9 @@ from datetime import datetime
 import structlog
 
 from payagg.application.audit import record
-from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
+from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.gateway import Gateway
 

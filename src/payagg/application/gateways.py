@@ -3,7 +3,7 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from msgspec import UNSET
 from payagg.application.audit import record
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import logo_url
-from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Store, Transaction, Unavailable, Vault
+from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Unavailable, Vault
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
@@ -27,6 +27,7 @@ from payagg.application.schemas.gateways import (
     UploadedLogo,
 )
 from payagg.application.schemas.payments import Message
+from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, Actor, changes_of, clock, secrets_changed
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -46,11 +47,11 @@ class Logo:
 
 @dataclass(frozen=True)
 class Look:
-    """What a seeded gateway shows from the start; `logo` is a PNG."""
+    """What a seeded gateway shows from the start; `logo` draws a PNG."""
 
     name: str
     description: str | None = None
-    logo: bytes | None = None
+    logo: Callable[[], bytes] | None = None
 
 
 NO_LOOKS: Mapping[str, Look] = {}
@@ -271,7 +272,7 @@ class Gateways:
             return None
         path = f"{gateway_id}/seeded.png"
         with suppress(Unavailable):
-            await self.logos.put(path, look.logo)
+            await self.logos.put(path, look.logo())
             return path
         return None
 

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from payagg.application.ports import Clock, Store
+from payagg.application.ports import Clock
 from payagg.application.reconciliation import Reconciler
 from payagg.application.schemas.health import PausedProvider, ServiceHealth, UnclosedAnomalies
+from payagg.application.store import Store
 
 
 async def service_health(store: Store, clock: Clock, reconciler: Reconciler) -> ServiceHealth:

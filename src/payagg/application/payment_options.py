@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from payagg.application.gateway_credentials import GatewayCredentials
-from payagg.application.ports import Clock, Provider, Store, Transaction, Vault
+from payagg.application.ports import Clock, Provider, Vault
 from payagg.application.schemas.payments import CheckoutGateway
+from payagg.application.store import Store, Transaction
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -67,10 +68,9 @@ class PaymentOptions:
     async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
 
-        Health is not looked at: the payer comes later.
+        Health is not looked at: the payer comes later. That no LIVE payment prefers the simulator is the payment's own
+        rule.
         """
-        if slug == SANDBOX_SLUG and not simulator_allowed(environment):
-            raise Refusal(ErrorCode.GATEWAY_NOT_FOUND, field="gateway")
         now = self.clock.now()
         found = await self.store.find_choices(business_id)
         gateways, settings = [gateway.as_of(now) for gateway in found.gateways], found.settings
@@ -171,6 +171,15 @@ class PaymentOptions:
         if gateway is None or not provider.is_configured(credentials, environment):
             return None
         return ChosenProvider(provider, gateway.id, credentials)
+
+    async def of_slug(self, tx: Transaction, slug: str, environment: Environment) -> ChosenProvider | None:
+        """The provider through the gateway that has this slug now, whatever its switches say. None without
+        credentials."""
+        gateway = await tx.gateways.by_slug(slug)
+        credentials = self.credentials(gateway) if gateway else {}
+        if gateway is None or not self.providers[slug].is_configured(credentials, environment):
+            return None
+        return ChosenProvider(self.providers[slug], gateway.id, credentials)
 
     async def admit(self, tx: Transaction, slug: str, environment: Environment) -> bool:
         """Whether the provider's health lets a call through now; after a pause, one caller at a time."""

@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 
 from payagg.application.payment_export import COLUMNS, cells, lines
-from payagg.application.ports import Clock, Store
+from payagg.application.ports import Clock
 from payagg.application.retry import retried
 from payagg.application.schemas.payment_search import (
     AdminPayment,
@@ -19,6 +19,7 @@ from payagg.application.schemas.payment_search import (
     StatusTotal,
 )
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.store import Store
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Payment, Status
 from payagg.domain.payment_search import SUMMARY_MAX, PaymentCursor, PaymentFilter, PaymentTotal, parse_range

@@ -1,6 +1,6 @@
 """The story of one payment for those who may see it: transitions, attempts, events and deliveries."""
 
-from payagg.application.ports import Clock, Store
+from payagg.application.ports import Clock
 from payagg.application.schemas.payment_story import (
     PaymentAttempt,
     PaymentDelivery,
@@ -9,6 +9,7 @@ from payagg.application.schemas.payment_story import (
     PaymentTransition,
 )
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.store import Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 
@@ -23,6 +24,7 @@ async def payment_story(
     async with store.begin() as tx:
         transitions = await tx.payments.transitions(reference)
         attempts = await tx.payments.attempts(reference)
+        archived = await tx.archive.find(reference)
         events, deliveries = await tx.webhooks.of_payment(reference)
     return PaymentStory(
         payment=PaymentDetail.of(payment.as_of(clock.now())),
@@ -30,4 +32,5 @@ async def payment_story(
         attempts=[PaymentAttempt.of(attempt) for attempt in attempts],
         events=[PaymentEvent.of(event) for event in sorted(events, key=lambda event: event.sequence)],
         deliveries=[PaymentDelivery.of(delivery) for delivery in sorted(deliveries, key=lambda one: one.id)],
+        archived_at=archived[1].started_at if archived is not None else None,
     )

@@ -9,10 +9,11 @@ import msgspec
 
 from payagg.application.audit import record
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Conflict, Entropy, KeyHolder, ReferenceTaken, Store, Unavailable
+from payagg.application.ports import Clock, Conflict, Entropy, ReferenceTaken, Unavailable
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.application.settlement import Settlement
+from payagg.application.store import KeyHolder, Store, Transaction
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -114,8 +115,7 @@ class Payments:
     async def initiate_test(self, command: TestPayment, business: Business, *, by: Actor) -> Initiation:
         """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY where no key could have asked for it."""
         async with self.store.begin() as tx:
-            if not await tx.api_keys.count_active(business.id, Environment.SANDBOX):
-                raise Refusal(ErrorCode.NO_SANDBOX_KEY)
+            await _ensure_sandbox_key(tx, business.id)
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
         paid_by_simulator = InitiatePayment(**fields, gateway=SANDBOX_SLUG)
 
@@ -128,6 +128,9 @@ class Payments:
     async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:
         """As the store's `add_payment`, and its audit entry with it: behind this payment is a person."""
         async with self.store.begin() as tx:
+            # Whoever moves the business to another cell takes its keys first, under the same lock.
+            await tx.businesses.lock(payment.business_id)
+            await _ensure_sandbox_key(tx, payment.business_id)
             if await tx.payments.add(payment):
                 changes = changes_of(None, payment, "amount", "status")
                 now, action, business_id = payment.created_at, Action.PAYMENT_CREATE, payment.business_id
@@ -184,6 +187,11 @@ class Payments:
         )
         mismatch = not created and payment.fingerprint not in (None, fingerprint)
         return Initiation(view, created, mismatch, unsigned)
+
+
+async def _ensure_sandbox_key(tx: Transaction, business_id: str) -> None:
+    if not await tx.api_keys.count_active(business_id, Environment.SANDBOX):
+        raise Refusal(ErrorCode.NO_SANDBOX_KEY)
 
 
 def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:

@@ -9,9 +9,11 @@ from typing import TypeVar
 
 from payagg.application.counters import count, observe
 from payagg.application.payment_options import ChosenProvider
-from payagg.application.ports import Clock, Entropy, ProviderCall, Store, Transaction
+from payagg.application.ports import Clock, Entropy
+from payagg.application.repositories import ProviderCall
 from payagg.application.retry import retried
 from payagg.application.spans import span
+from payagg.application.store import Store, Transaction
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.health import Health

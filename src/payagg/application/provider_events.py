@@ -14,11 +14,15 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Entropy, ProviderEvent, SignatureFault, Store
+from payagg.application.ports import Clock, Entropy, Provider
 from payagg.application.provider_calls import no_crash
 from payagg.application.refused_events import RefusedEvents
+from payagg.application.repositories import ProviderEvent, SignatureFault
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
+from payagg.application.signposts import Signposts
+from payagg.application.store import Store
+from payagg.domain.attempt import payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import ProviderFault
 from payagg.domain.values import Environment
@@ -81,12 +85,14 @@ class ProviderEvents:
     settlement: Settlement
     refused_events: RefusedEvents
     crash_point: Callable[[str], None] = no_crash
+    signposts: Signposts | None = None  # where there are cells
 
     async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
         """Returning means: the event is durable, or was before. `headers` has lower-case names.
 
         Raises the route's `unconfigured` code, INVALID_WEBHOOK_SIGNATURE, or VALIDATION_ERROR for a signed body that
-        is malformed where the route refuses those.
+        is malformed where the route refuses those; MISDIRECTED_REQUEST for a payment that moved to another cell, and
+        Unavailable for one on its way, of which nothing is kept.
         """
         provider = self.payment_options.providers[route.slug]
         fault = await self._fault(route, body, headers)
@@ -97,6 +103,8 @@ class ProviderEvents:
         self.crash_point("W1")
         # The raw body holds the payer, and a code to charge the card again: it is proved, and never stored.
         kept = provider.reduced_event(body)
+        if self.signposts is not None:
+            await self._ensure_here(self.signposts, provider, kept)
         event = await self._keep(route, hashlib.sha256(body).digest(), kept)
         self.crash_point("W2")
         if event is not None:
@@ -114,6 +122,14 @@ class ProviderEvents:
         for event in taken:
             await self._handle_now(event)
         return len(taken)
+
+    async def _ensure_here(self, signposts: Signposts, provider: Provider, body: bytes) -> None:
+        try:
+            report = provider.read_event(body)
+        except ProviderFault:
+            return
+        if report is not None:
+            await signposts.ensure_payment_here(payment_reference(report.provider_reference))
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
         """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:

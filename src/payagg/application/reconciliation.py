@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
-from payagg.application.ports import Clock, Entropy, Store
+from payagg.application.ports import Clock, Entropy
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
+from payagg.application.store import Store
 from payagg.domain.attempt import Attempt, after_ask, postpone_ask
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH
@@ -75,7 +76,7 @@ class Reconciler:
         opened = await self._open(attempt)
         if opened is None:
             return
-        payment, current, choice = opened
+        payment, current, choice, began = opened
         report: ProviderReport | None = None
         if choice is not None:
             try:
@@ -86,11 +87,12 @@ class Reconciler:
         if report is not None:
             await self.settlement.report(report, current.gateway, payment.environment, "reconciler", asked=current)
         self.crash_point("J2")
-        await self._schedule(current, report)
+        await self._schedule(current, report, began)
 
     @retried
-    async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None] | None:
-        """What to ask about, or None when there is nothing (more) to ask now. A missing choice = no credentials."""
+    async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None, datetime] | None:
+        """What to ask about and the instant, or None when there is nothing (more) to ask now. A missing choice = no
+        credentials."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(attempt.reference)
             if payment is None:
@@ -104,18 +106,18 @@ class Reconciler:
             choice = await self.payment_options.assigned(tx, current, payment.environment)
             if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
                 return None  # unhealthy: the hold brings it back, and it has not been asked
-            return payment, current, choice
+            return payment, current, choice, now
 
     @retried
-    async def _schedule(self, asked: Attempt, report: ProviderReport | None) -> None:
+    async def _schedule(self, asked: Attempt, report: ProviderReport | None, began: datetime) -> None:
         """Plans the next ask by the schedule; after the last one, evidence of no payment ends the payment."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(asked.reference)
-            assert payment is not None
-            now = self.clock.now()
+            if payment is None:
+                return  # it moved to another cell while its provider was asked
             # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
             current = (await tx.payments.attempts(asked.reference))[asked.number - 1]
-            done = after_ask(payment, current, now, self.entropy.chance())
+            done = after_ask(payment, current, began, self.entropy.chance())
             await tx.payments.save_attempt(done, current.token)
             if done.next_ask_at is None:
                 await self.settlement.end_asking(tx, payment, current, report, actor="reconciler")

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.counters import count
-from payagg.application.ports import Clock, RefusedEvent, SignatureFault, Store, Unavailable
+from payagg.application.ports import Clock, Unavailable
+from payagg.application.repositories import RefusedEvent, SignatureFault
 from payagg.application.retry import retried
+from payagg.application.store import Store
 from payagg.domain.values import Environment
 
 KEPT_FOR = timedelta(hours=1)

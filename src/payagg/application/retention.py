@@ -10,14 +10,21 @@ from datetime import datetime, timedelta
 import msgspec
 
 from payagg.application.audit import record
-from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.counters import count
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
+from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, Actor
 from payagg.domain.checks import revised
 from payagg.domain.values import parse_email
 from payagg.domain.webhook import RETENTION, Event
 
 BATCH = 500
+# How long it is known that an event came before. No provider sends one again after days; whoever replays a signed one
+# later still moves no payment that has ended, and the anomaly that it may be is kept once.
+INBOX_KEPT = timedelta(days=180)
+KEYS_KEPT = timedelta(days=730)
+ENDING = ("idempotency_keys", "inbox")  # tables, by which rows that ended are counted
 WALK = 1_000  # payments looked at in one step of the search for a payer
 NULL = msgspec.Raw(b"null")
 SHOWN_FIELDS = ("customerEmail", "customerName", "customerPhone", "metadata")  # as an event's `data` calls them
@@ -33,15 +40,37 @@ class Erasure:
 
 @dataclass(frozen=True)
 class Retention:
+    """`keys_kept`: how long after its payment's end an idempotency key still finds it."""
+
     store: Store
     clock: Clock
     entropy: Entropy
+    keys_kept: timedelta = KEYS_KEPT
 
     @retried
     async def empty_inbox(self) -> int:
         """Empties a batch of inbox bodies whose time is over; 0 when there is nothing left. For the worker."""
         async with self.store.begin() as tx:
             return await tx.inbox.empty(self.clock.now() - RETENTION, BATCH)
+
+    async def forget_events(self) -> int:
+        """Removes all events of providers that were handled and came INBOX_KEPT ago; how many. For the worker."""
+        forgotten = 0
+        after: str | None = ""
+        while after is not None:
+            removed, after = await self._forget_step(after)
+            count("rows_ended", "inbox", by=removed)
+            forgotten += removed
+        return forgotten
+
+    @retried
+    async def forget_keys(self) -> int:
+        """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when there is none left. Never the
+        key of a payment that may still be paid. For the worker."""
+        async with self.store.begin() as tx:
+            forgotten = await tx.payments.forget_keys(self.clock.now() - self.keys_kept, BATCH)
+        count("rows_ended", "idempotency_keys", by=forgotten)
+        return forgotten
 
     async def clear_payers(self, older_than: timedelta, *, by: Actor) -> int:
         """Clears the payer's fields of every payment that ended longer ago; how many had any."""
@@ -75,6 +104,11 @@ class Retention:
                 changes = {"payments": {"before": len(references), "after": 0}}
                 await record(tx, self.entropy, now, by, action, f"{references[0]} ... {references[-1]}", changes)
             return len(references)
+
+    @retried
+    async def _forget_step(self, after: str) -> tuple[int, str | None]:
+        async with self.store.begin() as tx:
+            return await tx.inbox.remove(self.clock.now() - INBOX_KEPT, after, BATCH)
 
     @retried
     async def _step(self, email: str, after: str) -> tuple[list[str], str | None]:

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from payagg.application.counters import count
-from payagg.application.ports import Clock, Entropy, Store, Transaction
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.signposts import follow
+from payagg.application.store import Store, Transaction
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, ends_asking, payment_reference
 from payagg.domain.payment import Payment, Status, Transition, Trigger
@@ -35,6 +38,7 @@ class Settlement:
     store: Store
     clock: Clock
     entropy: Entropy
+    has_cells: bool = False
 
     async def write(
         self,
@@ -124,24 +128,37 @@ class Settlement:
         actor: str,
         *,
         asked: Attempt | None = None,
+        as_of: datetime | None = None,
     ) -> Settled:
-        """Applies a provider's report about one of our references; `asked` is the attempt it was asked about."""
+        """Applies a provider's report about one of our references; `asked` is the attempt it was asked about. It is
+        judged as of now, or as of an instant that is known to lie before the money moved. Raises MISDIRECTED_REQUEST or
+        Unavailable for a payment that moved to another cell or is on its way."""
         if asked is not None and report.changes_nothing(asked):
             return Settled(ReportEffect.UNCHANGED, None)
         reference = asked.reference if asked else payment_reference(report.provider_reference)
         async with self.store.begin() as tx:
             found = await tx.payments.lock_to_settle(reference)
+            if found is None and asked is not None:
+                # It moved to another cell while its provider was asked, and is asked about there.
+                return Settled(ReportEffect.UNCHANGED, None)
+            if found is None and self.has_cells:
+                follow(await tx.moves.signpost_of_payment(reference))
             payment = found.payment if found is not None else None
+            attempts, paid = found.attempts if found is not None else [], await self._paid(tx, payment)
+            if payment is not None and payment.is_final and not attempts:
+                archived = await tx.archive.find(reference)
+                if archived is not None:
+                    attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []
             verdict = judge(
                 report,
                 payment,
-                found.attempts if found is not None else [],
+                attempts,
                 gateway=gateway,
                 environment=environment,
                 asked=asked,
-                paid=await self._paid(tx, payment),
+                paid=paid,
                 actor=actor,
-                now=self.clock.now(),
+                now=as_of or self.clock.now(),
             )
             settled = await self._apply(tx, verdict, payment, actor, found.subscribers if found is not None else None)
             return Settled(verdict.effect, settled)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from payagg.application.audit import record
-from payagg.application.ports import Clock, Entropy, Store
+from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
+from payagg.application.store import Store
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
 from payagg.domain.revocation import Revocation, RevokedClaim

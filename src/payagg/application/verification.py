@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Store
+from payagg.application.ports import Clock
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.schemas.payments import PayerReason, VerifiedPayment
 from payagg.application.settlement import Settlement
+from payagg.application.store import Store
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import VERIFY_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
@@ -79,7 +80,8 @@ class Verification:
         decline = (report.reason or DECLINED) if settled.effect is ReportEffect.DECLINED else None
         # Where the answer changed nothing, something else may have, while the provider was asked.
         seen = settled.payment or await self.store.find_payment(reference)
-        assert seen is not None
+        if seen is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)  # it moved to another cell meanwhile
         return _verified(seen.as_of(self.clock.now()), decline)
 
     async def _is_mismatch(self, reference: str) -> bool:

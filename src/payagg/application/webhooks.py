@@ -12,7 +12,7 @@ import msgspec
 
 from payagg.application.audit import record
 from payagg.application.counters import count
-from payagg.application.ports import Clock, Entropy, Sender, Store, Transaction, Vault
+from payagg.application.ports import Clock, Entropy, Sender, Vault
 from payagg.application.retry import retried
 from payagg.application.schemas.events import EventBody, TestBody
 from payagg.application.schemas.payments import Message
@@ -25,6 +25,7 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
+from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid

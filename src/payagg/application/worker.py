@@ -1,5 +1,5 @@
 """Everything that happens without a request: deliveries, expiry, drains, the end of secrets, inbox retries, asking
-providers, retention."""
+providers, retention, partitions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,8 +11,10 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.dispatcher import Dispatcher
+from payagg.application.gateway_copies import GatewayCopies
 from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
+from payagg.application.partitions import Partitions
 from payagg.application.ports import Clock, Conflict, Unavailable
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
@@ -49,6 +51,11 @@ class WorkerServices(Protocol):
     def reconciler(self) -> Reconciler: ...
     @property
     def retention(self) -> Retention: ...
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def gateway_copies(self) -> GatewayCopies | None:
+        """None at the home cell, and where there is one installation."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,8 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         )
         for slug, environment in services.reconciler.shares()
     ]
+    copies = services.gateway_copies
+    copying = [] if copies is None else [Sweep("gateways of the home cell", 10.0, copies.pull, until_dry=False)]
     return [
         Sweep("expiry", 5.0, services.settlement.expire_due),
         Sweep("drains", 5.0, services.gateways.end_drains),
@@ -82,6 +91,10 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         *asking,
         Sweep("retention", 3600.0, services.dispatcher.purge),
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
+        *copying,
+        Sweep("partitions", 3600.0, services.partitions.keep, until_dry=False),
+        Sweep("inbox rows retention", 3600.0, services.retention.forget_events, until_dry=False),
+        Sweep("idempotency keys retention", 3600.0, services.retention.forget_keys),
     ]
 
 

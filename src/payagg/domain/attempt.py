@@ -290,11 +290,17 @@ def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt |
     return None
 
 
-def after_ask(payment: Payment, attempt: Attempt, now: datetime, chance: float) -> Attempt:
-    """The attempt once it was asked about at `now`, with the next instant of its schedule; none after the last."""
+def after_ask(payment: Payment, attempt: Attempt, began: datetime, chance: float) -> Attempt:
+    """The attempt once an ask about it that began at `began` is over, with the next instant of its schedule; none after
+    the last.
+
+    An answer says nothing about what came after its question: of a worker that was frozen in between, the instants that
+    passed meanwhile are still to come.
+    """
     is_over = _is_past_asking(payment, attempt)
-    due = None if is_over else next_ask(attempt.handed_off_at or attempt.created_at, now, chance)
-    return revised(attempt, asks=attempt.asks + 1, last_ask_at=now, next_ask_at=due)
+    due = None if is_over else next_ask(attempt.handed_off_at or attempt.created_at, began, chance)
+    last = max(began, attempt.last_ask_at or began)
+    return revised(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=due)
 
 
 def ends_asking(payment: Payment) -> bool:

@@ -64,6 +64,7 @@ class Action(Enum):
     DELIVERY_REDELIVER = "delivery.redeliver"
     BUSINESS_CREATE = "business.create"
     BUSINESS_UPDATE = "business.update"
+    BUSINESS_MOVE = "business.move"  # to another cell; kept by both
     MEMBER_SET = "member.set"  # the object's id is the member's subject
     MEMBER_REMOVE = "member.remove"
     ANOMALY_ACKNOWLEDGE = "anomaly.acknowledge"
@@ -72,6 +73,8 @@ class Action(Enum):
     RETENTION_CLEAR = "retention.clear"  # who paid long ago, a batch at a time
     PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record
     PAYMENT_SIMULATE = "payment.simulate"
+    RESTORE_CATCH_UP = "restore.catch_up"  # providers were asked about what a restored database missed
+    ARCHIVE_REMOVE = "archive.remove"  # the history of a part's payments; the object's id is the part's folder
     TOKEN_REVOKE = "token.revoke"  # noqa: S105 - the object's id is the token's, or its subject
 
 

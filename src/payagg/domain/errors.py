@@ -7,6 +7,7 @@ from enum import Enum, unique
 class Kind(Enum):
     """What sort of refusal it is, in order of precedence; the HTTP layer alone maps a kind to a status number."""
 
+    MISDIRECTED = "misdirected"
     UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
     INVALID = "invalid"
@@ -25,6 +26,7 @@ class Kind(Enum):
 class ErrorCode(Enum):
     """A code of the error envelope. Declared in order of precedence; the source is the interface's Errors table."""
 
+    MISDIRECTED_REQUEST = Kind.MISDIRECTED, "Another cell has this now: `X-Payagg-Cell` names it."
     UNAUTHORIZED = Kind.UNAUTHENTICATED, "A valid bearer credential is required."
     INVALID_API_KEY = Kind.UNAUTHENTICATED, "The API key is malformed, revoked or unknown."
     FORBIDDEN = Kind.FORBIDDEN, "This credential may not do that."
@@ -78,19 +80,31 @@ class ErrorCode(Enum):
 class Refusal(Exception):
     """The only exception a rule raises: a code, words for a person, and the JSON name of the offending input.
 
-    `retry_after` is in seconds and becomes the `Retry-After` header.
+    `retry_after` is in seconds and becomes the `Retry-After` header; `cell` names the cell to ask instead and becomes
+    `X-Payagg-Cell`.
     """
 
     def __init__(
-        self, code: ErrorCode, message: str | None = None, field: str | None = None, retry_after: int | None = None
+        self,
+        code: ErrorCode,
+        message: str | None = None,
+        field: str | None = None,
+        retry_after: int | None = None,
+        cell: str | None = None,
     ) -> None:
         super().__init__(code.name)
         self.code = code
         self.message = message or code.message
         self.field = field
         self.retry_after = retry_after
+        self.cell = cell
 
 
 def invalid(field: str, message: str) -> Refusal:
     """A VALIDATION_ERROR that names the input by its JSON name, for example `order[0].gatewayId`."""
     return Refusal(ErrorCode.VALIDATION_ERROR, message, field)
+
+
+def misdirected(cell: str, message: str | None = None) -> Refusal:
+    """What one cell says about what another has: nothing was done, and `cell` is the name of the one to ask."""
+    return Refusal(ErrorCode.MISDIRECTED_REQUEST, message, cell=cell)

@@ -39,6 +39,10 @@ class Outcome(Enum):
     UNPAID = "UNPAID"  # the provider knows of no payment: evidence, used only to expire or to start anew
 
 
+NO_CHARGE = (
+    "not found"  # the word of a report that the provider knows no such charge: UNPAID, and nobody was sent there
+)
+
 TRIGGER_FOR = {
     Outcome.SUCCEEDED: Trigger.SUCCEED,
     Outcome.FAILED: Trigger.FAIL,
@@ -93,6 +97,11 @@ class ProviderReport:
         if payment.amount not in self.amounts and (self.amounts or not may_omit):
             return "amount"
         return None
+
+    @property
+    def is_of_a_charge(self) -> bool:
+        """Whether the provider knows of the charge, paid or not."""
+        return (self.outcome, self.word) != (Outcome.UNPAID, NO_CHARGE)
 
     @property
     def is_news(self) -> bool:

@@ -79,10 +79,12 @@ class PaymentDelivery(DeliveryView, frozen=True):
 
 
 class PaymentStory(Struct, rename="camel", frozen=True):
-    """The payment as it is now, and what happened to it, each list oldest first."""
+    """The payment as it is now, and what happened to it, each list oldest first. Of a payment that ended long ago the
+    transitions and attempts may be in the archive, since `archivedAt`, and no longer here."""
 
     payment: PaymentDetail
     transitions: list[PaymentTransition]
     attempts: list[PaymentAttempt]
     events: list[PaymentEvent]
     deliveries: list[PaymentDelivery]
+    archived_at: datetime | None

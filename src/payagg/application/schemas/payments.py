@@ -47,7 +47,16 @@ CallbackUrl = Annotated[
     str, Meta(max_length=URL_MAX, description="http or https URL.", examples=["https://shop.example/thanks"])
 ]
 HttpsUrl = Annotated[str, Meta(max_length=URL_MAX, description="https URL.", examples=["https://shop.example/hooks"])]
-IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=IDEMPOTENCY_KEY_MAX, examples=["order-1001"])]
+IdempotencyKey = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=IDEMPOTENCY_KEY_MAX,
+        description="Your name for one attempt to be paid. Known as long as its payment is open and, where the service "
+        "sets nothing else, for two years after its end; then it makes a new payment.",
+        examples=["order-1001"],
+    ),
+]
 # To create one. That underscores are a provider's alone is told where it is created.
 Slug = Annotated[
     str,
