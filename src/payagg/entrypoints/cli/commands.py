@@ -11,9 +11,11 @@ from functools import partial
 from typing import TypeVar
 
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-from payagg.application.ports import Unavailable
+from payagg.application.archive import ArchiveTaken
+from payagg.application.archive_reader import ArchiveDamaged
+from payagg.application.ports import ArchiveUnavailable, Unavailable
 from payagg.domain.errors import Refusal
-from payagg.entrypoints.cli import configuration, operators, tokens
+from payagg.entrypoints.cli import archives, cells, configuration, operators, tokens
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -33,6 +35,12 @@ def run(options: argparse.Namespace) -> int:
         raise CommandFailed(str(error)) from error
     except Refusal as refusal:
         raise CommandFailed(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message) from refusal
+    except ArchiveDamaged as error:
+        raise CommandFailed(f"The archive is damaged: {error}. Nothing was removed for it.") from error
+    except ArchiveTaken as error:
+        raise CommandFailed(f"Stopped: {error}.") from error
+    except ArchiveUnavailable as error:
+        raise CommandFailed(f"The archive cannot be used: {error}.") from error
     except Unavailable as error:
         raise CommandFailed(f"The database cannot be used: {error}.") from error
 
@@ -69,6 +77,21 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def _route(options: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.process import http_server, server
+    from payagg.entrypoints.process.logs import configure_logs
+    from payagg.entrypoints.route.process import ensure_cells, route, supervise_routers
+
+    ensure_cells(settings)
+    configure_logs()
+    listener = http_server.listen(options.host, options.port)
+    if options.workers == 1:
+        server.run(route(settings, listener))
+    else:
+        server.run(supervise_routers(settings, listener, options.workers, os.environ))
+    return 0
+
+
 def _worker(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.process import server
 
@@ -98,13 +121,17 @@ COMMANDS: dict[str, Command] = {
     "dev": _dev,
     "serve": _serve,
     "worker": _worker,
+    "route": _route,
+    "cell": cells.cell,
     "migrate": operators.migrate,
     "token": tokens.token,
     "business": operators.business,
     "audit": operators.audit,
     "explain": operators.explain,
     "retention": operators.retention,
+    "archive": archives.archive,
     "erase": operators.erase,
+    "catch-up": operators.catch_up,
     "doctor": operators.doctor,
     "anomalies": operators.anomalies,
     "keygen": configuration.keygen,

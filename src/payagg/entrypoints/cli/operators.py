@@ -41,7 +41,13 @@ def migrate(options: argparse.Namespace, settings: Settings) -> int:
         if not plans:
             say("Nothing is pending.")
         return 0
-    with database(settings, migrating=True, tell=say):
+    from payagg.adapters.postgres.partitions import make_patiently
+    from payagg.adapters.system import SystemClock
+
+    with database(settings, migrating=True, tell=say) as url:
+        made = make_patiently(url, settings.reference_prefix, SystemClock().now(), say)
+        if made:
+            say(f"Events have partitions for {made} more weeks.")
         say("The schema is up to date.")
     return 0
 
@@ -109,9 +115,10 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.explain import timeline
     from payagg.domain.values import parse_reference
+    from payagg.entrypoints.bootstrap import archive_reader
 
     reference = parse_reference(options.reference)
-    for line in with_store(settings, lambda store: timeline(store, reference)):
+    for line in with_store(settings, lambda store: timeline(store, reference, archive_reader(settings))):
         say(line)
     return 0
 
@@ -157,6 +164,30 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def catch_up(options: argparse.Namespace, settings: Settings) -> int:
+    from payagg.application.catch_up import CaughtUp
+    from payagg.domain.values import parse_instant
+    from payagg.entrypoints.bootstrap import running
+
+    since = parse_instant(options.since, "since")
+
+    async def act(url: str) -> CaughtUp:
+        async with running(settings, url) as services:
+            return await services.catch_up.run(since, by=operator())
+
+    with database(settings) as url:
+        done = asyncio.run(act(url))
+    say(f"{done.hastened} charges that were known are asked about as soon as a worker runs.")
+    say(f"{done.looked_at} payments were open: {len(done.found)} charges of theirs were unknown here, and are no more.")
+    for reference in done.found:
+        say(f"        {reference}")
+    if done.unanswered:
+        say(f"{len(done.unanswered)} of their providers did not answer: run this again before servers start.")
+        for reference in done.unanswered:
+            say(f"        {reference}")
+    return 1 if done.unanswered else 0
+
+
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
 
@@ -175,13 +206,14 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     say(f"{len(findings.refused_events)} events refused for their signature in the last hour, newest first.")
     for event in findings.refused_events:
         say(f"        {event}")
+    say(findings.partitions)
     return 0 if all(finding.is_kept for finding in findings.rules) else 1
 
 
 def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.anomalies import Anomalies
-    from payagg.application.ports import AnomalyFilter
+    from payagg.application.repositories import AnomalyFilter
     from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 
     async def act(store: Any) -> list[Anomaly]:

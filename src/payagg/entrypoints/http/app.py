@@ -12,7 +12,7 @@ from litestar.types import ControllerRouterHandler
 
 from payagg.application.ports import Unavailable
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import checkout_page, console, metrics, site
+from payagg.entrypoints.http import cells, checkout_page, console, metrics, site
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
 from payagg.entrypoints.http.openapi.document import API_PATH, document
@@ -98,6 +98,7 @@ def create_app(
             *checkout_page.routes,
             *console.routes,
             *metrics.routes,
+            *([] if services.among_cells is None else [cells.router_for(settings)]),
             *site.routes_for(document(api_routes(settings), settings)),
             healthz,
             readyz,

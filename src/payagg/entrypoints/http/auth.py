@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from payagg.application.access import Administrator, Manager, MerchantUser
-from payagg.application.ports import KeyHolder
+from payagg.application.store import KeyHolder
 from payagg.domain.api_key import parse_secret
 from payagg.domain.audit import Actor
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, misdirected
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
@@ -18,6 +18,14 @@ T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SCHEME = b"bearer "
 REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
+# What may be said of something that another cell has.
+ABSENT = (
+    ErrorCode.INVALID_API_KEY,
+    ErrorCode.FORBIDDEN,
+    ErrorCode.NO_SANDBOX_KEY,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.PAYMENT_NOT_FOUND,
+)
 NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 
 
@@ -56,13 +64,34 @@ async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitab
 
 
 async def _admin_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
-    return await proceed(await use_cases.access.administrator(bearer(request), changes=False))
+    return await _as_administrator(request, use_cases, proceed, changes=False)
 
 
 async def _admin_changes(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
 ) -> T:
-    return await proceed(await use_cases.access.administrator(bearer(request), changes=True))
+    return await _as_administrator(request, use_cases, proceed, changes=True)
+
+
+async def _as_administrator(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]], *, changes: bool
+) -> T:
+    administrator = await use_cases.access.administrator(bearer(request), changes=changes)
+    try:
+        return await proceed(administrator)
+    except Refusal as refusal:
+        await _look_elsewhere(request, use_cases, refusal)
+        raise
+
+
+async def _gateway_changes(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
+) -> T:
+    administrator = await use_cases.access.administrator(bearer(request), changes=True)
+    cells = use_cases.cells
+    if cells is not None and not cells.is_home:
+        raise misdirected(cells.home, f"Gateways are set at the home cell, {cells.home}, and reach every other.")
+    return await proceed(administrator)
 
 
 async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[[MerchantUser], Awaitable[T]]) -> T:
@@ -70,25 +99,65 @@ async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[
 
 
 async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
-    business_id = request.path_params["business_id"]
-    return await proceed(await use_cases.access.manager(bearer(request), business_id, changes=False))
+    return await _as_manager(request, use_cases, proceed, changes=False)
 
 
 async def _manager_changes(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
-    business_id = request.path_params["business_id"]
-    return await proceed(await use_cases.access.manager(bearer(request), business_id, changes=True))
+    return await _as_manager(request, use_cases, proceed, changes=True)
+
+
+async def _as_manager(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]], *, changes: bool
+) -> T:
+    business_id, token = request.path_params["business_id"], bearer(request)
+    try:
+        return await proceed(await use_cases.access.manager(token, business_id, changes=changes))
+    except Refusal as refusal:
+        if refusal.code in ABSENT:
+            await use_cases.signposts.ensure_business_here(business_id)
+        raise
 
 
 async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await proceed(await use_cases.access.secret_key(secret(request)))
+    presented = secret(request)
+    try:
+        return await proceed(await use_cases.access.secret_key(presented))
+    except Refusal as refusal:
+        await _look_for_key(use_cases, presented, refusal)
+        raise
 
 
 async def _remembered_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await use_cases.access.with_key(secret(request), proceed)
+    presented = secret(request)
+    try:
+        return await use_cases.access.with_key(presented, proceed)
+    except Refusal as refusal:
+        await _look_for_key(use_cases, presented, refusal)
+        raise
 
 
 async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    return await proceed(await use_cases.access.sandbox_key(secret(request)))
+    presented = secret(request)
+    try:
+        return await proceed(await use_cases.access.sandbox_key(presented))
+    except Refusal as refusal:
+        await _look_for_key(use_cases, presented, refusal)
+        raise
+
+
+async def _look_for_key(use_cases: Services, presented: str, refusal: Refusal) -> None:
+    """Raises for a key that moved to another cell. What was not found by a key that is here never was its own."""
+    if refusal.code in ABSENT:
+        await use_cases.signposts.ensure_key_here(parse_secret(presented)[1])
+
+
+async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
+    """Raises for a payment or a business that an administrator names and that moved to another cell."""
+    reference, business_id = (request.path_params.get(name) for name in ("reference", "business_id"))
+    if refusal.code in ABSENT and reference is not None:
+        await use_cases.signposts.ensure_payment_here(reference)
+    if refusal.code in ABSENT and business_id is not None:
+        await use_cases.signposts.ensure_business_here(business_id)
 
 
 async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
@@ -101,6 +170,7 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
+            await use_cases.signposts.ensure_payment_here(reference)
             own.references.give_back(request, reference)  # guesses push no link out of the buckets that are kept
             await own.guesses.hit(client_address(request))
         raise
@@ -156,11 +226,13 @@ _REFERENCE = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 anyone = Guard[None](_anyone)
 admin_reads = Guard(_admin_reads, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
 admin_changes = Guard(_admin_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+# For gateways, which the home cell alone may change where there are cells.
+gateway_changes = Guard(_gateway_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
 merchant = Guard(_merchant, "merchantBearer", _MERCHANT)
 manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
 manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
 secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
-# For calls whose every statement takes the caller's `proof`: without that a key revoked a minute ago would still do.
+# For calls whose every statement takes the caller: without that a key revoked a minute ago would still do.
 remembered_key = Guard(_remembered_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
 public_reference = Guard(_public_reference, None, _REFERENCE)

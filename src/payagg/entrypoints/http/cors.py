@@ -21,9 +21,10 @@ _READABLE = (
 
 
 class Origins:
-    """Our own origin, and the others that may read answers."""
+    """The origin of `base_url`, our own, and the others that may read answers."""
 
-    def __init__(self, own: str, others: Iterable[str]) -> None:
+    def __init__(self, base_url: str, others: Iterable[str]) -> None:
+        own = "/".join(base_url.split("/", 3)[:3])
         self._own: Headers = [(b"access-control-allow-origin", own.encode())]
         self._others: Mapping[bytes, Headers] = {
             origin.encode(): [(b"access-control-allow-origin", origin.encode()), _READABLE] for origin in others

@@ -15,6 +15,7 @@ from payagg.entrypoints.http.routing import services
 from payagg.entrypoints.http.wire import error_envelope
 
 HTTP_STATUS = {
+    Kind.MISDIRECTED: 421,
     Kind.UNAUTHENTICATED: 401,
     Kind.FORBIDDEN: 403,
     Kind.INVALID: 400,
@@ -57,6 +58,8 @@ def refusal_envelope(refusal: Refusal) -> Response[bytes]:
         headers["Retry-After"] = str(refusal.retry_after)
         if refusal.code.kind is Kind.THROTTLED:
             headers["RateLimit"] = f'"minute";r=0;t={refusal.retry_after}'
+    if refusal.cell is not None:
+        headers["X-Payagg-Cell"] = refusal.cell
     if refusal.code.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
     return error_envelope(

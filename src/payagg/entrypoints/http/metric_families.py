@@ -9,9 +9,10 @@ from itertools import product
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-from payagg.application.counters import BOUNDS
-from payagg.application.ports import SignatureFault
+from payagg.application.counters import BYTES, MICRO, SECONDS, bounds
 from payagg.application.provider_events import EventResult
+from payagg.application.repositories import SignatureFault
+from payagg.application.retention import ENDING
 from payagg.application.worker import sweeps
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import PAYMENT
@@ -78,6 +79,7 @@ COUNTERS = {
         ("provider", "environment", "fault"),
         _refused,
     ),
+    "events_handed_on": CounterKind("Events from providers given to the cell that they are for.", ("cell",)),
     "connections_refused": CounterKind(
         "Connections closed unread, as there were too many in all or of one address.", (), _once
     ),
@@ -93,15 +95,31 @@ COUNTERS = {
     ),
     "delivery_leases_lapsed": CounterKind("Tries taken over from a worker that never recorded them.", (), _once),
     "test_deliveries": CounterKind("Test deliveries by result.", ("result",), words("delivered", "failed")),
+    "rows_ended": CounterKind("Rows whose end has come, by table.", ("table",), words(*ENDING)),
     "worker_sweeps": CounterKind(
         "Rounds that workers completed, by kind of work: none in a while means that no worker runs.",
         ("sweep",),
         lambda use_cases: (("deliveries",), *((sweep.name,) for sweep in sweeps(use_cases))),
     ),
 }
+
+
+@dataclass(frozen=True)
+class HistogramKind:
+    text: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = SECONDS
+    sum_unit: int = MICRO  # the sum is kept in these parts
+
+
 HISTOGRAMS = {
-    "request_duration_seconds": ("Time to answer HTTP requests, by route.", ("method", "route")),
-    "provider_call_duration_seconds": ("Time of calls to providers.", ("gateway", "operation")),
+    "request_duration_seconds": HistogramKind("Time to answer HTTP requests, by route.", ("method", "route")),
+    "provider_call_duration_seconds": HistogramKind("Time of calls to providers.", ("gateway", "operation")),
+    "database_wait_seconds": HistogramKind("Time waited for a database connection, where none was free."),
+    "loop_lag_seconds": HistogramKind("How late a process came to what was due, looked at each second.", ("process",)),
+    "process_memory_bytes": HistogramKind(
+        "Resident memory of a process, looked at each minute, where the system is Linux.", ("process",), BYTES, 1
+    ),
 }
 
 
@@ -116,14 +134,14 @@ def counter_families(use_cases: Services, totals: Totals) -> Iterator[Metric]:
 
 
 def histogram_families(totals: Totals) -> Iterator[Metric]:
-    for name, (text, labels) in HISTOGRAMS.items():
-        family = HistogramMetricFamily(f"payagg_{name}", text, labels=labels)
-        seen = {key[1:-1] for key in totals if key[0] == name and len(key) == len(labels) + 2}
+    for name, kind in HISTOGRAMS.items():
+        family = HistogramMetricFamily(f"payagg_{name}", kind.text, labels=kind.labels)
+        seen = {key[1:-1] for key in totals if key[0] == name and len(key) == len(kind.labels) + 2}
         for label_values in sorted(seen):
             so_far, buckets = 0, []
-            for bound in BOUNDS:
+            for bound in bounds(kind.buckets):
                 so_far += totals.get((name, *label_values, bound), 0)
                 buckets.append((bound, float(so_far)))
-            seconds = totals.get((f"{name}_sum", *label_values), 0) / 1_000_000
-            family.add_metric(label_values, buckets, seconds)
+            total = totals.get((f"{name}_sum", *label_values), 0) / kind.sum_unit
+            family.add_metric(label_values, buckets, total)
         yield family

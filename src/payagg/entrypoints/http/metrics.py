@@ -34,11 +34,13 @@ class Snapshot:
         totals: dict[tuple[str, ...], int],
         gauges: dict[str, tuple[str, float]],
         unclosed: Mapping[AnomalyKind, int] | None = None,
+        copied: str | None = None,  # the version of this cell's gateways
     ) -> None:
         self._use_cases = use_cases
         self._totals = totals
         self._gauges = gauges
         self._unclosed = unclosed
+        self._copied = copied
 
     def collect(self) -> Iterator[Metric]:
         yield from counter_families(self._use_cases, self._totals)
@@ -53,6 +55,11 @@ class Snapshot:
             for kind in AnomalyKind:
                 waiting.add_metric([kind.value], self._unclosed.get(kind, 0))
             yield waiting
+        if self._copied is not None and self._use_cases.cells is not None:
+            text = "This cell, and the version of its gateways: the same in every cell that is not behind."
+            cell = GaugeMetricFamily("payagg_cell_info", text, labels=["cell", "gateways"])
+            cell.add_metric([self._use_cases.cells.own, self._copied], 1)
+            yield cell
 
 
 async def snapshot(use_cases: Services) -> Snapshot:
@@ -85,9 +92,11 @@ async def snapshot(use_cases: Services) -> Snapshot:
                 _age(now, await use_cases.reconciler.oldest_unasked()),
             ),
         }
+        among = use_cases.among_cells
+        copied = await among.gateways.version() if among is not None else None
     except (Unavailable, Conflict):
         return Snapshot(use_cases, dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
-    return Snapshot(use_cases, totals, gauges, unclosed)
+    return Snapshot(use_cases, totals, gauges, unclosed, copied)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

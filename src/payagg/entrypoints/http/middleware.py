@@ -114,7 +114,7 @@ class Edge:
         self._app = app
         self._new_id = new_id
         self._body_seconds = body_seconds
-        self._origins = Origins("/".join(base_url.split("/", 3)[:3]), cors_origins)
+        self._origins = Origins(base_url, cors_origins)
         self._proxies = proxies
         self._always = [*_SECURITY_HEADERS]
         if base_url.startswith("https://"):

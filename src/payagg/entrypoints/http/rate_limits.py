@@ -9,7 +9,8 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from payagg.application.ports import Clock, Store
+from payagg.application.ports import Clock
+from payagg.application.store import Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit, TokenBucket
 from payagg.entrypoints.http.client_address import Address, address_of

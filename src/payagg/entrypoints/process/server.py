@@ -7,12 +7,15 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import structlog
 import uvloop
 from litestar.types import ControllerRouterHandler
 
+from payagg.application.counters import observe, observe_bytes
 from payagg.application.worker import run as run_worker
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
@@ -25,6 +28,9 @@ CHARGE_SECONDS = 25  # for charges whose payer may have gone: a provider takes 1
 # Whatever hangs, a process has ended so long after its SIGTERM, and what PAYAGG_SHUTDOWN_DELAY adds.
 STOP_SECONDS = CHARGE_SECONDS + CLOSE_SECONDS
 RESTART_SECONDS = 1.0
+LOOK_SECONDS = 1.0
+LOOKS_AT_MEMORY = 60  # each so many looks
+STATM = Path("/proc/self/statm")  # Linux: sizes in pages, the second is what is resident
 WORKER_NICENESS = 10
 _log = structlog.get_logger("payagg.server")
 
@@ -111,6 +117,26 @@ async def _run(
             await serve_http(services, listener, stop, draining=draining)
 
 
+async def watch_process(process: str) -> None:
+    """Tells, for ever, how late this process's loop comes to what is due, as a callback that takes long holds up all;
+    and how much memory it has."""
+    clock = asyncio.get_running_loop().time
+    for look in count():
+        if look % LOOKS_AT_MEMORY == 0 and (size := resident_bytes()) is not None:
+            observe_bytes("process_memory_bytes", size, process)
+        due = clock() + LOOK_SECONDS
+        await asyncio.sleep(LOOK_SECONDS)
+        observe("loop_lag_seconds", max(0.0, clock() - due), process)
+
+
+def resident_bytes() -> int | None:
+    """None where the system does not tell."""
+    try:
+        return int(STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None
+
+
 def step_back() -> None:
     """Lets the processes that answer requests go first: a payer waits for them, a webhook may come a moment later."""
     os.nice(WORKER_NICENESS)
@@ -126,7 +152,9 @@ def settle_memory() -> None:
 
 @contextlib.asynccontextmanager
 async def background(services: Services, stop: asyncio.Event, *, with_worker: bool) -> AsyncIterator[None]:
-    """The worker beside the block, if wanted; leaving lets it finish or hand back what it holds."""
+    """The worker beside the block, if wanted; leaving lets it finish or hand back what it holds. And a look at this
+    process itself."""
+    watching = asyncio.create_task(watch_process("with worker" if with_worker else "server"))
     working = None
     if with_worker:
         working = asyncio.create_task(kept("worker", lambda: run_worker(services, stop), stop))
@@ -134,6 +162,7 @@ async def background(services: Services, stop: asyncio.Event, *, with_worker: bo
         yield
     finally:
         stop.set()
+        watching.cancel()
         if working is not None:
             await working
 

@@ -1,4 +1,5 @@
-"""`serve --workers N`: N equal processes on one socket and one worker process, kept alive and restarted gracefully."""
+"""`--workers N`: N equal processes on one socket, for `serve` one worker process too, kept alive and restarted
+gracefully."""
 
 import asyncio
 import contextlib
@@ -6,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +32,26 @@ async def supervise(
     with_worker: bool,
     environ: Mapping[str, str],
 ) -> None:
-    """Until SIGINT or SIGTERM. SIGHUP replaces each process by a new one that is ready before the old one stops."""
+    """The processes of `serve`, until SIGINT or SIGTERM, once the schema is current."""
     draining = asyncio.Event()
     stop = stop_on_signals(draining=draining, delay=settings.shutdown_delay.total_seconds())
     if not await schema_awaited(settings, database_url, listener, stop):
         return
     roles = ["web"] * workers + (["worker"] if with_worker else [])
+    await keep_processes(__name__, roles, listener, environ, stop, draining)
+
+
+async def keep_processes(
+    module: str,
+    roles: Sequence[str],
+    listener: socket.socket,
+    environ: Mapping[str, str],
+    stop: asyncio.Event,
+    draining: asyncio.Event,
+) -> None:
+    """One process for each of `roles`, until `stop`: `python -m module` with the role and the socket's descriptor, that
+    calls `handed_down` and `tell_ready`. `draining` comes some seconds before the stop. SIGHUP replaces each process
+    by a new one that is ready before the old one stops."""
     replacing = [asyncio.Event() for _ in roles]
 
     def replace_all() -> None:
@@ -44,14 +59,22 @@ async def supervise(
             event.set()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace_all)
-    keeper = ProcessKeeper(listener, environ, stop, draining)
-    await asyncio.gather(*(keeper.keep(role, event) for role, event in zip(roles, replacing, strict=True)))
+    keeper = ProcessKeeper(module, listener, environ, stop, draining)
+    kept = (keeper.keep(role, event) for role, event in zip(roles, replacing, strict=True))
+    await asyncio.gather(_closed(listener, stop), *kept)
+
+
+async def _closed(listener: socket.socket, stop: asyncio.Event) -> None:
+    """Who connects after the stop is refused at once: in a queue that we alone hold open nobody would be answered."""
+    await stop.wait()
+    listener.close()
 
 
 @dataclass(frozen=True)
 class ProcessKeeper:
     """`stop` ends every process; `draining` comes some seconds before, when they are to say that they are not ready."""
 
+    module: str
     listener: socket.socket
     environ: Mapping[str, str]
     stop: asyncio.Event
@@ -96,7 +119,7 @@ class ProcessKeeper:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "payagg.entrypoints.process.supervisor",
+            self.module,
             role,
             str(descriptor),
             stdin=asyncio.subprocess.PIPE,  # its end tells the child that we died
@@ -144,22 +167,30 @@ async def _either(*waits: Coroutine[Any, Any, Any]) -> None:
             task.cancel()
 
 
-async def _child(role: str, descriptor: int) -> None:
+def handed_down(descriptor: int) -> tuple[socket.socket, asyncio.Event]:
+    """In a process that ProcessKeeper started: the socket to answer on, and an event that its parent's end sets."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stop.set)
-    settings = read_settings(os.environ)
-    assert settings.database_url is not None
     listener = socket.socket(fileno=descriptor)
     listener.setblocking(False)
+    return listener, stop
+
+
+def tell_ready() -> None:
+    os.write(sys.stdout.fileno(), READY)
+
+
+async def _child(role: str, descriptor: int) -> None:
+    listener, stop = handed_down(descriptor)
+    settings = read_settings(os.environ)
+    assert settings.database_url is not None
     # Silently: the processes that this one may be to replace answer on the same socket.
     if not await schema_awaited(settings, settings.database_url, None, stop_on_signals(stop)):
         return
-
-    def ready() -> None:
-        os.write(sys.stdout.fileno(), READY)
-
     serving = listener if role == "web" else None
-    await run_process(settings, settings.database_url, serving, with_worker=role == "worker", stop=stop, ready=ready)
+    await run_process(
+        settings, settings.database_url, serving, with_worker=role == "worker", stop=stop, ready=tell_ready
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ AnyRequest = Request[Any, Any, Any]
 
 
 def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    if refusal.cell is not None:
+        return errors.refusal_envelope(refusal)  # for the router; no payer sees it
     return pages.refused(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
 
 

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from payagg.application.access import Administrator
-from payagg.application.ports import AnomalyFilter
+from payagg.application.repositories import AnomalyFilter
 from payagg.application.schemas.anomalies import PAGE_DEFAULT, PAGE_MAX, AnomalyPage, AnomalyView, CloseAnomaly
 from payagg.domain.anomaly import AnomalyKind, AnomalyStatus
 from payagg.domain.errors import ErrorCode, invalid

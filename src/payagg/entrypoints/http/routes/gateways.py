@@ -19,7 +19,7 @@ from payagg.application.schemas.gateways import (
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
-from payagg.entrypoints.http.auth import admin_changes, admin_reads, anyone, by
+from payagg.entrypoints.http.auth import admin_reads, anyone, by, gateway_changes
 from payagg.entrypoints.http.routing import KB, Call, route
 from payagg.entrypoints.http.wire import done, page_envelope, page_query, text_query
 
@@ -50,7 +50,7 @@ async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     "createGateway",
     "Create a gateway",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     body=CreateGateway,
     body_max=16 * KB,
     returns=AdminGatewaySummary,
@@ -82,7 +82,7 @@ async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
     "updateGateway",
     "Change a gateway",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     body=UpdateGateway,
     body_max=16 * KB,
     returns=AdminGatewaySummary,
@@ -99,7 +99,7 @@ async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummar
     "deleteGateway",
     "Delete a gateway",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
     description="Only a DISABLED gateway goes; its slug is free again. Payments that were handed to it still "
@@ -115,7 +115,7 @@ async def remove(call: Call[Administrator, None]) -> Message:
     "enableGateway",
     "Enable a gateway",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     returns=AdminGatewaySummary,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
     description="For every active business at once; opt-outs stay. A drain that is under way ends.",
@@ -130,7 +130,7 @@ async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
     "disableGateway",
     "Disable a gateway",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     returns=AdminGatewaySummary,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
     description="New checkouts stop at once; payments under way have the drain window to settle.",
@@ -165,7 +165,7 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     "updateGatewayCredentials",
     "Replace a gateway's credentials",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     body=UpdateCredentials,
     body_max=CREDENTIALS_BODY_MAX,
     errors=(ErrorCode.NOT_FOUND,),
@@ -186,7 +186,7 @@ async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Respo
     "endCredentialsOverlap",
     "End the overlap of replaced signing secrets",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     errors=(ErrorCode.NOT_FOUND,),
     description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
 )
@@ -200,7 +200,7 @@ async def end_overlap(call: Call[Administrator, None]) -> None:
     "uploadGatewayLogo",
     "Upload a gateway's logo",
     TAG,
-    guard=admin_changes,
+    guard=gateway_changes,
     body_max=LOGO_BODY_MAX,
     returns=UploadedLogo,
     status=201,

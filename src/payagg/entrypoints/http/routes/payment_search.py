@@ -9,8 +9,8 @@ from litestar.response import Stream
 
 from payagg.application.access import Administrator, Manager
 from payagg.application.payment_search import PaymentQuery
-from payagg.application.ports import KeyHolder
 from payagg.application.schemas.payment_search import AdminPaymentPage, PaymentPage, PaymentSummary
+from payagg.application.store import KeyHolder
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_DEFAULT, PAGE_MAX, SUMMARY_MAX, PaymentFilter

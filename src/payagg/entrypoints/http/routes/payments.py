@@ -6,9 +6,9 @@ from litestar import Response
 from payagg.application.api_keys import context_of
 from payagg.application.counters import count
 from payagg.application.payments import Initiation
-from payagg.application.ports import KeyHolder
 from payagg.application.schemas.api_keys import ApiKeyContext
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
+from payagg.application.store import KeyHolder
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.auth import by, remembered_key, sandbox_key, secret_key
 from payagg.entrypoints.http.middleware import note_reference
@@ -55,7 +55,7 @@ async def context(call: Call[KeyHolder, None]) -> ApiKeyContext:
 )
 async def initiate(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
     holder = call.caller
-    done = await call.services.payments.initiate(call.body, holder.business, holder.key.environment, holder.proof)
+    done = await call.services.payments.initiate(call.body, holder.business, holder.key.environment, holder)
     return initiated(call.request, done)
 
 
@@ -71,7 +71,7 @@ async def initiate(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
 )
 async def read(call: Call[KeyHolder, None]) -> PaymentDetail:
     holder, reference = call.caller, call.path["reference"]
-    return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder.proof)
+    return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
 
 
 @route(

@@ -5,7 +5,6 @@ from typing import Any
 from litestar import Response
 
 from payagg.application.access import Manager
-from payagg.application.ports import KeyHolder
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
@@ -15,6 +14,7 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
+from payagg.application.store import KeyHolder
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
 from payagg.entrypoints.http.auth import by, manager_changes, manager_reads, secret_key
@@ -95,8 +95,8 @@ async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]
-    permanently = text_query(call.request, "permanently", 5) or "false"
-    if permanently not in ("true", "false"):
+    permanently = text_query(call.request, "permanently", 5)
+    if permanently not in (None, "true", "false"):
         raise invalid("permanently", "Must be true or false.")
     if permanently == "true":
         return await webhooks.remove(business_id, endpoint_id, by=by(call))
