@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
-from payagg.application.ports import Transaction
 from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.application.store import Transaction
 from payagg.domain.api_key import ACTIVE_KEYS_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
@@ -27,6 +26,7 @@ from payagg.testing.builders import (
     an_event,
 )
 from tests.support.assembly import services_over
+from tests.support.postgres_world import somebody_waits
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio
@@ -111,11 +111,3 @@ async def test_of_two_keys_made_at_once_the_second_is_counted_after_the_first(
     assert [one.code for one in made if isinstance(one, Refusal)] == [ErrorCode.KEY_LIMIT_REACHED]
     async with store.begin() as tx:
         assert await tx.api_keys.count_active("biz_1", Environment.SANDBOX) == ACTIVE_KEYS_MAX
-
-
-def somebody_waits(database_url: str) -> bool:
-    with psycopg.connect(database_url) as connection:
-        found = connection.execute(
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return found.fetchone() is not None
