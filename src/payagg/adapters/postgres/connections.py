@@ -1,4 +1,7 @@
-"""How connections are made: libpq reads the URL itself, so several hosts and unix sockets work as it documents."""
+"""How connections are made: libpq reads the URL itself, so several hosts and unix sockets work as it documents.
+
+Of several hosts the one that takes writes is meant, unless the URL says otherwise.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -9,9 +12,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Engine, NullPool, create_engine
 
+from payagg.adapters.postgres.primary import TRUSTED, PrimaryConnection, Timelines, foremost
 from payagg.application.ports import Unavailable
 
-DriverConnection = psycopg.AsyncConnection[Any]
+DriverConnection = PrimaryConnection
 Connect = Callable[[], Awaitable[DriverConnection]]
 
 # In milliseconds. A request is answered long before; these stop what has gone wrong from holding rows.
@@ -37,7 +41,20 @@ def conninfo(database_url: str) -> dict[str, Any]:
     except psycopg.ProgrammingError:
         # The driver's message repeats the URL, password included.
         raise Unavailable("the database URL cannot be read") from None
+    if len(each_host(parameters)) > 1:
+        parameters.setdefault("target_session_attrs", "read-write")
     return {"application_name": "payagg", "connect_timeout": CONNECT_WAIT, **TCP, **parameters}
+
+
+def each_host(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parameters of each host that they name, one of them where they name none."""
+    lists = {name: str(parameters[name]).split(",") for name in ("host", "hostaddr", "port") if parameters.get(name)}
+    count = max(len(lists.get("host", [""])), len(lists.get("hostaddr", [""])))
+    # One port may stand for all.
+    return [
+        parameters | {name: told[number if len(told) > 1 else 0] for name, told in lists.items()}
+        for number in range(count)
+    ]
 
 
 def sync_connection(database_url: str) -> "psycopg.Connection[Any]":
@@ -60,7 +77,8 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
     """How this process connects: in UTC, with TIMEOUTS and BY_INDEX.
 
     Behind PgBouncer in transaction mode no statement stays prepared, and both belong to the database role: a setting
-    made on one connection would land on another client's.
+    made on one connection would land on another client's. Where the URL names several hosts, all are asked at the same
+    time: one that says nothing holds nobody up, and of two that take writes the one that was promoted last is right.
     """
     parameters = conninfo(database_url)
     if pgbouncer:
@@ -71,15 +89,29 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
         # The operator's own options come last and win.
         parameters["options"] = f"{ours} {parameters.get('options') or ''}".strip()
 
-    async def connect() -> DriverConnection:
-        connection = await psycopg.AsyncConnection.connect(**parameters)
-        if pgbouncer:
-            # The one setting that PgBouncer carries along with its client.
-            await connection.execute("SET TIME ZONE 'UTC'")
-            await connection.commit()
+    timelines, hosts = Timelines(), each_host(parameters)
+
+    async def ask(number: int) -> tuple[DriverConnection, bool]:
+        connection = await DriverConnection.connect(**hosts[number])
+        try:
+            is_ahead = await connection.place(timelines)
+        except BaseException:
+            await connection.close()
+            raise
+        connection.trusted = TRUSTED if len(hosts) > 1 else connection.trusted
+        return connection, is_ahead
+
+    async def through_pgbouncer() -> DriverConnection:
+        connection = await DriverConnection.connect(**parameters)
+        # The one setting that PgBouncer carries along with its client.
+        await connection.execute("SET TIME ZONE 'UTC'")
+        await connection.commit()
         return connection
 
-    return connect
+    async def connect() -> DriverConnection:
+        return await foremost(range(len(hosts)), ask)
+
+    return through_pgbouncer if pgbouncer else connect
 
 
 def was_closed(connection: DriverConnection) -> bool:
