@@ -17,6 +17,7 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     OLDEST,
     PURGE_DELIVERIES,
     RELEASE,
+    WALK,
 )
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
@@ -136,10 +137,10 @@ async def test_a_hundred_thousand_future_retries_do_not_slow_a_claim(database_ur
     load_deliveries(database_url, "whe_", 100_000, 50, "now() + interval '5 hours' + n * interval '1 millisecond'")
     load_deliveries(database_url, "whe_", 100, 50, "now() - interval '1 second'")
     now = datetime.now(UTC)
-    plan = explained(
+    plan = explained(database_url, WALK, after="") + explained(
         database_url,
         CLAIM,
-        after="",
+        lanes=[f"whe_{n}" for n in range(50)],
         now=now,
         until=now + timedelta(seconds=30),
         per_partition=5,

@@ -1,0 +1,62 @@
+"""The move of a business between cells: its states, and where a thing is that is here no more."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from payagg.domain.gateway import Gateway, GatewayStatus
+
+
+class MoveState(Enum):
+    """How far a move has come, as the cell says that keeps the word. LEAVING, MOVING and LEFT are those of the cell
+    that the business leaves, ARRIVING is that of the other."""
+
+    LEAVING = "LEAVING"  # closed: its keys and members are in the outbox
+    MOVING = "MOVING"  # the other cell is ready for its payments
+    LEFT = "LEFT"
+    ARRIVING = "ARRIVING"
+
+
+@dataclass(frozen=True)
+class BusinessMove:
+    """`cell` is the other one: where the business goes, or, while it is ARRIVING, where it comes from."""
+
+    business_id: str
+    cell: str
+    state: MoveState
+    at: datetime  # when it began
+
+
+@dataclass(frozen=True)
+class Signpost:
+    """Where a payment, a key or a business went that was here, as Redis Cluster's MOVED says it. `is_under_way`: the
+    other cell has not got it yet, or may have and nobody may ask for it yet."""
+
+    business_id: str
+    cell: str
+    is_under_way: bool
+
+
+@dataclass(frozen=True)
+class Counterparts:
+    """For gateways of one cell, by id, those of the other that stand for them; `missing` are the slugs of the rest."""
+
+    ids: Mapping[str, str]
+    missing: tuple[str, ...]
+
+
+def counterparts(own: Iterable[Gateway], others: Iterable[Gateway]) -> Counterparts:
+    """The other cell's gateway of the same id, or else its living one of the same slug."""
+    there = list(others)
+    known = {gateway.id for gateway in there}
+    living = {gateway.slug: gateway.id for gateway in there if gateway.status is not GatewayStatus.DELETED}
+    ids: dict[str, str] = {}
+    missing: list[str] = []
+    for gateway in own:
+        other = gateway.id if gateway.id in known else living.get(gateway.slug)
+        if other is None:
+            missing.append(gateway.slug)
+        else:
+            ids[gateway.id] = other
+    return Counterparts(ids, tuple(missing))

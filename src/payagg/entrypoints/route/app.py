@@ -1,0 +1,141 @@
+"""The router as an ASGI application."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import msgspec
+import structlog
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.client_address import address_of
+from payagg.entrypoints.http.cors import Origins
+from payagg.entrypoints.http.errors import refusal_envelope
+from payagg.entrypoints.http.request_id import request_id_of
+from payagg.entrypoints.http.wire import ReadyAnswer, envelope
+from payagg.entrypoints.process.logs import REQUEST
+from payagg.entrypoints.route.directory import QUESTIONS
+from payagg.entrypoints.route.messages import Incoming, answered, received
+from payagg.entrypoints.route.metrics import REQUESTS, begin_at_zero, exposition
+from payagg.entrypoints.route.places import By, place_of
+from payagg.entrypoints.route.proxy import Called, CellProxy, away
+from payagg.entrypoints.route.upstream import ASK_SECONDS, Unreachable
+from payagg.entrypoints.settings import Settings
+
+OK = 200
+HEALTH, READINESS, METRICS = "/healthz", "/readyz", "/metrics"
+OWN_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+_log = structlog.get_logger("payagg.route")
+
+
+class RouterApp:
+    def __init__(self, settings: Settings, cells: Mapping[str, Called], new_id: Callable[[int], str]) -> None:
+        self._settings = settings
+        self._proxy = CellProxy(cells, settings.unknown_reference_limit)
+        self._new_id = new_id
+        self._origins = Origins(settings.base_url, settings.cors_origins)
+        self.draining = asyncio.Event()
+        begin_at_zero(cells, [by.value for by in QUESTIONS])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        started = time.monotonic()
+        headers, method, status, cell = scope["headers"], scope["method"], 0, "none"
+        request_id = request_id_of(headers, self._new_id)
+        place = place_of(method, scope["path"], headers)
+
+        async def told(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        async def say(answer: Any) -> None:
+            answer.sent_headers += [(b"x-request-id", request_id.encode()), *OWN_HEADERS, *self._origins.headers(scope)]
+            await answer.to_asgi_response()(scope, receive, told)
+
+        try:
+            own = self._own(scope["path"], headers)
+            if own is not None or place.by is By.NOWHERE:
+                await say(own or refusal_envelope(Refusal(ErrorCode.NOT_FOUND)))
+                return
+            peer = scope["client"][0] if scope.get("client") else "unknown"
+            request = await received(scope, receive, peer, request_id)
+            if place.by is By.OWN_LIST:
+                await say(await self._own_list(request))
+                return
+            address = str(address_of(peer, headers, self._settings.trusted_proxies) or peer)
+            cell, response = await self._proxy.deliver(request, place, address)
+            try:
+                await answered(response, told)
+            finally:
+                await response.aclose()
+        except (Refusal, httpx.HTTPError) as error:
+            if status:
+                raise  # part of an answer has gone: the connection breaks, so that nobody takes it for the whole
+            await say(refusal_envelope(error if isinstance(error, Refusal) else away(cell)))
+        finally:
+            if scope["path"] not in (HEALTH, READINESS, METRICS):  # a balancer's checks would outnumber the rest
+                REQUESTS.labels(cell, place.by.value, str(status)).inc()
+            ms = round((time.monotonic() - started) * 1000, 1)
+            _log.info(REQUEST, request_id=request_id, by=place.by.value, cell=cell, status=status, ms=ms)
+
+    def _own(self, path: str, headers: Any) -> Any:
+        """What the router answers of itself, None for everything else."""
+        if path == HEALTH:
+            return envelope({"status": "ok"})
+        if path == READINESS:
+            if self.draining.is_set():
+                raise away()
+            return envelope({"status": "ready"})
+        if path == METRICS:
+            return self._metrics(headers)
+        return None
+
+    def _metrics(self, headers: Any) -> Any:
+        token = (self._settings.metrics_token or "").encode()
+        presented = b"".join(value for name, value in headers if name == b"authorization")
+        if not token or not hmac.compare_digest(presented, b"Bearer " + token):
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        return ReadyAnswer(exposition(), OK, None, CONTENT_TYPE_LATEST.encode())
+
+    async def _own_list(self, request: Incoming) -> Any:
+        """The businesses of one user in every cell. Of a cell that is away none is shown, which a header tells; where
+        nothing is left to show, the answer is that."""
+        cells = self._proxy.cells
+        answers = await asyncio.gather(*(_whole(cell, request) for cell in cells.values()))
+        missing = [name for name, answer in zip(cells, answers, strict=True) if answer is None]
+        found: dict[str, Any] = {}
+        for answer in answers:
+            if answer is None:
+                continue
+            if answer.status_code != OK:
+                return ReadyAnswer(answer.content, answer.status_code, _named(answer))
+            for business in msgspec.json.decode(answer.content)["data"]["businesses"]:
+                found[business["id"]] = business
+        if missing and not found:
+            raise away(missing[0])
+        headers = {"X-Payagg-Cells-Away": ", ".join(missing)} if missing else None
+        return envelope({"businesses": [found[id] for id in sorted(found)]}, headers=headers)
+
+
+async def _whole(cell: Called, request: Incoming) -> httpx.Response | None:
+    """The whole answer, None where there is none, or none of use."""
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            response = await cell.send(request.method, request.target, request.headers, request.stream())
+            await response.aread()
+            await response.aclose()
+    except (TimeoutError, Unreachable, httpx.HTTPError):
+        return None
+    return response if response.status_code < 500 else None
+
+
+def _named(answer: httpx.Response) -> dict[str, str]:
+    kept = ("www-authenticate", "retry-after", "ratelimit")
+    return {name: answer.headers[name] for name in kept if name in answer.headers}

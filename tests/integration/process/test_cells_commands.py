@@ -1,0 +1,40 @@
+"""`payagg cell` and `payagg route` as an operator runs them."""
+
+import httpx
+
+from tests.support.processes import free_port, one_line, payagg, running
+
+CELL_SECRET = {"PAYAGG_CELL_SECRET": "a-secret-between-the-cells-of-a-test"}
+OTHER_KEY = "k1:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+
+
+def test_a_router_needs_to_know_the_cells() -> None:
+    assert "PAYAGG_CELLS is required" in one_line(payagg("route"))
+    assert "PAYAGG_CELLS is not set" in one_line(payagg("cell", "list"))
+    assert "PAYAGG_CELLS is not set" in one_line(payagg("cell", "add", "PBX=http://127.0.0.1:9"))
+
+
+def test_a_cell_is_added_listed_and_routed_to(database_urls: list[str]) -> None:
+    home_port, new_port, router_port = (free_port() for _ in range(3))
+    home, new = f"PAY=http://127.0.0.1:{home_port}", f"PBX=http://127.0.0.1:{new_port}"
+    both = CELL_SECRET | {"PAYAGG_CELLS": f"{home},{new}"}
+    with running("serve", home_port, PAYAGG_DATABASE_URL=database_urls[0], **both):
+        alone = CELL_SECRET | {"PAYAGG_CELLS": home}
+        assert "cannot be reached" in one_line(payagg("cell", "add", new, **alone))
+        assert "taken" in one_line(payagg("cell", "add", f"PAY=http://127.0.0.1:{new_port}", **alone))
+        assert "cell already" in one_line(payagg("cell", "add", f"PCX=http://127.0.0.1:{home_port}", **alone))
+        assert "is not PFX=origin" in one_line(payagg("cell", "add", "pbx", **alone))
+        away = payagg("cell", "list", **both)
+        assert away.returncode == 1
+        assert "unreachable" in away.stdout
+        settings = both | {"PAYAGG_REFERENCE_PREFIX": "PBX", "PAYAGG_DATABASE_URL": database_urls[1]}
+        with running("serve", new_port, **settings, PAYAGG_ENCRYPTION_KEYS=OTHER_KEY):
+            assert "encryption keys missing or different: k1" in one_line(payagg("cell", "add", new, **alone))
+        with running("serve", new_port, **settings):
+            added = payagg("cell", "add", new, **alone)
+            assert added.stdout.splitlines()[-1] == f"PAYAGG_CELLS={home},{new}", added.stderr
+            listed = payagg("cell", "list", **both)
+            assert listed.returncode == 0, listed.stdout
+            assert [line.split()[-1] for line in listed.stdout.splitlines()[1:]] == ["home", "same"]
+            with running("route", router_port, **both) as (_, origin):
+                assert httpx.get(f"{origin}/api/v1/payments/context", trust_env=False).status_code == 401

@@ -1,0 +1,108 @@
+"""Three cells and their router on loopback, each cell with a database of its own on the tests' server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_network
+from typing import Any
+
+import httpx
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.audit import Actor, ActorRealm
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.process.http_server import http_server, listen
+from payagg.entrypoints.route.app import RouterApp
+from payagg.entrypoints.route.process import upstreams
+from payagg.entrypoints.settings import Settings
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, Shop
+
+NAMES = ("PAY", "PBX", "PCX")
+SECRET = "a secret-between-cells-of-the-tests".replace(" ", "-")
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+BY = Actor(ActorRealm.CLI, "test")
+
+
+@dataclass
+class Cell:
+    """One cell. `kill` ends its server at once, and whoever calls it then is refused a connection."""
+
+    api: Api
+    stop: Any
+    shop: Shop | None = None
+
+    async def kill(self) -> None:
+        await self.stop()
+
+
+@dataclass
+class CellWorld:
+    cells: Mapping[str, Cell]
+    origin: str
+    client: httpx.AsyncClient  # of the router, with paths below /api/v1
+    router: RouterApp
+    settings: Settings = field(repr=False)
+
+    async def shops(self) -> dict[str, Shop]:
+        return {name: await cell.api.open_shop() for name, cell in self.cells.items()}
+
+
+@asynccontextmanager
+async def served_app(app: Any, listener: Any, new_id: Any) -> AsyncIterator[Any]:
+    """A server of `app`; gives what ends it."""
+    server = http_server(app, new_id)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:
+        if running.done():
+            running.result()
+        await asyncio.sleep(0.005)
+
+    async def stop() -> None:
+        server.should_exit = server.force_exit = True
+        with suppress(asyncio.CancelledError):
+            await running
+        listener.close()
+        connections: Any = list(server.server_state.connections)
+        for connection in connections:
+            connection.transport.abort()
+
+    try:
+        yield stop
+    finally:
+        await stop()
+
+
+@asynccontextmanager
+async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator[CellWorld]:
+    """The first of `databases` is the home cell's."""
+    async with AsyncExitStack() as stack:
+        listeners = [listen("127.0.0.1", 0) for _ in NAMES]
+        origins = tuple(
+            (name, f"http://127.0.0.1:{one.getsockname()[1]}") for name, one in zip(NAMES, listeners, strict=True)
+        )
+        shared = replace(SETTINGS, cells=origins, cell_secret=SECRET, trusted_proxies=LOOPBACK, **changed)
+        cells: dict[str, Cell] = {}
+        for (name, origin), listener, url in zip(origins, listeners, databases, strict=True):
+            store = PostgresStore(url, pool_size=5, pgbouncer=False)
+            stack.push_async_callback(store.close)
+            services = services_over(store, replace(shared, reference_prefix=name))
+            assert services.among_cells is not None
+            stack.push_async_callback(services.among_cells.others.close)  # type: ignore[attr-defined]
+            await services.gateways.seed("builtin", ("provider_a", "provider_b"))
+            stop = await stack.enter_async_context(
+                served_app(create_app(services), listener, services.payments.entropy.hex)
+            )
+            client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))
+            cells[name] = Cell(Api(services, origin, client), stop)
+        settings = replace(shared, metrics_token="m" * 32)
+        ways = upstreams(settings)
+        router = RouterApp(settings, ways, cells["PAY"].api.services.payments.entropy.hex)
+        listener = listen("127.0.0.1", 0)
+        origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        await stack.enter_async_context(served_app(router, listener, cells["PAY"].api.services.payments.entropy.hex))
+        for way in ways.values():
+            stack.push_async_callback(way.close)
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))
+        yield CellWorld(cells, origin, client, router, settings)
