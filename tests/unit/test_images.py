@@ -7,8 +7,9 @@ import resource
 import psutil
 import pytest
 
-from payagg.adapters import images
-from payagg.adapters.images import SCANS_MAX, PillowImages, judge
+from payagg.adapters import image_decoder
+from payagg.adapters.image_decoder import SCANS_MAX, judge
+from payagg.adapters.images import TOO_COSTLY, PillowImages
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.support.images import HOSTILE, a_jpeg_of_scans, a_png_of, an_image
 
@@ -49,7 +50,7 @@ async def test_a_jpeg_with_restart_markers_is_walked_to_its_end() -> None:
 
 
 async def test_one_scan_too_many_is_told_before_any_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "_flaw", None)  # decoding would fail the test
+    monkeypatch.setattr(image_decoder, "_flaw", None)  # decoding would fail the test
     assert judge(a_jpeg_of_scans(SCANS_MAX + 1)) == {"flaw": f"Must have at most {SCANS_MAX} scans."}
 
 
@@ -57,7 +58,7 @@ async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:
     """The process that decodes, once it runs; until then the loop is free for us."""
     while True:
         for child in psutil.Process().children():
-            if "payagg.adapters.images" in child.cmdline():
+            if "payagg.adapters.image_decoder" in child.cmdline():
                 return child
         assert not decoding.done()
         await asyncio.sleep(0)
@@ -78,7 +79,7 @@ async def test_an_image_whose_decoder_the_kernel_ends_is_refused() -> None:
     (await decoder_of(decoding)).kill()
     with pytest.raises(Refusal) as refused:
         await decoding
-    assert refused.value.message == images.TOO_COSTLY
+    assert refused.value.message == TOO_COSTLY
 
 
 async def test_a_caller_that_goes_away_takes_the_decoder_along() -> None:
@@ -98,6 +99,7 @@ def test_the_decoder_bounds_its_own_memory_and_time(monkeypatch: pytest.MonkeyPa
     os.close(write)
     with open(read) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        images.main()
-    bounded = {resource.RLIMIT_CPU: images.SECONDS, resource.RLIMIT_AS: images.MEMORY, resource.RLIMIT_CORE: 0}
+        monkeypatch.setattr("sys.argv", ["image_decoder", "1.5"])
+        image_decoder.main()
+    bounded = {resource.RLIMIT_CPU: 2, resource.RLIMIT_AS: image_decoder.MEMORY, resource.RLIMIT_CORE: 0}
     assert bounds == {what: (bound, bound) for what, bound in bounded.items()}

@@ -1,54 +1,69 @@
-"""Logo files in an object store: a local folder, or s3:// by URL. Each file appears whole or not at all."""
+"""Files in an object store, logos and the archive's: a local folder, or s3:// by URL. Each file appears whole or not at
+all."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from obstore import delete_async, get_async, put_async
+from obstore import delete, get, put
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from payagg.application.ports import Unavailable
+from payagg.application.ports import ArchiveUnavailable, Unavailable
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0
+AT_ONCE = 8
 
 
 class ObjectLogos:
     """`place` is a folder (made when absent) or an object-store URL; nothing is contacted before the first call."""
 
+    name = "logo store"
+    call_seconds = CALL_SECONDS
+    fault = Unavailable
+
     def __init__(self, place: str | Path) -> None:
         self._place = str(place)
         self._opened: ObjectStore | None = None
+        # Threads of our own: the library's operations that are awaited end on threads of its own, and one that comes
+        # back to Python while the process ends aborts it (PyO3/pyo3-async-runtimes issue 40). Not the loop's, on which
+        # names are resolved: a store that hangs must not keep providers' from it.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "object-store")
 
     async def put(self, path: str, content: bytes) -> None:
-        await self._bounded(lambda store: put_async(store, path, content))
+        await self._bounded(lambda store: put(store, path, content))
 
     async def get(self, path: str) -> bytes | None:
-        return await self._bounded(lambda store: _read(store, path))
+        return await self._bounded(lambda store: bytes(get(store, path).bytes()))
 
     async def delete(self, path: str) -> None:
         """Removing what is not there is fine."""
-        await self._bounded(lambda store: delete_async(store, path))
+        await self._bounded(lambda store: delete(store, path))
 
-    async def _bounded(self, call: Callable[[ObjectStore], Awaitable[T]]) -> T | None:
+    async def _bounded(self, call: Callable[[ObjectStore], T]) -> T | None:
         """The call's result, None where there is no such file; raises Unavailable for everything else."""
         try:
             if self._opened is None:
                 self._opened = _opened(self._place)
-            async with asyncio.timeout(CALL_SECONDS):
-                return await call(self._opened)
+            async with asyncio.timeout(self.call_seconds):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, call, self._opened)
         except (NotFoundError, FileNotFoundError):
             return None
         except (BaseError, OSError) as error:
             # The store's own message may repeat a signed URL.
-            raise Unavailable(f"the logo store failed: {type(error).__name__}") from None
+            raise self.fault(f"the {self.name} failed: {type(error).__name__}") from None
 
 
-async def _read(store: ObjectStore, path: str) -> bytes:
-    return bytes(await (await get_async(store, path)).bytes_async())
+class ArchiveObjects(ObjectLogos):
+    """The archive's files, which are megabytes."""
+
+    name = "archive"
+    call_seconds = 120.0
+    fault = ArchiveUnavailable
 
 
 def _opened(place: str) -> ObjectStore:
