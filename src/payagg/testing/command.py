@@ -12,8 +12,12 @@ from pathlib import Path
 import httpx
 
 from payagg.testing.conformance.access import AccessError, ServiceAccess
+from payagg.testing.conformance.over import WORDS, open_target
 from payagg.testing.conformance.receiver import check_receiver
 from payagg.testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine
+from payagg.testing.conformance.target import ConformanceTarget
+
+LEFT_SHOWN = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,7 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="payagg-testing", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="search a service for histories that break the interface")
-    run.add_argument("--url", required=True, help="the base URL, with /api/v1; a test deployment, never production")
+    where = run.add_mutually_exclusive_group(required=True)
+    where.add_argument("--url", help="the base URL, with /api/v1; a test deployment, never production")
+    where.add_argument("--over", metavar="WHAT", help=f"no URL, in this process: {WORDS}")
     run.add_argument("--admin-token", help="for gateways, and to make businesses for the run")
     run.add_argument("--merchant-token", action="append", default=[], help="of a manager; twice for two users")
     run.add_argument("--business", action="append", default=[], help="the id that goes with each merchant token")
@@ -40,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--inbox-port", type=int, help="receive webhooks on this loopback port (0: any)")
     run.add_argument("--inbox-url", help="the address under which the service reaches that port")
     run.add_argument("--provider", metavar="SLUG", help="play this provider: its account is REPLACED by a fake one")
+    run.add_argument("--provider-b", metavar="SLUG", help="the same for provider_b, whose protocol is another")
     run.add_argument("--machine", action="append", choices=list(MACHINES), help="one of them (all)")
     run.add_argument("--histories", type=int, default=30, help="per machine (30)")
     run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
@@ -54,7 +61,25 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    access = ServiceAccess(
+    effort, verdicts = Effort(chosen.histories, chosen.actions, chosen.seed), []
+    target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
+    try:
+        for name in chosen.machine or MACHINES:
+            if sys.stderr.isatty():
+                print(f"{name} ...", end="\r", file=sys.stderr, flush=True)  # noqa: T201
+            verdicts.append(run_machine(name, target, effort))
+            _tell(verdicts[-1], chosen.scripts)
+        if chosen.url is not None and target.left_behind:
+            _tell_what_stays(target.left_behind)
+    finally:
+        target.close()
+    if all(verdict.skipped for verdict in verdicts):
+        raise AccessError("nothing was tried: give tokens or keys")
+    return 1 if any(verdict.violation for verdict in verdicts) else 0
+
+
+def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
+    return ServiceAccess(
         chosen.url,
         chosen.admin_token,
         chosen.merchant_token,
@@ -65,18 +90,8 @@ def _run(chosen: argparse.Namespace) -> int:
         chosen.inbox_port,
         chosen.inbox_url,
         chosen.provider,
-    )
-    effort, verdicts = Effort(chosen.histories, chosen.actions, chosen.seed), []
-    target = access.opened()
-    try:
-        for name in chosen.machine or MACHINES:
-            verdicts.append(run_machine(name, target, effort))
-            _tell(verdicts[-1], chosen.scripts)
-    finally:
-        target.close()
-    if all(verdict.skipped for verdict in verdicts):
-        raise AccessError("nothing was tried: give tokens or keys")
-    return 1 if any(verdict.violation for verdict in verdicts) else 0
+        chosen.provider_b,
+    ).opened()
 
 
 def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
@@ -84,11 +99,20 @@ def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
     if verdict.violation is None:
         return
     print(verdict.violation)  # noqa: T201
+    print(f"Search again with --machine {verdict.machine} --seed {verdict.seed}.")  # noqa: T201
     if scripts is not None:
         scripts.mkdir(parents=True, exist_ok=True)
         path = scripts / f"replay-{verdict.machine}.py"
         path.write_text(verdict.violation.script(), encoding="utf-8")
         print(f"Replay it with {path}.")  # noqa: T201
+
+
+def _tell_what_stays(left_behind: Sequence[str]) -> None:
+    shown = [
+        *left_behind[:LEFT_SHOWN],
+        *([f"{len(left_behind) - LEFT_SHOWN} more"] if left_behind[LEFT_SHOWN:] else []),
+    ]
+    print(f"What stays there: {'; '.join(shown)}.")  # noqa: T201
 
 
 def _receiver(chosen: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """`pytest -p payagg.testing.pytest_plugin`: the conformance machines as tests of your own.
 
-A test that takes `payagg_check` and calls it runs once for each machine. `payagg_target` is the service that the
-options name; a fixture of your own by that name may hand in an application in this process instead.
+A test that takes `payagg_check` and calls it runs once for each machine. `payagg_target` is what the options name: a
+service by its URL, or with `--payagg-over` the domain or a store of payagg's in this process. A fixture of your own by
+that name may hand in anything else.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 # Machines are imported by those tests alone: whoever loads the plugin may have no other use of them.
 OPTIONS = {
     "url": "the base URL of a test deployment, with /api/v1",
+    "over": "instead: domain, memory, a postgresql:// URL, or MODULE:FUNCTION that gives a ConformanceTarget",
     "admin-token": "an administrator's token",
     "sandbox-key": "a sandbox key, where there is no merchant token",
     "provider": "the slug of a provider to play; its account is REPLACED",
+    "provider-b": "the same for provider_b",
 }
 LISTS = {
     "merchant-token": "a manager's token; twice for two users",
@@ -45,12 +48,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def payagg_target(pytestconfig: pytest.Config) -> "Iterator[ConformanceTarget]":
-    """The service at `--payagg-url`; tests that need it are skipped without one."""
+    """The service at `--payagg-url`, or what `--payagg-over` names; tests that need it are skipped without."""
     from payagg.testing.conformance.access import ServiceAccess
+    from payagg.testing.conformance.over import open_target
 
     option = pytestconfig.getoption
+    if option("--payagg-over") is not None:
+        target = open_target(option("--payagg-over"))
+        yield target
+        target.close()
+        return
     if option("--payagg-url") is None:
-        pytest.skip("no --payagg-url")
+        pytest.skip("no --payagg-url and no --payagg-over")
     target = ServiceAccess(
         url=option("--payagg-url"),
         admin_token=option("--payagg-admin-token"),
@@ -59,6 +68,7 @@ def payagg_target(pytestconfig: pytest.Config) -> "Iterator[ConformanceTarget]":
         sandbox_key=option("--payagg-sandbox-key"),
         inbox_port=option("--payagg-inbox-port"),
         provider=option("--payagg-provider"),
+        provider_b=option("--payagg-provider-b"),
     ).opened()
     yield target
     target.close()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from payagg.testing.command import main
-from tests.zoo.broken_by_hand import (
-    ReopensFinalPayments,
-    ReplaysAsCreated,
-)
+from tests.zoo.broken_by_hand.idempotency import ReplaysAsCreated
+from tests.zoo.broken_by_hand.logos import LetsBrowsersSniff, LooksAtTheFirstBytes
+from tests.zoo.broken_by_hand.payments import ReopensFinalPayments
+from tests.zoo.broken_by_hand.settlement import AsksForKobo
 from tests.zoo.by_hand import Handmade
 from tests.zoo.serving import served_by_hand
 
@@ -52,7 +52,15 @@ def fresh_keys(url: str) -> dict[str, str]:
     return keys
 
 
-@pytest.mark.parametrize(("broken", "machine"), [(ReopensFinalPayments, "payments"), (ReplaysAsCreated, "idempotency")])
+@pytest.mark.parametrize(
+    ("broken", "machine"),
+    [
+        (ReopensFinalPayments, "payments"),
+        (ReplaysAsCreated, "idempotency"),
+        (LooksAtTheFirstBytes, "logos"),
+        (LetsBrowsersSniff, "logos"),
+    ],
+)
 def test_a_counterexample_is_a_story_and_a_script_that_does_it_again(
     broken: type[Handmade], machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,12 +83,26 @@ def test_a_counterexample_is_a_story_and_a_script_that_does_it_again(
         assert (well.returncode, well.stdout) == (0, "The service keeps the interface here.\n"), well.stderr
 
 
+def test_a_script_judges_a_charge_at_a_played_provider(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with served_by_hand(AsksForKobo) as (url, options):
+        played = ["--provider-b", "provider_b", "--machine", "settlement-b"]
+        with pytest.raises(SystemExit) as ended:
+            main(["run", *options, *BRIEF, *played, "--scripts", str(tmp_path)])
+        told = capsys.readouterr().out
+        assert ended.value.code == 1
+        assert "Search again with --machine settlement-b --seed 1." in told
+        assert "What stays there: a fake account of provider_b" in told
+        again = replayed(tmp_path / "replay-settlement-b.py", url, fresh_keys(url))
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "was asked for 500000 kobo" in again.stderr
+
+
 def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with served_by_hand(Handmade) as (_, options), pytest.raises(SystemExit) as ended:
         main(["run", *options, "--histories", "3", "--actions", "10"])
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
-    assert told.count("keeps the interface") == 5
+    assert told.count("keeps the interface") == 6
     assert "skipped: it needs an inbox that the service can reach" in told
     assert "skipped: it needs a provider's account that the harness may play" in told
 
@@ -122,11 +144,15 @@ def plugin_run(folder: Path, options: list[str], *more: str) -> str:
 
 def test_the_pytest_plugin_runs_every_machine(tmp_path: Path) -> None:
     with served_by_hand(Handmade) as (_, options):
-        assert "5 passed, 2 skipped" in plugin_run(tmp_path, options)
+        assert "6 passed, 3 skipped" in plugin_run(tmp_path, options)
+
+
+def test_the_pytest_plugin_runs_over_the_domain(tmp_path: Path) -> None:
+    assert "6 passed, 3 skipped" in plugin_run(tmp_path, ["--over", "domain"])
 
 
 def test_the_pytest_plugin_needs_a_url(tmp_path: Path) -> None:
-    assert "7 skipped" in plugin_run(tmp_path, [])
+    assert "9 skipped" in plugin_run(tmp_path, [])
 
 
 def test_the_pytest_plugin_fails_with_the_story(tmp_path: Path) -> None:

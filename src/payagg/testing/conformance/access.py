@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from payagg.testing.conformance.inbox import Inbox
-from payagg.testing.conformance.provider import ProviderAccount
+from payagg.testing.conformance.provider import ProviderAccount, ProviderBAccount
 from payagg.testing.conformance.service import Service, ServiceCall
 from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess
 
@@ -33,14 +33,21 @@ class ServiceAccess:
     inbox_port: int | None = None
     inbox_url: str | None = None
     provider: str | None = None
+    provider_b: str | None = None
+    made: list[str] = field(default_factory=list)  # businesses of this run
 
     def opened(self) -> ConformanceTarget:
         """Raises AccessError, or httpx.TransportError when nobody answers."""
         service = Service(self.url)
         inbox = Inbox.serve(port=self.inbox_port or 0, url=self.inbox_url) if self.inbox_port is not None else None
-        provider = ProviderAccount(self.provider) if self.provider is not None else None
         target = ConformanceTarget(
-            service, (), self.admin_token, builtin_slug=self.builtin_slug, inbox=inbox, provider=provider
+            service,
+            (),
+            self.admin_token,
+            builtin_slug=self.builtin_slug,
+            inbox=inbox,
+            provider=ProviderAccount(self.provider) if self.provider is not None else None,
+            provider_b=ProviderBAccount(self.provider_b) if self.provider_b is not None else None,
         )
         try:
             target.merchants = self._merchants(service)
@@ -51,6 +58,8 @@ class ServiceAccess:
         except BaseException:
             target.close()
             raise
+        if self.made:
+            target.left_behind.append(f"{len(self.made)} businesses called Conformance run")
         return target
 
     def _merchants(self, service: Service) -> tuple[MerchantAccess, ...]:
@@ -76,6 +85,7 @@ class ServiceAccess:
         if made.status != 201:
             raise AccessError(f"no business could be made ({made.status} {made.code}); name yours with --business")
         id: str = made.data["id"]
+        self.made.append(id)
         return id
 
 

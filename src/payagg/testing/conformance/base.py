@@ -70,12 +70,15 @@ class ConformanceMachine(RuleBasedStateMachine):
         data: dict[str, Any] | None = None,
         event: tuple[Any, ...] | None = None,
         field: str = "",
+        file: bytes | None = None,
+        shown: dict[str, Any] | None = None,
     ) -> ServiceAnswer:
-        """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`."""
+        """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
+        is this `file`, and its headers show these values."""
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self.steps_taken[0] += 1
-        expected = Expected(statuses, code, data, field)
+        expected = Expected(statuses, code, data, field, file, shown)
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer)
         if fault is not None:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from payagg.domain.signing import secret_key, signature
@@ -25,18 +26,27 @@ class Wanted:
     environment: str
 
 
+@dataclass(frozen=True)
+class Signers:
+    """Whose secrets sign the tries from number `first` on: all of `must`, none of `never`."""
+
+    first: int
+    must: Sequence[str]
+    never: Sequence[str] = ()
+
+
 def fault_of(
-    tries: Sequence[ReceivedTry], secret: str, wanted: Sequence[Wanted], references: Collection[str]
+    tries: Sequence[ReceivedTry], signers: Sequence[Signers], wanted: Sequence[Wanted], references: Collection[str]
 ) -> str | None:
     """What is wrong with all that arrived at one address; None when nothing is and everything arrived.
 
-    Each event at least once until it was taken with 2xx, every try with the same id and body, signed with the secret.
+    Each event at least once until it was taken with 2xx, every try with the same id and body, signed as `signers` say.
     Of payments other than `references`, which somebody else made, nothing is foreseen.
     """
     by_id: dict[str, bytes] = {}
     taken: dict[tuple[str, str], str] = {}
-    for one in tries:
-        fault = _fault_of_try(one, secret)
+    for number, one in enumerate(tries):
+        fault = _fault_of_try(one, [each for each in signers if each.first <= number][-1])
         if fault is not None:
             return fault
         id, event = one.headers["webhook-id"], json.loads(one.body)
@@ -58,34 +68,48 @@ def fault_of(
     return f"{missing[0].type} of {missing[0].reference} never came" if missing else None
 
 
-def _fault_of_try(one: ReceivedTry, secret: str) -> str | None:
+def _fault_of_try(one: ReceivedTry, signers: Signers) -> str | None:
     id, timestamp = one.headers.get("webhook-id", ""), one.headers.get("webhook-timestamp", "")
     if not timestamp.isdigit():
         return "a try has no webhook-timestamp"
-    expected = signature([secret_key(secret)], id, int(timestamp), one.body)
     for name in ("webhook-signature", "x-service-signature"):
         given = one.headers.get(name, "").split(" ")
-        if not any(hmac.compare_digest(each.encode(), expected.encode()) for each in given):
+        newest, *older = [_is_among(given, secret, one) for secret in signers.must]
+        if not newest:
             return f"{name} of {id or 'a try'} does not fit the raw body"
+        if not all(older):
+            return f"{name} of {id} lacks the secret that was replaced less than a day ago"
+        if any(_is_among(given, secret, one) for secret in signers.never):
+            return f"{name} of {id} still has the secret that was replaced more than a day ago"
     event = json.loads(one.body)
     return None if event.get("id") == id else f"the body of {id} is of event {event.get('id')}"
+
+
+def _is_among(given: Sequence[str], secret: str, one: ReceivedTry) -> bool:
+    expected = _signature(secret, one.headers.get("webhook-id", ""), int(one.headers["webhook-timestamp"]), one.body)
+    return any(hmac.compare_digest(each.encode(), expected.encode()) for each in given)
+
+
+@lru_cache(maxsize=4096)  # all that came is looked at again after each payment
+def _signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
+    return signature([secret_key(secret)], id, timestamp, body)
 
 
 def settled(
     inbox: Inbox,
     path: str,
-    secret: str,
+    signers: Sequence[Signers],
     wanted: Sequence[Wanted],
     references: Collection[str],
     pause: Callable[[], None],
     tries: int,
 ) -> str | None:
     """The fault once everything arrived, or after so many pauses."""
-    fault = fault_of(inbox.received(path), secret, wanted, references)
+    fault = fault_of(inbox.received(path), signers, wanted, references)
     while fault is not None and "never came" in fault and tries > 0:
         pause()
         tries -= 1
-        fault = fault_of(inbox.received(path), secret, wanted, references)
+        fault = fault_of(inbox.received(path), signers, wanted, references)
     return fault
 
 
@@ -93,12 +117,13 @@ def expect_events(
     step: int,
     inbox: Inbox,
     path: str,
-    secret: str,
+    signers: Sequence[Mapping[str, Any]],
     wanted: Sequence[Mapping[str, Any]],
     references: Collection[str],
 ) -> None:
     """For replaying scripts: ends the program when something is wrong a minute later."""
     events = [Wanted(**each) for each in wanted]
-    fault = settled(inbox, path, secret, events, references, lambda: time.sleep(1), 60)
+    signing = [Signers(**each) for each in signers]
+    fault = settled(inbox, path, signing, events, references, lambda: time.sleep(1), 60)
     if fault is not None:
         sys.exit(f"step {step}: expected {len(events)} events\ncame {fault}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from payagg.testing.conformance.replay import general_fault, judge, look
+from payagg.testing.conformance.replay import file_fault, general_fault, judge, look
 from payagg.testing.conformance.service import ServiceAnswer
 
 SHOWN_MAX = 600  # characters of a value
@@ -43,11 +43,16 @@ class Expected:
     code: str | None = None
     data: Mapping[str, Any] | None = None
     field: str = ""  # how the field that a refusal names begins
+    file: bytes | None = None  # the answer itself, where it is no JSON
+    shown: Mapping[str, Any] | None = None  # headers, by their name in lower case
 
     @property
     def checks(self) -> list[tuple[str, Check]]:
-        foreseen = [(path, many if isinstance(many, tuple) else (many,)) for path, many in (self.data or {}).items()]
-        return [(path, one if isinstance(one, Check) else Check("is", one)) for path, many in foreseen for one in many]
+        return _checks(self.data)
+
+    @property
+    def header_checks(self) -> list[tuple[str, Check]]:
+        return _checks(self.shown)
 
     def __str__(self) -> str:
         words = " or ".join(map(str, self.statuses))
@@ -57,7 +62,9 @@ class Expected:
             words += f" on {self.field}"
         if self.data:
             words += ", " + ", ".join(f"{path or 'data'} {check}" for path, check in self.checks)
-        return words
+        if self.file is not None:
+            words += f", the {len(self.file)} bytes that were sent"
+        return words + "".join(f", {name} {check}" for name, check in self.header_checks)
 
     def fault(self, answer: ServiceAnswer) -> str | None:
         """What is wrong with the answer, in a few words; None when nothing is."""
@@ -71,4 +78,15 @@ class Expected:
             found = look(answer.data, path)
             if not judge(found, check.relation, check.value):
                 return f"{path or 'data'} is {json.dumps(found)[:SHOWN_MAX]}"
+        for name, check in self.header_checks:
+            value = answer.headers.get(name)
+            if not judge(value, check.relation, check.value):
+                return f"the header {name} is {json.dumps(value)}"
+        if self.file is not None:
+            return file_fault(answer.content, self.file)
         return general_fault(answer.status, answer.body)
+
+
+def _checks(foreseen: Mapping[str, Any] | None) -> list[tuple[str, Check]]:
+    each = [(path, many if isinstance(many, tuple) else (many,)) for path, many in (foreseen or {}).items()]
+    return [(path, one if isinstance(one, Check) else Check("is", one)) for path, many in each for one in many]

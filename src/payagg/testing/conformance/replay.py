@@ -1,8 +1,10 @@
 """What a replaying script is made of: its source is copied into every script, so a script judges as the machine did."""
 
+import base64
 import os
 import re
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -56,6 +58,18 @@ def general_fault(status: int, body: Any) -> str | None:
     return f"the internal field {min(shown)} is returned" if shown else None
 
 
+def file_fault(came: bytes, sent: bytes) -> str | None:
+    return None if came == sent else f"the file has other content, of {len(came)} bytes"
+
+
+def packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content)).decode()
+
+
+def unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text))
+
+
 def internal_fields(node: Any) -> set[str]:
     """What merchants put into metadata is theirs."""
     if isinstance(node, list):
@@ -92,16 +106,20 @@ def expect(
     code: str | None = None,
     checks: Sequence[Sequence[Any]] = (),
     field: str = "",
+    file: bytes | None = None,
+    shown: Sequence[Sequence[Any]] = (),
 ) -> None:
     body = answer.json() if answer.content[:1] == b"{" else {}
     error = body.get("error") or {}
-    general = general_fault(answer.status_code, body)
-    wrong = [path for path, relation, value in checks if not judge(look(body.get("data"), path), relation, value)]
+    general = general_fault(answer.status_code, body) if file is None else file_fault(answer.content, file)
+    wrong = [name for name, relation, value in shown if not judge(answer.headers.get(name), relation, value)]
+    wrong += [path for path, relation, value in checks if not judge(look(body.get("data"), path), relation, value)]
     if not str(error.get("field") or "").startswith(field) or (code and code != error.get("code")):
         wrong.append("error")
     if answer.status_code not in statuses or wrong or general:
-        foreseen = f"{statuses} {code or ''} {field} {list(checks)}"
-        sys.exit(f"step {step}: expected {foreseen}\ncame {answer.status_code} {answer.text}\n{general or ''}")
+        foreseen = f"{statuses} {code or ''} {field} {[*checks, *shown]}"
+        came = answer.text if file is None else f"{dict(answer.headers)}"
+        sys.exit(f"step {step}: expected {foreseen}\ncame {answer.status_code} {came}\n{general or ''}")
 
 
 def look_yourself(step: int, fault: str, answers: Any) -> None:

@@ -1,5 +1,6 @@
 """Runs the machines against a target, and says what came of each."""
 
+import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from payagg.testing.conformance.base import ConformanceMachine
 from payagg.testing.conformance.businesses import BusinessConformance
 from payagg.testing.conformance.gateways import GatewayConformance
 from payagg.testing.conformance.idempotency import IdempotencyConformance
+from payagg.testing.conformance.logos import LogoConformance
 from payagg.testing.conformance.payments import PaymentConformance
-from payagg.testing.conformance.settlement import SettlementConformance
+from payagg.testing.conformance.settlement import SettlementConformance, SettlementOfProviderB
 from payagg.testing.conformance.target import ConformanceTarget, MissingAccess
 from payagg.testing.conformance.violation import Violation
 from payagg.testing.conformance.webhooks import WebhookConformance
@@ -25,8 +27,10 @@ MACHINES: dict[str, type[ConformanceMachine]] = {
     "api-keys": ApiKeyConformance,
     "businesses": BusinessConformance,
     "gateways": GatewayConformance,
+    "logos": LogoConformance,
     "webhooks": WebhookConformance,
     "settlement": SettlementConformance,
+    "settlement-b": SettlementOfProviderB,
 }
 
 
@@ -49,6 +53,7 @@ class MachineVerdict:
     seconds: float = 0.0
     violation: Violation | None = None
     skipped: str | None = None
+    seed: int | None = None  # which repeats the search
 
     @property
     def words(self) -> str:
@@ -60,6 +65,8 @@ class MachineVerdict:
 def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
     """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
     effort, machine = effort or Effort(), MACHINES[name]
+    if name in target.left_out:
+        return MachineVerdict(name, skipped=target.left_out[name])
     target.with_keys()
     try:
         machine.check_needs(target)
@@ -68,18 +75,18 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     steps, last, began = [0], list[Violation](), time.monotonic()
     facts = {"target": target, "steps_taken": steps, "last": last, "gone": set()}
     bound = type(machine.__name__, (machine,), facts)
-    if effort.seed is not None:
-        bound = seed(effort.seed)(bound)
+    chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
+    bound = seed(chosen)(bound)
     try:
         run_state_machine_as_test(bound, settings=_settings(effort))
     except Violation as violation:
-        return MachineVerdict(name, steps[0], time.monotonic() - began, violation)
+        return MachineVerdict(name, steps[0], time.monotonic() - began, violation, seed=chosen)
     except Flaky:
         # A service remembers: what one history did may break the next one. The last break seen is told as it was.
         if not last:
             raise
-        return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1])
-    return MachineVerdict(name, steps[0], time.monotonic() - began)
+        return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1], seed=chosen)
+    return MachineVerdict(name, steps[0], time.monotonic() - began, seed=chosen)
 
 
 def run_machines(

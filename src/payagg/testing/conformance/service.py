@@ -1,7 +1,7 @@
-"""The one driver of every conformance machine: a service reached over HTTP, by its URL or in this process.
+"""What every conformance machine drives, and its usual form: a service over HTTP, by its URL or in this process.
 
 An ASGI application over any store is driven through httpx's own transport, so what runs against a deployment runs
-unchanged against the in-memory store and Postgres.
+unchanged against the in-memory store and Postgres. The domain alone answers through `DomainService`.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 
@@ -41,6 +41,7 @@ class ServiceAnswer:
     body: Any
     headers: Mapping[str, str]
     text: str
+    content: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, response: httpx.Response) -> Self:
@@ -48,7 +49,9 @@ class ServiceAnswer:
             body = response.json()
         except ValueError:
             body = None
-        return cls(response.status_code, body, dict(response.headers), response.text)
+        if response.headers.get("content-type", "").startswith("image/"):
+            return cls(response.status_code, None, dict(response.headers), "", response.content)
+        return cls(response.status_code, body, dict(response.headers), response.text, response.content)
 
     @property
     def data(self) -> Any:
@@ -67,7 +70,27 @@ class ServiceAnswer:
         return error.get("field") if isinstance(error, dict) else None
 
     def __str__(self) -> str:
-        return f"{self.status} {self.text[:600]}".rstrip()
+        shown = self.text[:600] or (f"{len(self.content)} bytes" if self.content else "")
+        return f"{self.status} {shown}".rstrip()
+
+
+class Driver(Protocol):
+    """What a machine asks: requests, time where it can be told, and what a worker would do."""
+
+    @property
+    def can_wait(self) -> bool: ...
+
+    def send(self, call: ServiceCall) -> ServiceAnswer: ...
+
+    def send_together(self, calls: Sequence[ServiceCall]) -> list[ServiceAnswer]: ...
+
+    def wait(self, duration: timedelta) -> None: ...
+
+    def pause(self, duration: timedelta) -> None: ...
+
+    def work(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Service:

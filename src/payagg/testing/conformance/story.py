@@ -29,6 +29,11 @@ class Step:
     values: tuple[Any, ...] = ()
     events: tuple[Any, ...] | None = None
 
+    @property
+    def is_look(self) -> bool:
+        """Whether somebody only read, and found what was expected unless it is the last step."""
+        return bool(self.calls) and all(call.method == "GET" for call in self.calls)
+
 
 @dataclass
 class Story:
@@ -39,6 +44,7 @@ class Story:
     secrets: dict[str, str] = field(default_factory=dict)
     variables: list[str] = field(default_factory=list)  # of the environment that a script reads
     steps: list[Step] = field(default_factory=list)
+    provider: str = ""  # the class of the one that is played
 
     def given(self, value: str | None, variable: str, words: str) -> None:
         """A value that whoever replays the history brings along; `words` hide it where it is a secret."""

@@ -1,11 +1,12 @@
 """What a conformance run is given: a service, who may do what there, and where it can reach us."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from payagg.testing.conformance.inbox import Inbox
-from payagg.testing.conformance.provider import ProviderAccount
-from payagg.testing.conformance.service import Service, ServiceCall
+from payagg.testing.conformance.provider import ProviderAccount, ProviderBAccount
+from payagg.testing.conformance.service import Driver, ServiceCall
 
 ENVIRONMENTS = ("SANDBOX", "LIVE")
 
@@ -31,7 +32,7 @@ class MerchantAccess:
 class ConformanceTarget:
     """A service under test. Everything but the service may be missing: then what needs it is skipped, and says so."""
 
-    service: Service
+    service: Driver
     merchants: tuple[MerchantAccess, ...] = ()
     admin_token: str | None = field(default=None, repr=False)
     unapproved: MerchantAccess | None = None  # of a business before its KYC
@@ -39,7 +40,11 @@ class ConformanceTarget:
     builtin_slug: str = "builtin"
     inbox: Inbox | None = None
     provider: ProviderAccount | None = None
-    has_provider_account: bool = False  # whether the service was given the provider's
+    provider_b: ProviderBAccount | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)  # machines that cannot run here: what each would need
+    closing: Callable[[], None] | None = None  # what is left to be closed after everything else
+    left_behind: list[str] = field(default_factory=list)  # what a run could not take back
+    rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet
     _takes_live: bool | None = None
 
     def with_keys(self) -> None:
@@ -67,9 +72,11 @@ class ConformanceTarget:
     def close(self) -> None:
         self._revoke()
         self.service.close()
-        for part in (self.inbox, self.provider):
+        for part in (self.inbox, self.provider, self.provider_b):
             if part is not None:
                 part.close()
+        if self.closing is not None:
+            self.closing()
 
     def _revoke(self) -> None:
         """The keys that `with_keys` made, and any that an interrupted run left."""

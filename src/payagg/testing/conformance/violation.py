@@ -25,16 +25,35 @@ class Violation(AssertionError):
 
     def _told(self) -> Iterator[str]:
         yield f"{self.story.machine}: {self.fault}"
-        for number, step in enumerate(self.story.steps, 1):
-            yield f"{number}. {step.text}"
-            if step.calls:
-                times = f"{len(step.calls)} times at once: " if step.same else ""
-                yield f"   {times}{_request(step.calls[0])}"
-                if number < len(self.story.steps):
-                    yield f"   {', '.join(str(answer.status) for answer in step.answers)}, as expected"
-                else:
-                    yield f"   expected: {_foreseen(step)}"
-                    yield f"   came:     {'; '.join(str(answer)[:SHOWN_MAX] for answer in step.answers)}"
+        steps, number = self.story.steps, 1
+        while number <= len(steps):
+            looks = self._looks_from(number)
+            if looks > 1:
+                yield f"{number} to {number + looks - 1}. {looks} looks at what is there, all as expected"
+                number += looks
+            else:
+                yield from self._told_step(number, steps[number - 1])
+                number += 1
+
+    def _looks_from(self, number: int) -> int:
+        """How many steps in a row, from this one on, only read; the last step of all is told whatever it is."""
+        before_last = self.story.steps[number - 1 : -1]
+        others = (place for place, step in enumerate(before_last) if not step.is_look)
+        return next(others, len(before_last))
+
+    def _told_step(self, number: int, step: Step) -> Iterator[str]:
+        yield f"{number}. {step.text}"
+        is_last = number == len(self.story.steps)
+        if is_last and not step.calls:
+            yield f"   came:     {self.fault}"
+        if step.calls:
+            times = f"{len(step.calls)} times at once: " if step.same else ""
+            yield f"   {times}{_request(step.calls[0])}"
+            if not is_last:
+                yield f"   {', '.join(str(answer.status) for answer in step.answers)}, as expected"
+            else:
+                yield f"   expected: {_foreseen(step)}"
+                yield f"   came:     {'; '.join(str(answer)[:SHOWN_MAX] for answer in step.answers)}"
 
     def script(self) -> str:
         """A program that needs httpx alone, and payagg.testing where webhooks are received. It reads what it needs from
@@ -51,7 +70,9 @@ def _request(call: ServiceCall) -> str:
     shown = [call.method, call.path]
     if call.body is not None:
         shown.append(json.dumps(call.body, ensure_ascii=False))
-    if call.content is not None:
+    if call.content is not None and call.event is None:
+        shown.append(f"({len(call.content)} bytes of {call.headers.get('Content-Type', 'something')})")
+    elif call.content is not None:
         shown.append(call.content.decode(errors="replace"))
     return " ".join(shown)[:SHOWN_MAX]
 
@@ -73,11 +94,12 @@ class _Script:
             for word, part in _PARTS.items()
             if any(f"{word}." in line or f"({word}," in line or f" {word}," in line for line in lines)
         ]
+        played = self._story.provider
         head = _HEAD.format(
             title=self._story.masked(title).replace("\\", "/").replace('"""', "'''"),
             variables=" ".join(f"{name}=..." for name in ["BASE_URL", *self._story.variables]),
-            imports="".join(imports for imports, _ in parts),
-            parts="".join(made for _, made in parts),
+            imports="".join(imports for imports, _ in parts).replace("PLAYED", played),
+            parts="".join(made for _, made in parts).replace("PLAYED", played),
             source=inspect.getsource(replay).partition('"""\n\n')[2],
         )
         last = len(self._story.steps)
@@ -98,6 +120,11 @@ class _Script:
             code = f", code={expected.code!r}" if expected.code else ""
             code += f", field={expected.field!r}" if expected.field else ""
             more = f", checks={self.expression(checks)}" if checks else ""
+            if expected.file is not None:
+                more += f", file=unpacked({replay.packed(expected.file)!r})"
+            if expected.header_checks:
+                shown = [(name, check.relation, check.value) for name, check in expected.header_checks]
+                more += f", shown={self.expression(shown)}"
             yield f"expect({number}, a{number}, {expected.statuses!r}{code}{more})"
         else:
             yield f"a{number} = together([{', '.join(map(self._call, step.calls))}])"
@@ -119,6 +146,8 @@ class _Script:
         fields += [f"{name}={self.expression(value)}" for name, value in more.items() if value is not None]
         if call.event is not None:
             fields.append(f"**event_request(provider, {', '.join(map(self.expression, call.event))})")
+        elif call.content is not None:
+            fields.append(f"content=unpacked({replay.packed(call.content)!r}), headers={dict(call.headers)!r}")
         return f"dict({', '.join(fields)})"
 
 
@@ -130,8 +159,8 @@ _PARTS = {
         "inbox = Inbox.serve()\n",
     ),
     "provider": (
-        "from payagg.testing.conformance.provider import ProviderAccount, event_request\n",
-        "provider = ProviderAccount()\n",
+        "from payagg.testing.conformance.provider import PLAYED, event_request, expect_arrival, expect_charge\n",
+        "provider = PLAYED()\n",
     ),
 }
 _HEAD = '''"""{title}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
 from payagg.testing.conformance.base import ConformanceMachine, needs
-from payagg.testing.conformance.events import Wanted, settled
+from payagg.testing.conformance.events import Signers, Wanted, settled
 from payagg.testing.conformance.expectation import lacks, matches
 from payagg.testing.conformance.service import ServiceCall
 from payagg.testing.conformance.target import ConformanceTarget
@@ -17,6 +17,8 @@ ENDPOINTS: Bundle[str] = Bundle("endpoints")
 LIMIT = 5
 TYPES = ("payment.pending", "payment.success", "payment.failed", "payment.reversed")
 RETRY = timedelta(hours=3)  # longer than any of the first pauses between tries
+OVERLAP = timedelta(hours=24)  # how long a replaced secret signs beside the new one
+NO_ROUTE = (404, 405)
 REAL_PAUSES = 600  # of a twentieth of a second each, where the clock is not ours
 BAD_BODIES: list[dict[str, Any]] = [
     {"environment": "SANDBOX"},
@@ -36,10 +38,20 @@ class ModelEndpoint:
     merchant: int
     environment: str
     path: str
-    secret: str
+    secrets: list[str]  # the newest first
     events: tuple[str, ...]
     is_active: bool = True
+    rotated: timedelta = timedelta(0)  # when, of the time that passed in this history
     wanted: list[Wanted] = field(default_factory=list)
+    signers: list[Signers] = field(default_factory=list)
+
+    def signed(self, first: int, begins: timedelta, ends: timedelta) -> None:
+        """Tries from number `first` on came between these times: both secrets sign for a day after a rotation. Of the
+        instant at which that ends, and of a secret that was replaced twice, nothing is foreseen."""
+        new, *old = self.secrets[:2]
+        is_over, is_on = begins >= self.rotated + OVERLAP, ends < self.rotated + OVERLAP
+        signers = Signers(first, [new, *old] if is_on else [new], old if is_over else [])
+        self.signers = [each for each in self.signers if each.first < first] + [signers]
 
 
 class WebhookConformance(ConformanceMachine):
@@ -60,11 +72,16 @@ class WebhookConformance(ConformanceMachine):
         self.others: dict[int, int] = {}  # active endpoints that were there before, by merchant
         self.references: list[str] = []
         self.failures = 0
+        self.elapsed = timedelta(0)
 
     def teardown(self) -> None:
         for id, model in self.endpoints.items():
             owner = self.merchants[model.merchant]
             self.target.service.send(ServiceCall("DELETE", f"{owner.path}/webhooks/{id}?permanently=true", owner.token))
+
+    def wait(self, duration: timedelta) -> None:
+        super().wait(duration)
+        self.elapsed += duration
 
     def active(self, merchant: int) -> int:
         if merchant not in self.others:
@@ -106,7 +123,8 @@ class WebhookConformance(ConformanceMachine):
         if is_full:
             return multiple()
         id, secret = answer.data["id"], answer.data["signingSecret"]
-        self.endpoints[id] = ModelEndpoint(merchant, environment, path, secret, events or TYPES)
+        self.endpoints[id] = ModelEndpoint(merchant, environment, path, [secret], events or TYPES)
+        self.endpoints[id].signed(0, self.elapsed, self.elapsed)
         listed = {
             f"[id={id}].secretLast4": secret[-4:],
             f"[id={id}].isActive": True,
@@ -142,6 +160,34 @@ class WebhookConformance(ConformanceMachine):
         path, data = f"{owner.path}/webhooks", {f"[id={id}].isActive": False}
         self.ask(who, "lists the endpoints", "GET", path, 200, bearer=owner.token, data=data)
 
+    @rule(id=ENDPOINTS, then_a_day_passes=st.booleans())
+    def rotate(self, id: str, then_a_day_passes: bool) -> None:
+        """From now on both secrets sign, after a day the new one alone. The interface names no such route: where there
+        is none, it is not tried again."""
+        model = self.endpoints[id]
+        if not model.is_active or self.target.rotates_secrets is False:
+            return
+        owner, who, place = self.merchants[model.merchant], f"owner {model.merchant + 1}", model.path.rpartition("/")[2]
+        path = f"{owner.path}/webhooks/{id}/rotate-secret"
+        statuses = (200, 201) if self.target.rotates_secrets else (200, 201, *NO_ROUTE)
+        answer = self.ask(who, f"rotates the secret of endpoint {place}", "POST", path, *statuses, bearer=owner.token)
+        self.target.rotates_secrets = answer.status not in NO_ROUTE
+        if not self.target.rotates_secrets:
+            return
+        secret = answer.data.get("signingSecret")
+        if not isinstance(secret, str) or not secret.startswith("whsec_") or secret in model.secrets:
+            self.fail("rotation shows no new secret")
+        self.raw_secrets.add(secret)
+        model.secrets, model.rotated = [secret, *model.secrets], self.elapsed
+        model.signed(len(self.inbox.received(model.path)), self.elapsed, self.elapsed)
+        data = {f"[id={id}].secretLast4": secret[-4:], f"[id={id}]": lacks("signingSecret")}
+        self.ask(who, "lists the endpoints", "GET", f"{owner.path}/webhooks", 200, bearer=owner.token, data=data)
+        outcome = model.events[-1].partition(".")[2].upper()
+        self._pay(model.merchant, outcome, False, 0)
+        if then_a_day_passes and self.target.service.can_wait:
+            self.wait(OVERLAP)
+            self._pay(model.merchant, outcome, False, 0)
+
     @rule(
         pick=st.integers(0, 1),
         outcome=st.sampled_from(["SUCCESS", "FAILED", "REVERSED"]),
@@ -150,7 +196,9 @@ class WebhookConformance(ConformanceMachine):
     )
     def pay(self, pick: int, outcome: str, through_checkout: bool, failures: int) -> None:
         """A payment comes to its end; endpoints may fail a few tries before they take an event."""
-        merchant = self.owners[pick % len(self.owners)]
+        self._pay(self.owners[pick % len(self.owners)], outcome, through_checkout, failures)
+
+    def _pay(self, merchant: int, outcome: str, through_checkout: bool, failures: int) -> None:
         key, amount = self.merchants[merchant].keys["SANDBOX"], 5_000 + len(self.story.steps)
         who, path = f"the server of business {merchant + 1} (SANDBOX)", "/payments/initiate"
         what = f"initiates a payment of {amount} kobo"
@@ -194,21 +242,32 @@ class WebhookConformance(ConformanceMachine):
                 model.wanted.append(Wanted(type, reference, amount, "SANDBOX"))
 
     def look_into_the_inbox(self) -> None:
-        service = self.target.service
+        service, began = self.target.service, self.elapsed
+        came = {id: len(self.inbox.received(model.path)) for id, model in self.endpoints.items()}
         service.work()
         pauses = 8 if service.can_wait else REAL_PAUSES
 
         def pause() -> None:
             if service.can_wait:
-                service.wait(RETRY)
+                self.wait(RETRY)
             service.work()
+            sign()
 
+        def sign() -> None:
+            for id, model in self.endpoints.items():
+                model.signed(came[id], began, self.elapsed)
+
+        sign()
         for model in self.endpoints.values():
-            fault = settled(self.inbox, model.path, model.secret, model.wanted, self.references, pause, pauses)
+            fault = settled(self.inbox, model.path, model.signers, model.wanted, self.references, pause, pauses)
             place = model.path.rpartition("/")[2]
             wanted = [vars(each) for each in model.wanted]
             if fault is not None:
                 self.story.expects_events(
-                    f"events at endpoint {place}", model.path, model.secret, wanted, self.references
+                    f"events at endpoint {place}",
+                    model.path,
+                    [vars(each) for each in model.signers],
+                    wanted,
+                    self.references,
                 )
                 self.fail(f"endpoint {place}: {fault}")

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.ports import AnomalyFilter, Store
+from payagg.application.repositories import AnomalyFilter
+from payagg.application.store import Store
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.testing.builders import NOW, REFERENCE
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.ports import ClaimedDelivery, DeliveryResult, ReferenceTaken, Store
+from payagg.application.ports import ReferenceTaken
+from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
 from payagg.domain.audit import Action, ActorRealm, AuditEntry, AuditFilter, Changes
 from payagg.domain.values import Environment
 from payagg.domain.webhook import DEACTIVATE_AFTER

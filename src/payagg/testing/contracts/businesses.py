@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.ports import Store, Transaction
+from payagg.application.store import Store, Transaction
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.values import Environment
@@ -97,6 +97,7 @@ class BusinessContract:
             assert await found("_") == [1]
             assert await found("\\") == [3]
             assert await found("nobody") == []
+            assert await tx.businesses.count() == len(ids)
 
     async def test_a_key_is_found_by_its_hash_with_its_business(self, store: Store) -> None:
         key, business = a_key(), a_business()
@@ -218,6 +219,17 @@ class GatewayContract:
         assert found == [[living, gone[1], gone[0]], [], [living, gone[1], gone[0]]]
         async with store.begin() as tx:
             assert await tx.gateways.get_any(living.id) == living
+
+    async def test_copies_in_other_cells_hear_of_deleted_gateways_too(self, store: Store) -> None:
+        first = a_gateway("mine", GatewayStatus.DISABLED, credentials=b"1")
+        second = replace(first, id="gw_second", credentials=None)
+        deleted = first.delete(NOW)
+        async with store.begin() as tx:
+            await tx.gateways.add(first)
+            await tx.gateways.save(deleted)
+            await tx.gateways.add(second)
+            assert await tx.gateways.everything() == [deleted, second]
+            assert await tx.gateways.all() == [second]
 
     async def test_secrets_are_to_be_wiped_of_deleted_gateways_and_at_the_end_of_an_overlap(self, store: Store) -> None:
         deleted = a_gateway("one", GatewayStatus.DISABLED, credentials=b"1")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payagg.application.ports import Store
+from payagg.application.store import Store
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.values import Environment

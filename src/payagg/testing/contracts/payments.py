@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from payagg.application.ports import Conflict, PaymentAggregate, PaymentToSettle, ProviderCall, ReferenceTaken, Store
+from payagg.application.ports import Conflict, ReferenceTaken
+from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
+from payagg.application.store import Store
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
@@ -191,6 +193,18 @@ class PaymentContract:
             assert await tx.payments.expired(NOW + 2 * HOUR, 10) == [old, young]
             assert await tx.payments.expired(NOW + 2 * HOUR, 1) == [old]
 
+    async def test_initiated_payments_are_walked_in_the_order_of_their_windows_ends(self, store: Store) -> None:
+        young = await stored(store, reference=OTHER, now=NOW + MINUTE)
+        old = await stored(store)
+        moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        async with store.begin() as tx:
+            assert await tx.payments.initiated(NOW, "", 10) == [old, young]
+            assert await tx.payments.initiated(NOW, "", 1) == [old]
+            assert await tx.payments.initiated(old.expires_at, old.reference, 10) == [young]
+            assert await tx.payments.initiated(young.expires_at, young.reference, 10) == []
+
     async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
         payment = await stored(store)
         first = an_attempt(payment, 1, AttemptState.REFUSED, scenario="declined", asks=3)
@@ -302,6 +316,21 @@ class PaymentContract:
         assert await due(SANDBOX, 3) == ["0", "1", "8"]
         assert await due(SANDBOX, 100) == ["2", "3", "4", "5", "6", "7"]
         assert await due(Environment.LIVE, 100) == ["9"]
+
+    async def test_asks_of_a_later_time_are_made_due(self, store: Store) -> None:
+        for number, state in enumerate((AttemptState.HANDED_OFF, AttemptState.UNKNOWN, AttemptState.REFUSED)):
+            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            at = None if state is AttemptState.REFUSED else NOW + HOUR * number
+            await handed(store, an_attempt(payment, 1, state, next_ask_at=at))
+        live = await stored(store, reference=OTHER, environment=Environment.LIVE)
+        await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
+        async with store.begin() as tx:
+            assert await tx.payments.hasten_asks("provider_b", SANDBOX, NOW) == 0
+            assert await tx.payments.hasten_asks("provider_a", SANDBOX, NOW) == 1
+            assert await tx.payments.hasten_asks("provider_a", SANDBOX, NOW) == 0
+        async with store.begin() as tx:
+            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)) == 2
+            assert await tx.payments.due_asks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
 
     async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:
         payment, other = await stored(store), await stored(store, reference=OTHER)

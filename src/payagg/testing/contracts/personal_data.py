@@ -4,10 +4,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from payagg.application.ports import ProviderEvent, Store
+from payagg.application.repositories import ProviderEvent
+from payagg.application.store import Store
 from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Trigger
+from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, a_payment, an_attempt, an_event, an_id
 
@@ -82,6 +84,32 @@ class PersonalDataContract:
             assert await tx.payments.attempts(named(1)) == [left]
             assert await tx.payments.settled_with_payer(NOW + DAY, 9) == []
 
+    async def test_keys_of_payments_that_ended_before_are_free_again(self, store: Store) -> None:
+        old = [ended(NOW + n * DAY, reference=f"PAY-2025013{n}-000001", idempotency_key=f"key {n}") for n in range(3)]
+        open_one = a_payment(reference="PAY-20250101-000009", idempotency_key="open")
+        await with_payments(store, *old, open_one)
+
+        async def holder(key: str) -> str | None:
+            found = await store.find_original(open_one.business_id, open_one.environment, key)
+            return found.reference if found is not None else None
+
+        async with store.begin() as tx:
+            assert await tx.payments.forget_keys(NOW + 2 * DAY, 1) == 1
+        assert [await holder(f"key {n}") for n in range(3)] == [None, old[1].reference, old[2].reference]
+        async with store.begin() as tx:
+            assert await tx.payments.forget_keys(NOW + 2 * DAY, 9) == 1
+            assert await tx.payments.forget_keys(NOW + 2 * DAY, 9) == 0
+        assert [await holder(key) for key in ("key 1", "key 2", "open")] == [None, old[2].reference, open_one.reference]
+        again = a_payment(reference="PAY-20250301-000001", idempotency_key="key 0")
+        assert await store.add_payment(again) == (again, True)
+        first = await store.find_payment(old[0].reference)
+        assert first is not None
+        assert first.idempotency_key == "key 0"
+        wanted = PaymentFilter(open_one.business_id, idempotency_key="key 0")
+        async with store.begin() as tx:
+            found = await tx.payment_search.page(wanted, NOW, None, 9)
+        assert [payment.reference for payment in found] == [again.reference]
+
     async def test_bodies_of_events_are_replaced_and_nothing_beside(self, store: Store) -> None:
         large = b'{"data":{"metadata":{"note":"%s"},"amount":1}}' % (b"n" * 9_000)
         first = an_event(an_id("evt", 1), 1, reference=named(1), body=large)
@@ -114,5 +142,25 @@ class PersonalDataContract:
             assert await tx.inbox.empty(NOW + 2 * DAY, 9) == 1
             assert await tx.inbox.empty(NOW + 2 * DAY, 9) == 0
             assert await tx.inbox.lock_due(NOW, 9) == [waiting]
-            # The digest stays, so the same event is known for ever.
+            # The digest stays, so the same event is known.
             assert not await tx.inbox.add(arrived(2, 0))
+
+    async def test_handled_events_that_came_before_are_removed(self, store: Store) -> None:
+        def arrived(days: int, *, handled: bool = True) -> ProviderEvent:
+            at = NOW + days * DAY
+            digest, handled_at, due = bytes([days, handled]), at if handled else None, None if handled else at
+            drawn = f"inb_{int(at.timestamp() * 1000):012x}{handled:d}"
+            return ProviderEvent(drawn, "provider_a", Environment.LIVE, digest, b"", at, 1, due, handled_at, None)
+
+        waiting = arrived(0, handled=False)
+        async with store.begin() as tx:
+            for event in (arrived(0), arrived(1), arrived(2), waiting):
+                assert await tx.inbox.add(event)
+            assert await tx.inbox.remove(NOW + 2 * DAY, "", 1) == (0, waiting.id)
+            assert await tx.inbox.remove(NOW + 2 * DAY, waiting.id, 1) == (1, arrived(0).id)
+            assert await tx.inbox.remove(NOW + 2 * DAY, arrived(0).id, 9) == (1, arrived(1).id)
+            assert await tx.inbox.remove(NOW + 2 * DAY, "", 9) == (0, waiting.id)
+            assert await tx.inbox.remove(NOW + 2 * DAY, waiting.id, 9) == (0, None)
+            assert await tx.inbox.lock_due(NOW, 9) == [waiting]
+            assert await tx.inbox.add(arrived(0)), "it is new again"
+            assert not await tx.inbox.add(arrived(2))

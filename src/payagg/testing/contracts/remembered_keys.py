@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey, Store
+from payagg.application.ports import ReferenceTaken, StaleKey
+from payagg.application.store import KeyHolder, Store
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from payagg.testing.builders import NOW, REFERENCE, a_business, a_key, a_payment

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.ports import Store
+from payagg.application.store import Store
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.testing.builders import NOW
 

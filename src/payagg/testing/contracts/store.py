@@ -9,6 +9,7 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 import pytest
 
 from payagg.testing.contracts.anomalies import AnomalyContract
+from payagg.testing.contracts.archive import ArchiveContract
 from payagg.testing.contracts.audit import AuditContract
 from payagg.testing.contracts.businesses import BusinessContract, GatewayContract
 from payagg.testing.contracts.payment_search import PaymentSearchContract
@@ -27,6 +28,7 @@ class StoreContract(
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,
+    ArchiveContract,
     AuditContract,
     RevocationContract,
     WebhookContract,
@@ -34,4 +36,4 @@ class StoreContract(
     InboxContract,
     PersonalDataContract,
 ):
-    """Every promise of application/ports.py that a test can see."""
+    """Every promise of application/store.py and application/repositories.py that a test can see."""

@@ -4,15 +4,9 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-from payagg.application.ports import (
-    ClaimedDelivery,
-    DeliveryResult,
-    ProviderEvent,
-    RefusedEvent,
-    SignatureFault,
-    Store,
-    TryResult,
-)
+from payagg.application.ports import TryResult
+from payagg.application.repositories import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
 from payagg.domain.health import Health
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.values import Environment

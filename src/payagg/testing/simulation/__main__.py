@@ -4,10 +4,12 @@ Ends with 1 when an invariant does not hold, or when something that must happen 
 """
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from payagg.testing.simulation.history import simulate
 from payagg.testing.simulation.search import search_all
@@ -22,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="tell this one history as a timeline")
     parser.add_argument("--histories", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed; the others follow it")
+    parser.add_argument("--figures", type=Path, help="a JSON file for the day and the counts")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     if chosen.seed is not None:
@@ -39,6 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for seed, what in sorted(found.broken.items())[:SHOWN_MAX]:
         _say(f"seed {seed}: {what}\n    replay it with: make simulate SEED={seed}")
     _say(f"{found.histories} histories, {found.histories / seconds:.1f} each second, {len(found.broken)} broken")
+    if chosen.figures is not None:
+        counts = {"histories": found.histories, "broken": len(found.broken), "never": len(missed)}
+        whole = {"date": time.strftime("%Y-%m-%d", time.gmtime()), **counts}
+        chosen.figures.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
     return int(bool(found.broken or missed))
 
 

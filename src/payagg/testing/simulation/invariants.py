@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.attempt import Attempt
+from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment
 from payagg.domain.webhook import Delivery
@@ -268,7 +268,8 @@ class Invariants:
         """When a charge that took money must be seen: by the next ask once nothing fails any more, and it is paid."""
         assert charge.taken_at is not None
         since = max(charge.taken_at, self.peace or charge.taken_at)
-        begun = [a.handed_off_at or a.created_at for a in self._of(charge.payment)]
+        asked = [a for a in self._of(charge.payment) if a.state is not AttemptState.REFUSED]  # the others are over
+        begun = [a.handed_off_at or a.created_at for a in asked]
         asks = [at + after for at in begun for after in ASKED_AFTER if at + after > since]
         return (min(asks) if asks else since) + SPREAD + SLACK
 

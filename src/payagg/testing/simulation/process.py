@@ -11,15 +11,17 @@ from payagg.application.checkout import Checkout
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
+from payagg.application.partitions import Partitions
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.payments import Payments
-from payagg.application.ports import Clock, Conflict, Entropy, Provider, Sender, Store, Unavailable
+from payagg.application.ports import Clock, Conflict, Entropy, Provider, Sender, Unavailable
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
 from payagg.application.refused_events import RefusedEvents
 from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
+from payagg.application.store import Store
 from payagg.application.verification import Verification
 from payagg.domain.gateway import DRAIN_WINDOW, SANDBOX_SLUG
 from payagg.domain.payment import CHECKOUT_TTL
@@ -48,6 +50,8 @@ class ProcessServices:
     reconciler: Reconciler
     dispatcher: Dispatcher
     retention: Retention
+    partitions: Partitions
+    gateway_copies: None = None  # one installation
 
 
 def assembled(
@@ -73,6 +77,7 @@ def assembled(
         reconciler=Reconciler(store, clock, entropy, options, calls, settlement),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender, poll_seconds=POLL_SECONDS),
         retention=Retention(store, clock, entropy),
+        partitions=Partitions(store, clock, "PAY"),
     )
 
 

@@ -8,16 +8,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from payagg.application.ports import (
-    ClaimedDelivery,
-    Conflict,
-    DeliveryResult,
-    GatewayChoices,
-    KeyHolder,
-    RefusedEvent,
-    Transaction,
-    Unavailable,
-)
+from payagg.application.ports import Conflict, Unavailable
+from payagg.application.repositories import GatewayChoices, RefusedEvent
+from payagg.application.store import ClaimedDelivery, DeliveryResult, KeyHolder, Transaction
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -98,6 +91,12 @@ class ReachedStore:
 
     async def find_settling(self, slug: str) -> list[Gateway]:
         return await self.whole(partial(self._world.store.find_settling, slug))
+
+    async def make_partitions(self, prefix: str, now: datetime) -> int:
+        return await self.whole(partial(self._world.store.make_partitions, prefix, now))
+
+    async def drop_partitions(self, before: datetime) -> int:
+        return await self.whole(partial(self._world.store.drop_partitions, before))
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         return await self.whole(partial(self._world.store.begin_ask, reference, number, now, every))

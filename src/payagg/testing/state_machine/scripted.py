@@ -89,8 +89,9 @@ class HeardSettlement(Settlement):
         actor: str,
         *,
         asked: Attempt | None = None,
+        as_of: datetime | None = None,
     ) -> Settled:
-        settled = await super().report(report, gateway, environment, actor, asked=asked)
+        settled = await super().report(report, gateway, environment, actor, asked=asked, as_of=as_of)
         self.heard.append(settled.effect.value)
         return settled
 

@@ -14,7 +14,7 @@ from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.payments import Payments
-from payagg.application.ports import Entropy, Provider, Store, Transaction
+from payagg.application.ports import Entropy, Provider
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.provider_events import ProviderEventRoute, ProviderEvents
 from payagg.application.reconciliation import Reconciler
@@ -22,6 +22,7 @@ from payagg.application.refused_events import RefusedEvents
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment, TestPayment
 from payagg.application.settlement import Settlement
+from payagg.application.store import Store, Transaction
 from payagg.application.verification import Verification
 from payagg.domain.business import BusinessStatus
 from payagg.domain.checks import revised
