@@ -14,16 +14,17 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.businesses import MemoryApiKeys
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import KeyHolder, PaymentToSettle, TryResult
+from payagg.application.ports import TryResult
+from payagg.application.repositories import PaymentToSettle
+from payagg.application.store import KeyHolder
 from payagg.domain.api_key import ApiKey
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.dev.conformance import InboxSender, InProcess
 from payagg.testing.conformance.inbox import Inbox
-from payagg.testing.conformance.provider import ProviderAccount
 from payagg.testing.conformance.target import ConformanceTarget
-from tests.support.conformance_world import InboxSender, InProcess
 
 # --- stores ---
 
@@ -380,17 +381,17 @@ class IgnoresUnknownFields(Proxy):
 
 
 @contextmanager
-def product_target(part: Any, provider: ProviderAccount | None = None) -> Iterator[ConformanceTarget]:
+def product_target(part: Any) -> Iterator[ConformanceTarget]:
     """The product on the in-memory store with one part exchanged: a store, a sender, a proxy, or services changed by a
     function."""
     is_class = isinstance(part, type)
     store = part() if is_class and issubclass(part, MemoryStore) else None
     sender: Callable[[Inbox], InboxSender] | None = part if is_class and issubclass(part, InboxSender) else None
-    world = InProcess(store, sender=sender)
+    world = InProcess(store or MemoryStore(), sender=sender or InboxSender)
     within = part if is_class and issubclass(part, Proxy) else (lambda app: app)
     if not is_class:
         world.services = part(world.services)
-    target = world.target(within, provider)
+    target = world.target(within)
     yield target
     target.service.close()
     world.close()

@@ -3,18 +3,13 @@
 Its parts are methods on purpose: each broken service is this one with a method or two written wrongly.
 """
 
-import hashlib
-import hmac
-import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import httpx
-
-from tests.zoo.hand_gateways import HandGateways
 from tests.zoo.hand_http import Refused, Reply, Row, bad
+from tests.zoo.hand_providers import HandProviders
 
 HOUR = timedelta(hours=1)
 FINAL = ("SUCCESS", "FAILED", "REVERSED")
@@ -26,10 +21,8 @@ CARDS = {
 }
 
 
-class Handmade(HandGateways):
-    """Payments and their charges at provider_a."""
-
-    client = httpx.Client(verify=False, trust_env=False)
+class Handmade(HandProviders):
+    """Payments."""
 
     def table(self) -> list[tuple[str, str, Callable[..., Reply]]]:
         business = "/merchant/businesses/{}"
@@ -42,7 +35,6 @@ class Handmade(HandGateways):
             ("GET", "/public/payments/{}/gateways", self.options),
             ("POST", "/public/payments/{}/process", self.process),
             ("GET", "/public/payments/{}/verify", self.verify),
-            ("POST", "/webhooks/provider_a/{}", self.inbound),
             ("POST", f"{business}/test-payment", self.test_payment),
             ("GET", f"{business}/test-payment/{{}}", self.read_test_payment),
         ]
@@ -208,51 +200,3 @@ class Handmade(HandGateways):
 
     def told(self, payment: Row) -> Row:
         return self.detail(payment)
-
-    def account(self) -> Row:
-        return next((g["credentials"] for g in self.gateways.values() if g["slug"] == "provider_a"), {})
-
-    def provider_call(self, method: str, path: str, payment: Row, **more: Any) -> Row:
-        account, prefix = self.account(), payment["environment"].lower()
-        if f"{prefix}SecretKey" not in account:
-            raise Refused(400, "GATEWAY_ENVIRONMENT_NOT_CONFIGURED")
-        headers = {"Authorization": f"Bearer {account[f'{prefix}SecretKey']}"}
-        url = account[f"{prefix}BaseUrl"] + path
-        answer: Row = self.client.request(method, url, headers=headers, **more).json()
-        return answer
-
-    def charge(self, payment: Row, slug: str) -> str:
-        body = {"reference": payment["reference"], "amount": payment["amount"], "email": "payer@example.com"}
-        data = self.provider_call("POST", "/transaction/initialize", payment, json=body).get("data") or {}
-        return str(data.get("authorization_url", "https://pay.example/again"))
-
-    def ask_provider(self, payment: Row) -> None:
-        self.settle(payment, self.provider_call("GET", f"/transaction/verify/{payment['reference']}", payment)["data"])
-        if payment.pop("mismatch", False):
-            raise Refused(502, "PAYMENT_AMOUNT_MISMATCH")
-
-    def inbound(self, environment: str) -> Reply:
-        secret = self.account().get(f"{environment}SecretKey", "")
-        if not self.is_genuine(secret):
-            raise Refused(400, "INVALID_WEBHOOK_SIGNATURE")
-        told = json.loads(self.content)["data"]
-        payment = self.payments.get(told["reference"])
-        if payment is not None and self.belongs(payment, environment):
-            self.settle(payment, told)
-            payment.pop("mismatch", None)
-        return 200, {}
-
-    def is_genuine(self, secret: str) -> bool:
-        expected = hmac.new(secret.encode(), self.content, hashlib.sha512).hexdigest()
-        return hmac.compare_digest(self.headers.get("x-provider_a-signature", ""), expected)
-
-    def belongs(self, payment: Row, environment: str) -> bool:
-        return bool(payment["environment"].lower() == environment)
-
-    def settle(self, payment: Row, told: Row) -> None:
-        if told["status"] != "success":
-            return
-        if told["amount"] != payment["amount"]:
-            payment["mismatch"] = True
-            return
-        self.move(payment, "SUCCESS")

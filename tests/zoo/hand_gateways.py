@@ -27,6 +27,7 @@ class HandGateways(HandHttp):
             ("GET", f"{business}/webhooks", self.list_endpoints),
             ("POST", f"{business}/webhooks", self.add_endpoint),
             ("DELETE", f"{business}/webhooks/{{}}", self.remove_endpoint),
+            ("POST", f"{business}/webhooks/{{}}/rotate-secret", self.rotate_secret),
             ("GET", f"{business}/gateways", self.list_options),
             ("PATCH", f"{business}/gateways/{{}}", self.set_option),
             ("GET", "/admin/gateways", self.list_gateways),
@@ -55,7 +56,7 @@ class HandGateways(HandHttp):
         return str(gateway["status"])
 
     def shown_gateway(self, gateway: Row) -> Row:
-        hidden = ("credentials", "ends")
+        hidden = ("credentials", "ends", "replaced")
         status = self.state(gateway)
         shown = {name: value for name, value in gateway.items() if name not in hidden}
         return shown | {"status": status, "isActive": status == "ACTIVE"}
@@ -185,7 +186,7 @@ class HandGateways(HandHttp):
         return 200, [self.shown_endpoint(e) for e in self.endpoints.values() if e["business"] == business]
 
     def shown_endpoint(self, endpoint: Row) -> Row:
-        return {name: value for name, value in endpoint.items() if name not in ("signingSecret", "business")}
+        return {name: value for name, value in endpoint.items() if name not in ("signingSecret", "business", "old")}
 
     def add_endpoint(self, business: str) -> Reply:
         self.ensure_active(business)
@@ -216,10 +217,21 @@ class HandGateways(HandHttp):
     def new_secret(self) -> str:
         return "whsec_" + b64encode(secrets.token_bytes(32)).decode()
 
-    def remove_endpoint(self, business: str, id: str) -> Reply:
+    def endpoint(self, business: str, id: str) -> Row:
         endpoint = self.endpoints.get(id)
         if endpoint is None or endpoint["business"] != business:
             raise Refused(404, "NOT_FOUND")
+        return endpoint
+
+    def rotate_secret(self, business: str, id: str) -> Reply:
+        self.ensure_active(business)
+        endpoint, secret = self.endpoint(business, id), self.new_secret()
+        endpoint["old"] = endpoint["signingSecret"], self.now + timedelta(hours=24)
+        endpoint |= {"signingSecret": secret, "secretLast4": secret[-4:]}
+        return 201, self.shown_endpoint(endpoint) | {"signingSecret": secret}
+
+    def remove_endpoint(self, business: str, id: str) -> Reply:
+        endpoint = self.endpoint(business, id)
         endpoint["isActive"] = False
         return 200, self.shown_endpoint(endpoint)
 
@@ -244,11 +256,17 @@ class HandGateways(HandHttp):
         headers = self.signed(one["endpoint"], one["event"]["id"], body)
         return self.inbox.receive(one["endpoint"]["url"], headers, body) < 300
 
+    def signing(self, endpoint: Row) -> list[str]:
+        old, until = endpoint.get("old", ("", self.now))
+        return [endpoint["signingSecret"], *([old] if self.now < until else [])]
+
     def signed(self, endpoint: Row, id: str, body: bytes) -> dict[str, str]:
-        at = str(int(self.now.timestamp()))
-        key = b64decode(endpoint["signingSecret"].removeprefix("whsec_"))
-        digest = hmac.new(key, f"{id}.{at}.".encode() + body, hashlib.sha256).digest()
-        value = "v1," + b64encode(digest).decode()
+        at, values = str(int(self.now.timestamp())), []
+        for secret in self.signing(endpoint):
+            key = b64decode(secret.removeprefix("whsec_"))
+            digest = hmac.new(key, f"{id}.{at}.".encode() + body, hashlib.sha256).digest()
+            values.append("v1," + b64encode(digest).decode())
+        value = " ".join(values)
         return {"webhook-id": id, "webhook-timestamp": at, "webhook-signature": value, "X-Service-Signature": value}
 
     def told(self, payment: Row) -> Row:

@@ -5,6 +5,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,14 @@ class Refused(Exception):
 
 def bad(field: str) -> Refused:
     return Refused(400, "VALIDATION_ERROR", field)
+
+
+@dataclass
+class Picture:
+    """An answer that is no JSON."""
+
+    content: bytes
+    headers: dict[str, str]
 
 
 class HandHttp:
@@ -63,8 +72,11 @@ class HandHttp:
         headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
         path = scope["path"].removeprefix("/api/v1")
         status, data = await self.answer(scope["method"], path, headers, content)
-        body = json.dumps(data).encode()
-        start = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
+        shown = [(b"content-type", b"application/json")]
+        body = b"" if isinstance(data, Picture) else json.dumps(data).encode()
+        if isinstance(data, Picture):
+            body, shown = data.content, [(name.encode(), value.encode()) for name, value in data.headers.items()]
+        start = {"type": "http.response.start", "status": status, "headers": shown}
         await send(start)
         await send({"type": "http.response.body", "body": body})
 
@@ -74,12 +86,15 @@ class HandHttp:
         except Refused as no:
             error = {"code": no.code, "message": no.code.lower().replace("_", " ")}
             return no.status, {"success": False, "error": error | ({"field": no.field} if no.field else {})}
+        if isinstance(data, Picture):
+            return status, data
         return status, {"success": True} | ({} if data is None else {"data": data})
 
     def routed(self, method: str, path: str, headers: dict[str, str], content: bytes) -> Reply:
         self.headers, self.content = headers, content
         self.bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        self.body = json.loads(content) if content and not path.startswith("/webhooks/") else {}
+        is_json = content and not path.startswith("/webhooks/") and "multipart" not in headers.get("content-type", "")
+        self.body = json.loads(content) if is_json else {}
         for verb, pattern, handler in self.routes:
             found = pattern.fullmatch(path)
             if found and verb == method:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -186,12 +187,20 @@ class RefusesRepeats(GoodReceiver):
 class LooksBeforeItLeaps(GoodReceiver):
     """Between looking whether an event is new and keeping it, another may come."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = Counter[str]()
+        self.looked = threading.Condition()
+
     def receive(self, headers: dict[str, str], body: bytes) -> int:
         if not self.is_ours(headers, body):
             return 400
         event = json.loads(body)
         if event["id"] not in self.seen:
-            time.sleep(0.1)
+            with self.looked:
+                self.looks[event["id"]] += 1
+                self.looked.notify_all()
+                self.looked.wait_for(lambda: self.looks[event["id"]] > 1, timeout=0.5)
             self.seen.add(event["id"])
             with self.lock:
                 self.handle(event)

@@ -7,13 +7,14 @@ import argparse
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import structlog
 
-from payagg.testing.conformance.provider import ProviderAccount
+from payagg.testing.conformance.provider import ProviderAccount, ProviderBAccount
 from payagg.testing.conformance.receiver import cases, check_receiver
 from payagg.testing.conformance.run import Effort
 from tests.zoo.receivers import BROKEN_RECEIVERS, NEW_SECRET, SECRET, receiving
@@ -26,11 +27,11 @@ TEXT = """<!-- Written by `make zoo`, which hunted every one of them. -->
 
 Each row is a service with one thing wrong: {by_hand} are a service written by hand from the interface alone
 (`tests/zoo/by_hand.py`), {product} are the product with a store, a port or a proxy of somebody else's
-(`tests/zoo/broken_product.py`). The [harness](guide/harness.md) alone looks at them, through HTTP, in at most
-{histories} histories of {actions} actions from one seed. All {total} are caught; the two services without a defect
-pass. *Requests* is what the search sent until
-it knew, *steps* the length of the history that showed it, before it is made small: `make zoo ARGS="--only TriesOnce"`
-does that, and tells the story.
+(`tests/zoo/broken_product.py`), {rules} are the domain with one rule of somebody else's, without any HTTP
+(`tests/zoo/broken_rules.py`). The [harness](guide/harness.md) alone looks at them, in at most {histories} histories of
+{actions} actions from one seed. All {total} are caught; without a defect the two services and the domain pass.
+*Requests* is what the search sent until it knew, *steps* the length of the history that showed it, before it is made
+small: `make zoo ARGS="--only TriesOnce"` does that, and tells the story.
 
 {table}
 
@@ -74,11 +75,12 @@ def receiver_rows() -> list[str]:
 
 
 def document(rows: Sequence[Catch], receivers: Sequence[str]) -> str:
-    by_hand = sum(caught.specimen.origin == "by hand" for caught in rows)
+    origins = Counter(caught.specimen.origin for caught in rows)
     head = "| Defect | Service | Caught by | Requests | Steps | Seconds |\n|---|---|---|---|---|---|"
     return TEXT.format(
-        by_hand=by_hand,
-        product=len(rows) - by_hand,
+        by_hand=origins["by hand"],
+        product=origins["product"],
+        rules=origins["rules"],
         total=len(rows),
         histories=HUNT.histories,
         actions=HUNT.actions,
@@ -95,17 +97,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     small = Effort(HUNT.histories, HUNT.actions, HUNT.seed, shrinks=True)
-    provider = ProviderAccount()
+    accounts = ProviderAccount(), ProviderBAccount()
     rows = []
     for specimen in specimens():
         if chosen.only not in (None, specimen.name):
             continue
-        caught = hunted(specimen, provider, HUNT if chosen.only is None else small)
+        caught = hunted(specimen, accounts, HUNT if chosen.only is None else small)
         print(told(caught), flush=True)
         rows.append(caught)
         if chosen.only is not None:
             print(caught.violation)
-    provider.close()
+    for account in accounts:
+        account.close()
     if chosen.only is None:
         text = document(rows, receiver_rows())
         chosen.into.write_text(text, encoding="utf-8")

@@ -10,27 +10,29 @@ from typing import Any
 import httpx
 
 from payagg.testing.conformance.inbox import Inbox
-from payagg.testing.conformance.provider import ProviderAccount
+from payagg.testing.conformance.provider import ProviderAccount, ProviderBAccount
 from payagg.testing.conformance.run import Effort, run_machine
 from payagg.testing.conformance.service import Service
 from payagg.testing.conformance.target import ConformanceTarget, MerchantAccess
 from payagg.testing.conformance.violation import Violation
 from tests.zoo.broken_by_hand import BROKEN
 from tests.zoo.broken_product import PARTS, product_target
+from tests.zoo.broken_rules import RULES, rules_target
 from tests.zoo.by_hand import Handmade
 
+Accounts = tuple[ProviderAccount, ProviderBAccount]
 # The same search each time, in the test and in the table.
 HUNT = Effort(histories=200, actions=30, seed=1, shrinks=False)
 
 
 @contextmanager
-def hand_target(made: type[Handmade], provider: ProviderAccount | None = None) -> Iterator[ConformanceTarget]:
+def hand_target(made: type[Handmade]) -> Iterator[ConformanceTarget]:
     inbox = Inbox("https://inbox.example")
     app = made(inbox)
     service = Service("http://hand.example/api/v1", transport=httpx.ASGITransport(app), wait=app.wait, work=app.work)
     one, two, unapproved, suspended = (MerchantAccess(*pair) for pair in app.businesses.items())
     merchants = (one, two)
-    yield ConformanceTarget(service, merchants, app.admin, unapproved, suspended, inbox=inbox, provider=provider)
+    yield ConformanceTarget(service, merchants, app.admin, unapproved, suspended, inbox=inbox)
     service.close()
 
 
@@ -42,7 +44,7 @@ class Specimen:
     defect: str
     machine: str
     origin: str
-    opened: Callable[[ProviderAccount | None], AbstractContextManager[ConformanceTarget]]
+    opened: Callable[[], AbstractContextManager[ConformanceTarget]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Catch:
 
 
 def specimens() -> list[Specimen]:
-    return [*map(_by_hand, BROKEN), *map(_product, PARTS)]
+    return [*map(_by_hand, BROKEN), *map(_product, PARTS), *(_rule(*one) for one in RULES)]
 
 
 def _by_hand(made: Any) -> Specimen:
@@ -65,13 +67,23 @@ def _by_hand(made: Any) -> Specimen:
 
 def _product(part: Any) -> Specimen:
     machine, _, words = part.__doc__.partition(": ") if not isinstance(part, type) else ("", "", "")
-    name = part.__name__ if isinstance(part, type) else "".join(map(str.title, part.__name__.split("_")))
+    name = _name(part)
     opened = partial(product_target, part)
     return Specimen(name, words or part.__doc__, machine or part.machine, "product", opened)
 
 
-def hunted(specimen: Specimen, provider: ProviderAccount, effort: Effort = HUNT) -> Catch:
+def _rule(field: str, rule: Any) -> Specimen:
+    machine, _, words = rule.__doc__.partition(": ")
+    return Specimen(_name(rule), words, machine, "rules", partial(rules_target, field, rule))
+
+
+def _name(part: Any) -> str:
+    return str(part.__name__) if isinstance(part, type) else "".join(map(str.title, part.__name__.split("_")))
+
+
+def hunted(specimen: Specimen, accounts: Accounts, effort: Effort = HUNT) -> Catch:
     began = time.perf_counter()
-    with specimen.opened(provider if specimen.machine == "settlement" else None) as target:
+    with specimen.opened() as target:
+        target.provider, target.provider_b = accounts
         verdict = run_machine(specimen.machine, target, effort)
     return Catch(specimen, verdict.requests, time.perf_counter() - began, verdict.violation)
