@@ -20,8 +20,8 @@ from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.adapters.providers import providers_of
 from payagg.adapters.webhooks.http1 import HttpConnection
-from payagg.application.ports import PaymentAggregate
 from payagg.application.provider_events import provider_event_routes
+from payagg.application.repositories import PaymentAggregate
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import Charge, HandOff

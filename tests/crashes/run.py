@@ -95,16 +95,7 @@ def run(only: str) -> int:
     return 1 if broken else 0
 
 
-HEAD = """<!-- Written by `make crash-matrix`. -->
-
-# Crash matrix
-
-`make crash-matrix` stops something at each step of a payment, on a real Postgres, with providers and a merchant on
-loopback: our own process (`kill -9`), every process of the database server (`kill -9`), or each connection to it. Then
-the server starts again, callers who were not answered repeat themselves, and workers go on until nothing is due. Last
-run: {holds} of {all} hold, in {minutes:.0f} minutes.
-
-| Invariant | In the end |
+INVARIANTS = """| Invariant | In the end |
 | --- | --- |
 | INV1 | one reference is charged once, and one payment is paid once |
 | INV2 | what the provider took is SUCCESS |
@@ -115,7 +106,17 @@ run: {holds} of {all} hold, in {minutes:.0f} minutes.
 | INV7 | nothing is left claimed or due |
 | INV8 | what was acknowledged is there |
 | | every rule of `payagg doctor` is kept |
+"""
+HEAD = """<!-- Written by `make crash-matrix`. -->
 
+# Crash matrix
+
+`make crash-matrix` stops something at each step of a payment, on a real Postgres, with providers and a merchant on
+loopback: our own process (`kill -9`), every process of the database server (`kill -9`), or each connection to it. Then
+the server starts again, callers who were not answered repeat themselves, and workers go on until nothing is due. Last
+run: {holds} of {all} hold, in {minutes:.0f} minutes.
+
+{invariants}
 A cell says how the process ended (died; refused, which over HTTP is a 503; or went on by itself), and how long all of
 it took. The steps are called by the ports that a test hands in (`tests/crashes/child.py`); the product has none of
 them: [0123](decisions/0123-crash-steps.md).
@@ -125,7 +126,7 @@ them: [0123](decisions/0123-crash-steps.md).
 
 def document(table: Table, minutes: float) -> Iterator[str]:
     holds = sum("holds" in cell for cell in table.values())
-    yield HEAD.format(holds=holds, all=len(table), minutes=minutes)
+    yield HEAD.format(holds=holds, all=len(table), minutes=minutes, invariants=INVARIANTS)
     yield f"| Label | Step | {' | '.join(kind.value for kind in CrashKind)} |\n| --- | --- | --- | --- | --- |\n"
     for label in LABELS:
         yield f"{row(label)} {' | '.join(table[label, kind] for kind in CrashKind)} |\n"

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import hmac
-import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from pathlib import Path
 import psycopg
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.providers import providers_of
 from payagg.adapters.system import SystemClock
 from payagg.application.dispatcher import LEASE as DELIVERY_LEASE
@@ -31,6 +29,7 @@ from tests.crashes.labels import CrashKind, Label
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.builders import AN_ADMIN, a_business, a_key
 from tests.support.images import an_image
+from tests.support.judgement import left_over, sweep, wrongs_of, wrongs_of_everything
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import World, world_on
 from tests.support.receivers import Receiver, a_receiver
@@ -161,55 +160,19 @@ class Scene:
         self.expect((await gateways.logo(GATEWAY)).content == an_image("JPEG"), "INV8: the new logo is not there")
 
     async def quiet(self) -> None:
-        services = self.world.services
         for _ in range(ROUNDS):
-            await services.provider_events.retry_due()
-            await services.settlement.expire_due()
-            await services.reconciler.run_once()
-            await services.dispatcher.run_once()
-            if not self._left():
+            await sweep(self.world.services)
+            if not left_over(self.world.url):
                 return
             self.world.clock.move(DELIVERY_LEASE + SECOND)
-
-    def _left(self) -> list[str]:
-        """What somebody still holds or is to do: INV7."""
-        with psycopg.connect(self.world.url) as connection:
-            rows = connection.execute(
-                "SELECT 'a claim' FROM attempts WHERE state = 'CLAIMED'"
-                " UNION ALL SELECT 'a delivery' FROM deliveries WHERE status = 'PENDING' OR token IS NOT NULL"
-                " UNION ALL SELECT 'an event' FROM inbox WHERE handled_at IS NULL"
-            ).fetchall()
-        return [str(row[0]) for row in rows]
 
     # --- in the end --------------------------------------------------------------------------------------------------
 
     async def judge(self) -> None:
-        for rule in examine(self.world.url).rules:
-            self.expect(rule.is_kept, f"doctor: {rule.rule}")
-        left = self._left()
-        self.expect(not left, f"INV7: {left} is left")
+        self.wrong += wrongs_of_everything(self.world.url)
         if self.payment is not None:
-            await self._judge_payment(self.payment)
-
-    async def _judge_payment(self, before: Payment) -> None:
-        world, book = self.world, self.world.fakes.paystack.book
-        after = await world.read(before)
-        is_provided = self.label.verb != "initiate"
-        handed = [one for one in await world.attempts(before) if one.hand_off is not None]
-        self.expect(all(charge.opened == 1 for charge in book.charges.values()), "INV1: one reference charged twice")
-        self.expect(book.paid(before.reference) == is_provided, "INV1: not paid exactly once")
-        self.expect(len(handed) == is_provided, "INV1: not one hand-off")
-        self.expect(after.status.value == "SUCCESS", f"INV2: paid, and {after.status.value}")
-        history = await world.history(before)
-        self.expect(history == (["PENDING", "SUCCESS"] if is_provided else ["SUCCESS"]), f"INV3: {history}")
-        facts = ("amount", "currency", "environment", "business_id", "reference")
-        self.expect(all(getattr(before, one) == getattr(after, one) for one in facts), "INV5: a fact changed")
-        bodies: dict[str, set[bytes]] = {}
-        for received in self.merchant.received:
-            bodies.setdefault(received.headers["webhook-id"], set()).add(received.body)
-        told = sorted(json.loads(body)["type"] for one in bodies.values() for body in one)
-        self.expect(all(len(one) == 1 for one in bodies.values()), "INV4: one event id, two bodies")
-        self.expect(told == sorted(f"payment.{status.lower()}" for status in history), f"INV4: told of {told}")
+            book, is_provided = self.world.fakes.paystack.book, self.label.verb != "initiate"
+            self.wrong += await wrongs_of(self.world, self.merchant, book, self.payment, is_provided=is_provided)
 
 
 def _answers(url: str) -> bool:

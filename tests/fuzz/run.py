@@ -23,6 +23,20 @@ SIGNING_SECRETS = {"sandbox": "whsec_of_the_fuzz_run", "live": "whsec_of_the_fuz
 NEVER = "1000000"  # a rate limit that a run does not meet; the limits have tests of their own
 
 
+def unlimited(folder: str) -> dict[str, str]:
+    """The environment of a product whose state is in `folder`, and whose rate limits a run does not meet."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")},
+        "PAYAGG_STATE_DIR": f"{folder}/state",
+        "PAYAGG_WEBHOOK_RATE_LIMIT": NEVER,
+        "PAYAGG_UNKNOWN_REFERENCE_LIMIT": NEVER,
+        "PAYAGG_REFERENCE_RATE_LIMIT": NEVER,
+        "PAYAGG_REFUSED_BODY_LIMIT": NEVER,
+        "PAYAGG_ADDRESS_RATE_LIMIT": NEVER,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+    }
+
+
 @contextlib.contextmanager
 def the_service(environ: dict[str, str]) -> Iterator[dict[str, Any]]:
     """What `payagg dev` tells about itself; stopped and forgotten when the block is left."""
@@ -51,16 +65,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="payagg-fuzz-") as folder:
         # The embedded Postgres of a root user runs as another one, who must reach its folder.
         os.chmod(folder, 0o711)
-        environ = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")},
-            "PAYAGG_STATE_DIR": f"{folder}/state",
-            "PAYAGG_WEBHOOK_RATE_LIMIT": NEVER,
-            "PAYAGG_UNKNOWN_REFERENCE_LIMIT": NEVER,
-            "PAYAGG_REFERENCE_RATE_LIMIT": NEVER,
-            "PAYAGG_REFUSED_BODY_LIMIT": NEVER,
-            "PAYAGG_ADDRESS_RATE_LIMIT": NEVER,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
-        }
+        environ = unlimited(folder)
         with the_service(environ) as told:
             schemathesis = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             assert schemathesis is not None

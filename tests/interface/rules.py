@@ -415,6 +415,22 @@ RULES = (
         "u/test_retention.py::test_the_inbox_keeps_bodies_for_thirty_days_after_they_were_handled",
     ),
     row(
+        "an idempotency key is known long after its payment ended",
+        "u/test_retention.py::test_a_key_is_known_for_two_years_after_its_payment_ended_and_always_while_it_is_open",
+    ),
+    row(
+        "history leaves the database only once it reads back",
+        "u/test_archive.py::test_a_damaged_file_is_found_before_anything_is_removed",
+        "u/test_archive.py::test_a_crash_at_any_step_loses_and_doubles_nothing",
+        "i/store/test_archive.py::test_a_killed_archive_goes_on_and_nothing_is_lost_or_doubled",
+        "i/store/test_archive.py::test_an_archived_payment_reads_as_before",
+    ),
+    row(
+        "a late report about an archived payment is judged as before",
+        "u/test_archive.py::test_a_late_report_about_an_archived_payment_is_judged_as_before",
+        "u/test_archive.py::test_a_second_charge_of_an_archived_payment_is_told",
+    ),
+    row(
         "payer fields end after a stated time",
         "u/test_retention.py::test_payments_that_ended_long_ago_lose_their_payer_and_nothing_else",
         "i/store/test_personal_data.py::test_after_its_time_a_dump_says_nothing_of_the_payer",

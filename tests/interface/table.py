@@ -209,6 +209,7 @@ ERROR_CODES = (
     row("PAYLOAD_TOO_LARGE", EDGES + "a_body_at_the_cap_passes_and_one_past_it_does_not"),
     row("NOT_FOUND", EDGES + "unknown_paths_and_wrong_methods_answer_in_the_envelope"),
     row("PAYMENT_NOT_FOUND", PUBLIC + "every_read_refuses_a_malformed_and_an_unknown_reference"),
+    row("MISDIRECTED_REQUEST", "i/http/test_http_cells.py::test_only_the_home_cell_changes_gateways"),
     row("METHOD_NOT_ALLOWED", EDGES + "unknown_paths_and_wrong_methods_answer_in_the_envelope"),
     row("DUPLICATE_PAYMENT", PAY + "a_completed_payment_holds_its_key"),
     row("PAYMENT_ALREADY_FINAL", PAY + "a_payment_from_initiate_to_success"),

@@ -16,9 +16,12 @@ import psycopg
 import pytest
 
 from payagg.application.reconciliation import HOLD
-from tests.soak.site import SoakSite, a_site
-from tests.support.rounds import scaled
+from tests.soak.site import ONE, SoakSite, a_site
+from tests.support.rounds import ROUNDS, scaled
 
+# What `payagg serve --workers N --no-worker` and `payagg worker` are on several machines, all through one PgBouncer.
+SEVERAL = ("api",) * 3 + ("worker",) * 2
+MANY = ("api",) * 16 + ("worker",) * 4
 PAYERS = 8
 PAYMENTS = 4  # by each payer in one round
 KILLS = 3
@@ -64,7 +67,7 @@ async def killer(site: SoakSite, chance: random.Random) -> None:
     for _ in range(KILLS):
         await asyncio.sleep(chance.uniform(0.2, 2.0))
         if chance.random() < 0.5:
-            await site.kill_process()
+            await site.kill_one(chance)
             await site.start()
         else:
             site.kill_postgres()
@@ -105,8 +108,8 @@ async def a_round(site: SoakSite, seed: int) -> str:
     late: list[str] = []
     payers = [payer(site, f"{seed} {number}", chance, late) for number in range(PAYERS)]
     await asyncio.gather(*payers, killer(site, chance))
-    # The last fault: the process dies, the late payers pay, and the provider's events reach nobody.
-    await site.kill_process()
+    # The last fault: every process dies, the late payers pay, and the provider's events reach nobody.
+    await site.kill_all()
     for reference in late:
         site.fake.pay(reference)
     await site.fake.book.settled()
@@ -131,12 +134,26 @@ async def a_round(site: SoakSite, seed: int) -> str:
     )
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("roles", "rounds"),
+    [
+        pytest.param(ONE, scaled(20) // 20, id="one process"),
+        pytest.param(SEVERAL, 1, id="several processes"),
+        pytest.param(
+            MANY, 3, id="many processes", marks=pytest.mark.skipif(ROUNDS <= 20, reason="`make soak` runs it")
+        ),
+    ],
+)
 async def test_faults_at_random_moments_lose_nothing_and_charge_nobody_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], roles: tuple[str, ...], rounds: int
 ) -> None:
     first = random.SystemRandom().randrange(10_000)
-    async with a_site(tmp_path / "state") as site:
-        for seed in range(first, first + scaled(20) // 20):
+    async with a_site(tmp_path / "state", roles, pgbouncer=roles is not ONE) as site:
+        for seed in range(first, first + rounds):
             line = await a_round(site, seed)
             with capsys.disabled():
                 print(f"\n{line}", end="")
+        killed = site.killed
+    with capsys.disabled():
+        print(f"\n{len(roles)} processes, of which {killed} were killed one by one", end="")

@@ -1,0 +1,96 @@
+"""A server whose machine's clock is wrong, and jumps: expiry and dates go by the database's clock (decision 0109)."""
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from tests.support.assembly import services_over
+from tests.support.http_world import Shop, an_api
+from tests.support.processes import serving, wait_until
+
+pytestmark = pytest.mark.anyio
+LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
+WINDOW = 20  # seconds from initiation to expiry
+BELIEVED = timedelta(seconds=10)  # between the database's word and ours, on a loaded machine
+JUMPS = ("+2h", "-2h", "-5m", "+1d", "-3d")
+CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> tuple[Callable[[str], object], dict[str, str]]:
+    """Sets the wall clock of a process, and the environment by which it listens; its monotonic clock is true."""
+    if LIBRARY is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("libfaketime is not installed and CI does not skip: apt install faketime")
+        pytest.skip("libfaketime is not installed")
+    file = tmp_path / "offset"
+    file.write_text("+0")
+    listening = {
+        "LD_PRELOAD": str(LIBRARY),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    return file.write_text, listening
+
+
+async def a_sandbox_shop(store: PostgresStore) -> Shop:
+    async with an_api(services_over(store)) as api:
+        return await api.open_shop()
+
+
+def is_off(client: httpx.Client, now: datetime) -> bool:
+    """Whether the server's machine tells another time: what it writes into `Date`."""
+    told = parsedate_to_datetime(client.get("/payments/context").headers["date"]).replace(tzinfo=None)
+    return abs(told - now) > timedelta(minutes=4)
+
+
+async def test_a_wrong_clock_of_the_machine_decides_nothing(
+    database_url: str, store: PostgresStore, clock: tuple[Callable[[str], object], dict[str, str]]
+) -> None:
+    jump, listening = clock
+    shop = await a_sandbox_shop(store)
+    with (
+        serving(database_url, "--no-worker", PAYAGG_CHECKOUT_TTL=str(WINDOW), **listening) as (_, origin),
+        httpx.Client(base_url=f"{origin}/api/v1", headers=shop.as_sandbox, timeout=30) as client,
+        psycopg.connect(database_url, autocommit=True) as database,
+    ):
+
+        def now() -> datetime:
+            row = database.execute("SELECT now() AT TIME ZONE 'UTC'").fetchone()
+            assert row is not None
+            found: datetime = row[0]
+            return found
+
+        def initiated() -> dict[str, Any]:
+            data: dict[str, Any] = client.post("/payments/initiate", json={"amount": 15_000}).json()["data"]
+            return data
+
+        def processed(payment: dict[str, Any]) -> int:
+            return client.post(f"/public/payments/{payment['reference']}/process", json=CARD).status_code
+
+        first = initiated()
+        for offset in JUMPS:
+            jump(offset)
+            wait_until(lambda: is_off(client, now()))
+            before = now()
+            payment = initiated()
+            expires_at = datetime.fromisoformat(payment["expiresAt"]).replace(tzinfo=None)
+            assert abs(expires_at - before - timedelta(seconds=WINDOW)) < BELIEVED, offset
+            day = payment["reference"].split("-")[1]
+            assert day in {at.strftime("%Y%m%d") for at in (before, now())}, offset
+            assert processed(payment) == 200, offset
+        jump("+0")
+        until = datetime.fromisoformat(first["expiresAt"]).replace(tzinfo=None)
+        wait_until(lambda: now() > until + BELIEVED)
+        for offset in (*JUMPS, "+0"):
+            jump(offset)
+            assert processed(first) == 410, offset  # an expired payment never comes back
