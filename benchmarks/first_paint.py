@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -20,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from benchmarks import seed
 from benchmarks.client import API
 from benchmarks.deployment import OWN, Deployment
-from benchmarks.harness import postgres
+from benchmarks.harness import postgres, write_between
 from benchmarks.run import SECRETS
 from tests.support.browser import PHONE, launched
 
@@ -127,15 +126,6 @@ def table(rounds: list[dict[str, Opening]]) -> str:
     return "\n".join([*lines, "", f"{target} {len(rounds)} rounds; times are medians, bytes the most of any."])
 
 
-def write(text: str, document: Path = DOCUMENT, markers: tuple[str, str] = (BEGIN, END)) -> None:
-    begin, end = markers
-    before, _, rest = document.read_text("utf-8").partition(begin)
-    _, marker, after = rest.partition(end)
-    if not marker:
-        raise SystemExit(f"{document.name} lacks the markers of this table.")
-    document.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -150,7 +140,7 @@ def main() -> None:
             rounds.append(measured(browser, deployment.port))
             print(rounds[-1], file=sys.stderr, flush=True)
     print(table(rounds))
-    write(table(rounds))
+    write_between(table(rounds), DOCUMENT, (BEGIN, END))
 
 
 if __name__ == "__main__":

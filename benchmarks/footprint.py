@@ -17,7 +17,7 @@ from benchmarks import journey_calls as calls
 from benchmarks import seed
 from benchmarks.client import Connection, connected, share
 from benchmarks.deployment import OWN, Deployment
-from benchmarks.harness import count, wait_for
+from benchmarks.harness import count, wait_for, whole_pages_off
 from benchmarks.journey import receiver
 
 CONNECTIONS = 16
@@ -55,11 +55,8 @@ def measure(server: str, secrets: dict[str, str], number: int) -> dict[str, Any]
             sizes, indexes = _sizes(connection), _indexes(connection)
             whole = _logged(connection, lambda: journeys(number))
             grown, grown_indexes = _sizes(connection), _indexes(connection)
-            connection.execute("ALTER SYSTEM SET full_page_writes = off")
-            connection.execute("SELECT pg_reload_conf()")
-            bare = _logged(connection, lambda: journeys(2 * number))
-            connection.execute("ALTER SYSTEM RESET full_page_writes")
-            connection.execute("SELECT pg_reload_conf()")
+            with whole_pages_off(payagg.url):
+                bare = _logged(connection, lambda: journeys(2 * number))
     tables = {
         name: [round((rows - sizes[name][0]) / number), round((own - sizes[name][1]) / number)]
         for name, (rows, own) in grown.items()

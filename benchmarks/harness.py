@@ -46,6 +46,16 @@ def middle(rounds: list[Round]) -> Round:
     )
 
 
+def write_between(text: str, document: Path, markers: tuple[str, str]) -> None:
+    """Puts `text` between the markers of a document; raises SystemExit where they are missing."""
+    begin, end = markers
+    before, _, rest = document.read_text("utf-8").partition(begin)
+    _, marker, after = rest.partition(end)
+    if not marker:
+        raise SystemExit(f"{document.name} lacks the markers of this table.")
+    document.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -64,11 +74,26 @@ def postgres() -> Iterator[str]:
         with psycopg.connect(server.superuser_url, autocommit=True) as connection:
             connection.execute("ALTER ROLE payagg CREATEDB")
             connection.execute("GRANT pg_checkpoint TO payagg")
+            connection.execute("GRANT SET ON PARAMETER log_min_duration_statement TO payagg")
+            connection.execute("GRANT ALTER SYSTEM ON PARAMETER full_page_writes TO payagg")
+        with psycopg.connect(server.superuser_url, dbname="template1", autocommit=True) as connection:
+            connection.execute("GRANT EXECUTE ON FUNCTION pg_reload_conf TO payagg")
             connection.execute("GRANT SET ON PARAMETER session_replication_role TO payagg")
         yield server.url
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def whole_pages_off(url: str) -> Iterator[None]:
+    """The write-ahead log has no whole pages meanwhile: what it takes far from a checkpoint."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET full_page_writes = off")
+        connection.execute("SELECT pg_reload_conf()")
+        yield
+        connection.execute("ALTER SYSTEM RESET full_page_writes")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @contextmanager
@@ -115,7 +140,7 @@ def wait_until_ready(url: str, seconds: float = 30) -> None:
 
 
 def wrk(url: str, mode: str, calls: Path, connections: int, seconds: int) -> Round:
-    """One round of load.lua; every answer that is not 2xx counts as an error."""
+    """One round of load.lua; every answer that is not 2xx counts as an error, and every one that takes over 2 s."""
     told = subprocess.run(
         [
             "wrk",
@@ -141,7 +166,10 @@ def wrk(url: str, mode: str, calls: Path, connections: int, seconds: int) -> Rou
     if found is None:
         raise SystemExit(told)
     result = json.loads(found[1])
-    return Round(result["rate"], result["p50_ms"], result["p99_ms"], result["errors"])
+    kinds = {kind: number for kind, number in result["errors"].items() if number}
+    if kinds:
+        print(f"    errors: {kinds}", flush=True)
+    return Round(result["rate"], result["p50_ms"], result["p99_ms"], sum(kinds.values()))
 
 
 def pgbench(url: str, script: str, clients: int, seconds: int, **variables: int) -> Round:

@@ -36,7 +36,8 @@ end
 function done(summary, latency, requests)
   local errors = summary.errors
   print(string.format(
-    'RESULT {"rate": %.1f, "p50_ms": %.3f, "p99_ms": %.3f, "requests": %d, "errors": %d}',
+    'RESULT {"rate": %.1f, "p50_ms": %.3f, "p99_ms": %.3f, "requests": %d, "errors": '
+      .. '{"connect": %d, "read": %d, "write": %d, "status": %d, "timeout": %d}}',
     summary.requests / summary.duration * 1e6, latency:percentile(50) / 1000, latency:percentile(99) / 1000,
-    summary.requests, errors.connect + errors.read + errors.write + errors.status + errors.timeout))
+    summary.requests, errors.connect, errors.read, errors.write, errors.status, errors.timeout))
 end

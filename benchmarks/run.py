@@ -22,7 +22,20 @@ from typing import Any
 
 import psutil
 
-from benchmarks import ablation, back, bars, footprint, growth, journey, runner, seed, steps, waiting, without
+from benchmarks import (
+    ablation,
+    back,
+    bars,
+    footprint,
+    growth,
+    journey,
+    processes,
+    runner,
+    seed,
+    steps,
+    waiting,
+    without,
+)
 from benchmarks.deliveries import fall_due, page_ms, seed_deliveries, settle
 from benchmarks.deployment import OWN, Deployment
 from benchmarks.harness import (
@@ -220,6 +233,14 @@ class Bench:
         """Reads beside 500 payments that wait for their provider."""
         for name, figure in waiting.measure(self.url, SECRETS, self.rounds).items():
             self.figures[f"waiting, {name}"] = figure
+
+    def processes(self) -> None:
+        """What a second and a fourth server process gain, and what they wait for."""
+        loads = {
+            "initiate": lambda address: wrk(address, "initiate", self.keys, CONNECTIONS, self.seconds),
+            "read": lambda address: wrk(address, "get", self.reads, CONNECTIONS, self.seconds),
+        }
+        self.figures["processes"] = processes.measure(self.url, self.environment, self.rounds, loads)
 
     def back(self) -> None:
         """What 500 whole payments a second leave to the workers, and how soon nothing of it is left."""

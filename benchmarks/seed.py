@@ -1,12 +1,19 @@
 """Rows for a benchmark, loaded the fast way: 1,000 businesses with one sandbox key each, and past payments by COPY."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 
 from payagg.domain.payment_search import PaymentCursor
 
 BUSINESSES = 1000
+FIRST_DAY = date(2025, 1, 1)
+WEEKS, A_WEEK = 12, 20_000
+# The same in SQL, of a number `n`.
+_NAME = (
+    f"'PAY-' || to_char(date '{FIRST_DAY}' + 7 * (((n) - 1) / {A_WEEK} % {WEEKS})::int, 'YYYYMMDD')"
+    " || '-' || upper(lpad(to_hex(n), 6, '0'))"
+)
 
 
 def secret(number: int) -> str:
@@ -15,8 +22,9 @@ def secret(number: int) -> str:
 
 
 def reference(number: int) -> str:
-    """The reference of past payment `number`, counted from 1."""
-    return f"PAY-20250101-{number:06X}"
+    """The reference of past payment `number`, counted from 1: of the first of WEEKS weeks, where there are few."""
+    day = FIRST_DAY + timedelta(days=7 * ((number - 1) // A_WEEK % WEEKS))
+    return f"PAY-{day:%Y%m%d}-{number:06X}"
 
 
 def owner(number: int) -> int:
@@ -54,24 +62,25 @@ def businesses(url: str) -> None:
 
 def payments(url: str, first: int, last: int) -> None:
     """Past payments first..last, settled, with their transition, event-free; triggers are off for the load alone."""
+    name = _NAME.replace("%", "%%")
     with psycopg.connect(url) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute(
-            """
+            f"""
             INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, customer_email,
                                   customer_name, callback_url, metadata, sequence, created_at, updated_at, expires_at,
                                   settled_at)
-            SELECT 'PAY-20250101-' || upper(lpad(to_hex(n), 6, '0')), 'biz_bench_' || (n %% 1000 + 1), 'SANDBOX', 150000,
+            SELECT {name}, 'biz_bench_' || (n %% 1000 + 1), 'SANDBOX', 150000,
                    'NGN', 'SUCCESS', 'sandbox', 'payer@example.com', 'Ada Obi', 'https://shop.example/thanks',
-                   '{"order": "1"}', 2, at, at, at + interval '1 hour', at
+                   '{{"order": "1"}}', 2, at, at, at + interval '1 hour', at
             FROM generate_series(%s::int, %s::int) n, LATERAL (SELECT timestamptz '2025-01-01' + n * interval '1 s' AS at) t
             """,
             [first, last],
         )
         connection.execute(
-            """
+            f"""
             INSERT INTO transitions (reference, sequence, from_status, to_status, trigger, actor, at)
-            SELECT 'PAY-20250101-' || upper(lpad(to_hex(n), 6, '0')), s, CASE s WHEN 1 THEN 'INITIATED' ELSE 'PENDING' END,
+            SELECT {name}, s, CASE s WHEN 1 THEN 'INITIATED' ELSE 'PENDING' END,
                    CASE s WHEN 1 THEN 'PENDING' ELSE 'SUCCESS' END, CASE s WHEN 1 THEN 'PROCESS' ELSE 'SUCCEED' END,
                    'bench', timestamptz '2025-01-01' + n * interval '1 s'
             FROM generate_series(%s::int, %s::int) n, generate_series(1, 2) s
@@ -114,7 +123,6 @@ def ended_deliveries(url: str, endpoints: dict[str, int]) -> None:
 OPEN = 2_000
 # Ids begin with their instant in ms, as the product draws them; those of the past lie within the last three hours.
 _ID = "lpad(to_hex(({start} + n)::bigint), 12, '0') || lpad(to_hex(n), 20, '0')"
-_NAME = "'PAY-20250101-' || upper(lpad(to_hex(n), 6, '0'))"
 
 
 def open_reference(number: int) -> str:

@@ -10,7 +10,8 @@ from datetime import timedelta
 
 from benchmarks.cpu import PostgresCpu
 from payagg.application.dispatcher import FAILING_MAX
-from payagg.application.ports import DeliveryResult, TryResult
+from payagg.application.ports import TryResult
+from payagg.application.store import DeliveryResult
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.process.server import run
 from payagg.entrypoints.settings import read_settings

@@ -23,7 +23,7 @@ from payagg.adapters.webhooks import sender
 from payagg.adapters.webhooks.http1 import HttpAnswer
 from payagg.application import dispatcher
 from payagg.application.access import Access
-from payagg.application.ports import DeliveryResult
+from payagg.application.store import DeliveryResult
 from payagg.entrypoints.http import strict_json, wire
 from payagg.entrypoints.process import logs, server
 from payagg.entrypoints.process.http_server import listen

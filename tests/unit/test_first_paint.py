@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.first_paint import BEGIN, DOCUMENT, END, Opening, table, write
+from benchmarks.first_paint import BEGIN, DOCUMENT, END, Opening, table
+from benchmarks.harness import write_between
 
 ROUNDS = [{"the link": Opening(1300, 2900, 6, 16_000)}, {"the link": Opening(1200, 3000, 6, 15_000)}]
 
@@ -12,7 +13,7 @@ ROUNDS = [{"the link": Opening(1300, 2900, 6, 16_000)}, {"the link": Opening(120
 def test_the_table_goes_between_the_markers(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write(table(ROUNDS), document)
+    write_between(table(ROUNDS), document, (BEGIN, END))
     assert document.read_text() == f"before\n{BEGIN}\n{table(ROUNDS)}\n{END}\nafter\n"
     assert "| the link | 1.25 s | 2.95 s | 6 | 15.6 KB |" in document.read_text()
 
@@ -21,7 +22,7 @@ def test_a_document_without_markers_is_left_alone(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text("nothing\n")
     with pytest.raises(SystemExit):
-        write("table", document)
+        write_between("table", document, (BEGIN, END))
     assert document.read_text() == "nothing\n"
 
 
