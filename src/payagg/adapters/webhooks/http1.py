@@ -73,6 +73,9 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._is_reusable = False
             self._end(error)
+        except httptools.HttpParserUpgrade:  # no parser error to httptools; what follows is of another protocol
+            self._is_reusable = False
+            self._end(httptools.HttpParserError("a change of protocol that nobody asked for"))
         self._left -= len(data)
         if self._left < 0:
             self._is_reusable = False

@@ -12,7 +12,7 @@ from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTr
 from payagg.adapters.providers.references import ours
 from payagg.adapters.providers.transport import Transport, decoded
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
-from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 
 
 class _PaystackEnvelope(msgspec.Struct):
@@ -58,7 +58,7 @@ class PaystackClient:
         status, envelope = await self._send(charge, "GET", path)
         if not _worked(status, envelope):
             if _is_unknown_reference(status, envelope):
-                return ProviderReport(charge.reference, Outcome.UNPAID, "not found")
+                return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
             raise _fault(status, envelope)
         transaction = decoded(envelope.data, PaystackTransaction)
         reference = ours(transaction.reference)

@@ -85,7 +85,7 @@ def _refund(refund: _Refund) -> ProviderReport | None:
         currency=word(refund.currency),
         environment=DOMAINS.get(refund.domain) if isinstance(refund.domain, str) else None,
         # Two refunds of half each are two facts.
-        details={"refundReference": word(refund.refund_reference)} if refund.refund_reference else {},
+        details={"refundReference": known} if (known := word(refund.refund_reference)) else {},
     )
 
 
@@ -105,5 +105,9 @@ def _dispute(event: str, dispute: _Dispute) -> ProviderReport | None:
         amounts=frozenset() if amount is None else frozenset({amount}),
         currency=report.currency,
         environment=report.environment,
-        details={"disputeId": str(dispute.id)[:50], "resolution": word(dispute.resolution)},
+        # A number; anything that holds more would be another text in what is kept of the event.
+        details={
+            "disputeId": str(dispute.id)[:50] if isinstance(dispute.id, int | str) else "",
+            "resolution": word(dispute.resolution),
+        },
     )

@@ -13,7 +13,7 @@ from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import Transport, decoded
 from payagg.domain.attempt import Charge
-from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 
 QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
 
@@ -49,7 +49,7 @@ class PayazaClient:
         status, envelope = await self._send(charge, f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}")
         if not (status == 200 and envelope.success is True):
             if _is_unknown_reference(envelope):
-                return ProviderReport(charge.reference, Outcome.UNPAID, "not found")
+                return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
             raise _fault(status, envelope)
         transaction = decoded(envelope.data, _PayazaTransaction)
         reference = ours(transaction.merchant_transaction_reference)
