@@ -3,9 +3,12 @@
 What only those tests need is imported by their fixtures, so that unit tests start at once.
 """
 
+import gc
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ from tests.support.postgres_rules import superuser_url
 
 if TYPE_CHECKING:
     from payagg.adapters.postgres.store import PostgresStore
+    from tests.support.cell_schemas import CellDatabases
 
 # The shipped contracts assert too; rewritten, a failure shows the values.
 pytest.register_assert_rewrite("payagg.testing")
@@ -35,7 +39,26 @@ settings.register_profile(
 settings.load_profile("payagg")
 
 TEMPLATE = "template_of_tests"
+# Where it is there and has room for every process's server: disks take long to find a place for each database's 400
+# files among those that were just removed.
+MEMORY, ROOM = Path("/dev/shm"), 8 << 30
 _numbers = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Nobody is left alone with a long test when the others have ended."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and what they import stay until the end: the collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +73,7 @@ def postgres() -> Iterator[str]:
     from payagg.adapters.postgres.migrations.upgrade import migrate
 
     with (
-        tempfile.TemporaryDirectory(prefix="payagg-tests-") as folder,
+        tempfile.TemporaryDirectory(prefix="payagg-tests-", dir=_in_memory()) as folder,
         EmbeddedPostgres(Path(folder) / "state", durable=False) as server,
     ):
         # More than the application may: tests make databases, and look at what a switched-off trigger lets in.
@@ -61,9 +84,35 @@ def postgres() -> Iterator[str]:
         yield server.url
 
 
+def _in_memory() -> Path | None:
+    """None: the usual folder for temporary files."""
+    has_room = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    return MEMORY if has_room else None
+
+
 @pytest.fixture
 def database_url(postgres: str) -> Iterator[str]:
     """A migrated, empty database of the test's own."""
+    with _database(postgres) as url:
+        yield url
+
+
+@pytest.fixture
+def database_urls(postgres: str) -> Iterator[list[str]]:
+    """Three of them."""
+    with _database(postgres) as one, _database(postgres) as two, _database(postgres) as three:
+        yield [one, two, three]
+
+
+@pytest.fixture
+def other_database_url(postgres: str) -> Iterator[str]:
+    """Another one, as of another cell."""
+    with _database(postgres) as url:
+        yield url
+
+
+@contextmanager
+def _database(postgres: str) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     _execute(postgres, f"CREATE DATABASE {{}} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY", name)
     yield _at(postgres, name)
@@ -76,6 +125,40 @@ async def store(database_url: str) -> "AsyncIterator[PostgresStore]":
     from payagg.adapters.postgres.store import PostgresStore
 
     store = PostgresStore(database_url, pool_size=10, pgbouncer=False)
+    yield store
+    await store.close()
+
+
+@pytest.fixture(scope="session")
+def cell_schemas(postgres: str) -> "Iterator[CellDatabases]":
+    from tests.support.cell_schemas import cell_databases
+
+    with cell_databases(postgres) as made:
+        yield made
+
+
+@pytest.fixture
+def cell_urls(cell_schemas: "CellDatabases") -> Iterator[dict[str, str]]:
+    """By role, of three cells in the schemas of one database, which is the test's own."""
+    with cell_schemas.fresh() as urls:
+        yield urls
+
+
+@pytest.fixture
+async def store_in_schema(cell_urls: dict[str, str]) -> "AsyncIterator[PostgresStore]":
+    """With the first cell's tables behind its own in the search path."""
+    from payagg.adapters.postgres.store import PostgresStore
+
+    store = PostgresStore(cell_urls["pcx"], pool_size=10, pgbouncer=False)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def other_in_schema(cell_urls: dict[str, str]) -> "AsyncIterator[PostgresStore]":
+    from payagg.adapters.postgres.store import PostgresStore
+
+    store = PostgresStore(cell_urls["pbx"], pool_size=10, pgbouncer=False)
     yield store
     await store.close()
 

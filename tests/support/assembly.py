@@ -7,8 +7,9 @@ from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Store, Vault
-from payagg.entrypoints.bootstrap import Services, assemble
+from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Vault
+from payagg.application.store import Store
+from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
 from payagg.entrypoints.settings import Settings
 from tests.support.crashes import crash_at
 
@@ -45,4 +46,5 @@ def services_over(
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point or crash_at(dies_at),
+        other_cells=other_cells_of(settings),
     )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.ports import Store
+from payagg.application.store import Store
 from payagg.domain.audit import AuditEntry, AuditFilter
 
 

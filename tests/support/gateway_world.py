@@ -8,8 +8,9 @@ from typing import Any
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application.ports import LogoStore, Provider, Store
+from payagg.application.ports import LogoStore, Provider
 from payagg.application.schemas.gateways import UpdateBusinessGateway
+from payagg.application.store import Store
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.testing.clocks import ManualClock, SeededEntropy

@@ -150,6 +150,21 @@ async def an_api(services: Services, body_seconds: float = BODY_SECONDS) -> Asyn
         yield Api(services, origin, client)
 
 
+async def sell_through_provider_a(
+    client: httpx.AsyncClient, shop: Shop, credentials: dict[str, str], merchant: str
+) -> None:
+    """provider_a enabled with its credentials, and SANDBOX events of the shop sent to the address of `merchant`."""
+    admin = bearer(admin_token())
+    gateways = (await client.get("/admin/gateways", headers=admin)).raise_for_status().json()["data"]
+    [gateway] = [one["id"] for one in gateways if one["slug"] == "provider_a"]
+    place = f"/admin/gateways/{gateway}"
+    sealed = await client.patch(f"{place}/credentials", headers=admin, json={"credentials": credentials})
+    sealed.raise_for_status()
+    (await client.post(f"{place}/enable", headers=admin)).raise_for_status()
+    endpoint = {"url": merchant, "environment": "SANDBOX"}
+    (await client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint)).raise_for_status()
+
+
 def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
     """Status, code and field of an error envelope that holds nothing else."""
     body = answer.json()

@@ -8,7 +8,8 @@ from typing import Any
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application.ports import AnomalyFilter, Clock, Entropy
+from payagg.application.ports import Clock, Entropy
+from payagg.application.repositories import AnomalyFilter
 from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, Charge, HandOff

@@ -16,11 +16,12 @@ from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateways import Gateways
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments import Payments
-from payagg.application.ports import ClaimedDelivery, DeliveryResult, Transaction, TryResult
+from payagg.application.ports import TryResult
 from payagg.application.provider_calls import ProviderCalls
 from payagg.application.provider_events import ProviderEventRoute, ProviderEvents
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
 from payagg.application.settlement import Settlement
+from payagg.application.store import ClaimedDelivery, DeliveryResult, Transaction
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Transition, Trigger

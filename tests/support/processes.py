@@ -52,17 +52,22 @@ def one_line(done: "subprocess.CompletedProcess[str]") -> str:
 def serving(
     database_url: str | None, *arguments: str, **settings: str
 ) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
-    """`payagg serve`, ready; leaving stops it and expects a clean end. Without a URL it is on its embedded Postgres."""
-    settings = {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings
+    """`payagg serve`, as `running` has it. Without a URL it is on its embedded Postgres."""
     if database_url is not None:
         settings["PAYAGG_DATABASE_URL"] = database_url
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    with running("serve", free_port(), *arguments, **settings) as started:
+        yield started
+
+
+@contextmanager
+def running(
+    command: str, port: int, *arguments: str, **settings: str
+) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
+    """`payagg serve` or `payagg route`, ready; leaving stops it and expects a clean end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", "serve", "--port", str(port), *arguments],
+        [sys.executable, "-m", "payagg", command, "--port", str(port), *arguments],
         stderr=subprocess.DEVNULL,
-        env=environment(**SECRETS, **settings),
+        env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
     )
     try:
         wait_until(lambda: is_ready(port))
@@ -72,6 +77,13 @@ def serving(
     finally:
         process.kill()
         process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def is_ready(port: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
-from payagg.application.ports import AnomalyFilter
+from payagg.application.repositories import AnomalyFilter
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt

@@ -5,7 +5,7 @@ sent, once with a plan for its very values and once with a plan for any values, 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +17,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from payagg.adapters.postgres.connections import DriverConnection, connector
 from payagg.adapters.postgres.fast_path.statements import FastPath
+from payagg.adapters.postgres.partitions import TABLES, WEEK, Week, make
 from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
@@ -27,11 +28,12 @@ Values = Sequence[Buffer | None]
 MODES = ("force_custom_plan", "force_generic_plan")
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
-    | {"inbox", "api_keys", "audit", "event_metadata"}
+    | {"inbox", "api_keys", "audit", "event_metadata", "archived_payments"}
 )
 ROWS = 100_000
 BUSINESSES = 1_000
 BIG = "biz_0"  # one merchant has a fifth of everything
+LATER = NOW + WEEK  # the day of every other payment
 EVERYBODY = "till@example.com"  # what some merchants write for every payer
 
 # An eighth of the payments have expired, an eighth are still open, a quarter are PENDING and due to be asked about; one
@@ -39,7 +41,8 @@ EVERYBODY = "till@example.com"  # what some merchants write for every payer
 FILL = f"""
 SET session_replication_role = replica;
 CREATE TEMP TABLE given AS
-SELECT n, 'PAY-{NOW:%Y%m%d}-' || lpad(n::text, 6, '0') AS reference, n % 4 AS kind,
+SELECT n, 'PAY-' || CASE n % 2 WHEN 0 THEN '{NOW:%Y%m%d}' ELSE '{LATER:%Y%m%d}' END || '-' || lpad(n::text, 6, '0')
+           AS reference, n % 4 AS kind,
        CASE WHEN n % 5 = 0 THEN 0 ELSE n % {BUSINESSES} END AS owner,
        lpad(to_hex({int(NOW.timestamp() * 1000)} + n), 12, '0') || lpad(to_hex(n), 20, '0') AS id
 FROM generate_series(0, {ROWS - 1}) n;
@@ -79,6 +82,7 @@ SELECT reference, 1, 'gw_1', 'provider_a', reference, 'token', 'HANDED_OFF', '{N
 FROM given;
 INSERT INTO provider_calls
 SELECT reference, 'call_' || id, 1, 'provider_a', 'fetch', 'PENDING', NULL, 20, 'reconciler', '{NOW}' FROM given;
+INSERT INTO archived_payments SELECT 'OLD' || substr(reference, 4), 1, 'provider_a HANDED_OFF', reference FROM given;
 INSERT INTO anomalies (id, reference, kind, source, details, at, status, closed_by, closed_at, close_reason)
 SELECT 'anm_' || id, reference, 'MISMATCH', 'provider_a', '{{}}', '{NOW}', 'CLOSED', 'ada', '{NOW}', 'Done.'
 FROM given;
@@ -108,7 +112,7 @@ DROP TABLE given;
 
 def nth(number: int) -> str:
     """The reference of payment `number`: INITIATED, PENDING, SUCCESS or FAILED by the remainder of four."""
-    return f"PAY-{NOW:%Y%m%d}-{number:06d}"
+    return f"PAY-{LATER if number % 2 else NOW:%Y%m%d}-{number:06d}"
 
 
 # The rows that wait for a sweep, which come and go while the rest of a table stays.
@@ -121,8 +125,14 @@ WAITING = {
 
 
 def fill(database_url: str, *, after_quiet: bool = False) -> None:
-    """`after_quiet`: the server's statistics are of a time when nothing waited, as they are when a rush begins."""
+    """`after_quiet`: the server's statistics are of a time when nothing waited, as they are when a rush begins.
+
+    Events lie half in one week of several that have partitions, and half in none of them."""
+    make(database_url, "PAY", NOW)
+    make(database_url, "PAY", LATER)
     with psycopg.connect(database_url, autocommit=True) as connection:
+        for table in TABLES:
+            connection.execute(f"DROP TABLE {Week.of('PAY', LATER.date()).table(table)}".encode())
         connection.execute(FILL.encode())
         if not after_quiet:
             connection.execute("VACUUM ANALYZE")
@@ -134,6 +144,17 @@ def fill(database_url: str, *, after_quiet: bool = False) -> None:
         connection.execute("VACUUM ANALYZE")
         for table in WAITING:
             connection.execute(f"INSERT INTO {table} SELECT * FROM waiting_{table}".encode())
+
+
+def parents(database_url: str) -> dict[str, str]:
+    """What a partition, and an index of one, is a part of. An empty partition may be read in any way: it is of none."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(
+            "SELECT c.relname::text,"
+            " CASE WHEN c.relkind = 'r' AND pg_relation_size(c.oid) = 0 THEN '' ELSE p.relname END"
+            " FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent"
+        )
+        return dict(rows.fetchall())
 
 
 @dataclass(frozen=True)
@@ -158,8 +179,9 @@ class Plan:
 
 @dataclass
 class Recorder:
-    """The plans of every statement that is sent while a name is given."""
+    """The plans of every statement that is sent while a name is given. `parents`: see there."""
 
+    parents: Mapping[str, str]
     plans: list[Plan] = field(default_factory=list)
     name: str | None = None
 
@@ -175,7 +197,8 @@ class Recorder:
         if self.name is not None and statement not in (BEGIN, COMMIT, ROLLBACK):
             sent = Sent(connection, statement, values)
             for mode in MODES:
-                self.plans.append(Plan(self.name, mode, statement.sql.decode(), list(visits(sent.explained(mode)))))
+                seen = visits(sent.explained(mode), self.parents)
+                self.plans.append(Plan(self.name, mode, statement.sql.decode(), list(seen)))
 
 
 class ExplainingConnection(StatementConnection):
@@ -260,13 +283,15 @@ def quoted(wire: PGconn, value: Buffer) -> str:
     return Escaping(wire).escape_literal(value).decode()
 
 
-def visits(node: dict[str, Any], above: str | None = None) -> Iterator[Visit]:
-    """The scans of large tables; a bitmap's index is told by the node below it."""
+def visits(node: dict[str, Any], parents: Mapping[str, str], above: str | None = None) -> Iterator[Visit]:
+    """The scans of large tables, a partition's told as its parent's; a bitmap's index is told by the node below it."""
     loops = node.get("Actual Loops", 1)
     seen = sum(node.get(name, 0) for name in ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck"))
     table = node.get("Relation Name", above)
+    table = parents.get(str(table), table)
     rows = round(seen * loops)
     if "Scan" in node["Node Type"] and table in LARGE and node["Node Type"] != "Bitmap Heap Scan":
-        yield Visit(table, node.get("Index Name"), rows)
+        index = node.get("Index Name")
+        yield Visit(table, parents.get(str(index), index), rows)
     for child in node.get("Plans", ()):
-        yield from visits(child, table if node["Node Type"].startswith("Bitmap") else None)
+        yield from visits(child, parents, table if node["Node Type"].startswith("Bitmap") else None)

@@ -1,7 +1,9 @@
 """Merchants' servers on loopback: honest ones that remember, and hostile ones."""
 
 import asyncio
+import json
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +27,15 @@ class Receiver:
     received: list[Received] = field(default_factory=list)
     connections: int = 0
     holding: asyncio.Event | None = None  # when set, answers wait for it
+
+    def told(self, kind: str) -> Counter[str]:
+        """How often it heard of each payment, an event that came again under its id counted once."""
+        events = {}
+        for received in self.received:
+            event = json.loads(received.body)
+            if event["type"] == kind:
+                events[received.headers["webhook-id"]] = event["data"]["reference"]
+        return Counter(events.values())
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

@@ -2,9 +2,10 @@
 
 import os
 
-ROUNDS = int(os.environ.get("PAYAGG_TEST_ROUNDS", "20"))
+SHORT = 20
+ROUNDS = int(os.environ.get("PAYAGG_TEST_ROUNDS", SHORT))
 
 
 def scaled(number: int) -> int:
     """`number`, which is for 20 rounds, as it is for ROUNDS."""
-    return number * ROUNDS // 20
+    return number * ROUNDS // SHORT

@@ -8,7 +8,8 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.system import SystemEntropy
 from payagg.application.access import REMEMBERED_MAX, Access
-from payagg.application.ports import KeyHolder, StaleKey
+from payagg.application.ports import StaleKey, Unavailable
+from payagg.application.store import KeyHolder
 from payagg.application.token_revocations import TokenRevocations
 from payagg.domain.api_key import ApiKey
 from payagg.domain.audit import ActorRealm, AuditFilter
@@ -53,7 +54,6 @@ class AccessWorld:
 
     async def work(self, holder: KeyHolder) -> str:
         self.worked.append(holder.is_remembered)
-        assert (holder.proof is holder) is holder.is_remembered
         return holder.key.id
 
     async def revoke(self) -> None:
@@ -89,6 +89,29 @@ async def test_what_a_remembered_key_is_refused_is_done_again_with_a_key_that_wa
 
     assert await world.access.with_key(world.secret, refuses_memory) == "done"
     assert world.worked == [False, True, False]
+
+
+async def test_a_key_that_changed_before_its_use_is_read_again() -> None:
+    """It may be revoked, or leave for another cell, between its read and the statement that goes by it."""
+    world = await AccessWorld().opened()
+
+    async def revoked_meanwhile(holder: KeyHolder) -> str:
+        world.worked.append(holder.is_remembered)
+        await world.revoke()
+        raise StaleKey
+
+    assert await refusal(world.access.with_key(world.secret, revoked_meanwhile)) is ErrorCode.INVALID_API_KEY
+    assert world.worked == [False]
+
+
+async def test_a_key_that_keeps_changing_is_no_answer() -> None:
+    world = await AccessWorld().opened()
+
+    async def stale(_: KeyHolder) -> str:
+        raise StaleKey
+
+    with pytest.raises(Unavailable):
+        await world.access.with_key(world.secret, stale)
 
 
 async def test_the_refusal_of_a_key_comes_before_the_refusal_of_its_work() -> None:
@@ -244,3 +267,10 @@ async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten() -> None:
     assert len(world.access.remembered) == REMEMBERED_MAX
     assert (0).to_bytes(2, "big") not in world.access.remembered
     assert world.key.secret_hash in world.access.remembered
+
+
+async def test_a_member_of_a_business_that_is_gone_manages_nothing() -> None:
+    world = await AccessWorld().opened()
+    del world.store.state.businesses["biz_1"]
+    token: Any = {"type": "merchant", "emailVerified": True}
+    assert await refusal(world.access.manager(token, "biz_1", changes=False)) is ErrorCode.FORBIDDEN

@@ -4,7 +4,7 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.anomalies import Anomalies
-from payagg.application.ports import AnomalyFilter
+from payagg.application.repositories import AnomalyFilter
 from payagg.domain.anomaly import ANOMALY, CLOSE_REASON_MAX, Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.testing.clocks import ManualClock, SeededEntropy

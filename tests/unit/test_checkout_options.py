@@ -135,3 +135,9 @@ async def test_a_suspended_business_lists_everything_and_takes_nothing() -> None
     assert {(one.available, one.unavailable_reason) for one in listed} == {(False, UnavailableReason.DISABLED)}
     for open_link in (reference, handed):
         assert await refused_with(shop.process(open_link)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+
+
+async def test_the_simulator_is_no_preference_of_a_live_payment() -> None:
+    shop = await MemoryShop().open()
+    assert await refused_with(shop.initiated(LIVE, gateway="sandbox")) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
+    assert await shop.initiated(SANDBOX, gateway="sandbox")

@@ -5,7 +5,7 @@ import pytest
 from psycopg import errors
 from sqlalchemy.exc import DBAPIError
 
-from payagg.adapters.postgres.errors import ConnectionLost, meaning
+from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken, meaning
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 
@@ -60,3 +60,10 @@ def test_what_we_wrote_wrong_stays_a_fault(code: str) -> None:
 @pytest.mark.parametrize("code", ["22P02", "22021", "22003"])
 def test_what_cannot_be_stored_is_the_caller_s(code: str) -> None:
     assert isinstance(meaning(an_error(code)), Refusal)
+
+
+@pytest.mark.parametrize("code", sorted(code for code in errors._sqlcodes if len(code) == 5 and not code.isalpha()))
+def test_every_error_there_is_has_a_meaning_of_ours_and_repeats_none_of_its_words(code: str) -> None:
+    found = meaning(an_error(code))
+    assert isinstance(found, ConnectionLost | Conflict | Unavailable | Refusal | RuleBroken | RuntimeError)
+    assert "a row" not in f"{found} {found!r}"

@@ -14,14 +14,18 @@ import yaml
 
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
 from payagg.entrypoints.settings import read_settings, variables
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 MONITORING = DEPLOY / "monitoring"
 RUNBOOK = ROOT / "docs" / "operating" / "runbook.md"
-UNITS = sorted((DEPLOY / "systemd").iterdir())
-MANIFESTS = sorted(path for path in (DEPLOY / "kubernetes").glob("*.yaml") if path.name != "kustomization.yaml")
+UNITS = sorted(path for path in (DEPLOY / "systemd").iterdir() if path.is_file())
+DROP_IN = DEPLOY / "systemd" / "payagg-.service.d" / "cell.conf"
+BASES = (DEPLOY / "kubernetes", DEPLOY / "kubernetes" / "router")
+MANIFESTS = sorted(path for base in BASES for path in base.glob("*.yaml") if path.name != "kustomization.yaml")
+COMPOSES = {"compose.yaml": 3, "compose.cells.yaml": 7}  # services of ours in each
 TEXTS = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 SELECTOR = re.compile(r"\bpayagg_[a-z_]+")
 
@@ -61,6 +65,20 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield one["metadata"]["name"], spec["template"]["spec"]
 
 
+def config_maps() -> Iterator[dict[str, Any]]:
+    for path in MANIFESTS:
+        for one in loaded(path):
+            if one["kind"] == "ConfigMap":
+                yield one
+
+
+def composed() -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in COMPOSES:
+        [compose] = loaded(DEPLOY / file)
+        for name, service in compose["services"].items():
+            yield f"{file} {name}", service
+
+
 def container_command() -> list[str]:
     text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
     return list(json.loads(re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)[0]))
@@ -68,10 +86,9 @@ def container_command() -> list[str]:
 
 def commands() -> Iterator[tuple[str, list[str]]]:
     yield "Containerfile", container_command()
-    [compose] = loaded(DEPLOY / "compose.yaml")
-    for name, service in compose["services"].items():
+    for name, service in composed():
         if "command" in service:
-            yield f"compose {name}", service["command"]
+            yield name, service["command"]
     for unit in UNITS:
         for line in re.findall(r"^ExecStart=/opt/payagg/bin/payagg (.+)$", unit.read_text(), re.MULTILINE):
             yield unit.name, line.split()
@@ -85,7 +102,7 @@ def test_every_command_is_one_that_the_program_takes(where: str, command: list[s
 
 
 def test_there_are_commands_for_each_part() -> None:
-    for words in ("serve", "worker", "migrate", "retention"):
+    for words in ("serve", "worker", "migrate", "retention", "route"):
         assert any(command[0] == words for _, command in commands()), words
 
 
@@ -139,18 +156,56 @@ def test_a_lock_is_installed_whole_and_by_hash(path: Path) -> None:
         assert {"--no-deps", "--require-hashes"} <= set(one.split())
 
 
-def test_every_service_of_ours_has_a_read_only_root_and_no_capability() -> None:
-    [compose] = loaded(DEPLOY / "compose.yaml")
+@pytest.mark.parametrize("file", COMPOSES)
+def test_every_service_of_ours_has_a_read_only_root_and_no_capability(file: str) -> None:
+    [compose] = loaded(DEPLOY / file)
     ours = [service for service in compose["services"].values() if service["image"] == "payagg"]
-    assert len(ours) == 3
+    assert len(ours) == COMPOSES[file]
     for service in ours:
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert "no-new-privileges:true" in service["security_opt"]
     for name, secret in compose["secrets"].items():
         assert secret["file"] == f"secrets/{name}"
-    api = compose["services"]["api"]
-    assert all(port.startswith("127.0.0.1:") for port in api["ports"])
+    published = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert len(published) == 1
+    assert published[0].startswith("127.0.0.1:")
+
+
+CELLS_ENVIRONMENTS = [
+    pytest.param(service["environment"], id=name)
+    for name, service in composed()
+    if "PAYAGG_CELLS" in service.get("environment", {})
+]
+
+
+@pytest.mark.parametrize(
+    "environ", [*CELLS_ENVIRONMENTS, *(pytest.param(one["data"], id=one["metadata"]["name"]) for one in config_maps())]
+)
+def test_what_a_container_is_given_is_accepted(environ: dict[str, str], tmp_path: Path) -> None:
+    secrets = {
+        "PAYAGG_ENCRYPTION_KEYS_FILE": "k1:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=",
+        "PAYAGG_DATABASE_URL_FILE": "postgresql://payagg@database/payagg",
+    }
+    given = {name: re.sub(r"^\$\{\w+:-\}$", "", value) for name, value in environ.items()}
+    for name in given.keys() & {name for name in variables() if name.endswith("_FILE")}:
+        (tmp_path / name).write_text(secrets.get(name, "a-secret-of-forty-characters-or-so-for-it"))
+        given[name] = str(tmp_path / name)
+    settings = read_settings(given)
+    if settings.cells and settings.database_url:
+        assert settings.known_cells is not None  # raises where this cell is not among them
+
+
+def test_a_router_is_given_no_secret_of_a_cell() -> None:
+    [compose] = loaded(DEPLOY / "compose.cells.yaml")
+    router = compose["services"]["router"]
+    assert router["secrets"] == ["cell_secret"]
+    assert "env_file" not in router
+    unit = (DEPLOY / "systemd" / "payagg-route.service").read_text(encoding="utf-8")
+    [config] = loaded(DEPLOY / "kubernetes" / "router" / "config.yaml")
+    for names in (router["environment"], config["data"], re.findall(r"^Environment=(\w+)=", unit, re.MULTILINE)):
+        secret = {name for name in names if variables()[name].metadata["secret"]}
+        assert {name.removesuffix("_FILE") for name in secret} == {"PAYAGG_CELL_SECRET", "PAYAGG_METRICS_TOKEN"}
 
 
 @pytest.mark.parametrize(("name", "pod"), [pytest.param(*one, id=one[0]) for one in pods()])
@@ -167,8 +222,9 @@ def test_every_pod_is_confined(name: str, pod: dict[str, Any]) -> None:
 
 
 def test_kubernetes_schemas_are_kept() -> None:
-    [base] = loaded(DEPLOY / "kubernetes" / "kustomization.yaml")
-    assert sorted(base["resources"]) == [path.name for path in MANIFESTS]
+    for folder in BASES:
+        [base] = loaded(folder / "kustomization.yaml")
+        assert sorted(base["resources"]) == [path.name for path in MANIFESTS if path.parent == folder]
     said = ran(tool("kubernetes-validate"), "--strict", *MANIFESTS)
     assert said.count(" passed for resource ") == sum(len(loaded(path)) for path in MANIFESTS)
 
@@ -177,6 +233,8 @@ def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
         (tmp_path / unit.name).write_text(text.replace("/opt/payagg/bin/payagg", shutil.which("true") or "/bin/true"))
+    (tmp_path / DROP_IN.parent.name).mkdir()
+    shutil.copy(DROP_IN, tmp_path / DROP_IN.parent.name)
     assert ran(tool("systemd-analyze"), "verify", *(tmp_path / unit.name for unit in UNITS)) == ""
 
 
@@ -185,7 +243,12 @@ def told_metrics() -> set[str]:
     gauges = set(re.findall(r"^            \"([a-z_]+)\": \(", source, re.MULTILINE))
     gauges |= {name.removeprefix("payagg_") for name in re.findall(r"\"(payagg_[a-z_]+)\"", source)}
     histograms = {f"{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum", "count")}
-    return {f"payagg_{name}" for name in gauges | histograms | {f"{name}_total" for name in COUNTERS}}
+    told = {f"payagg_{name}" for name in gauges | histograms | {f"{name}_total" for name in COUNTERS}}
+    return told | router_metrics()
+
+
+def router_metrics() -> set[str]:
+    return {f"{family.name}_total" for counter in ROUTER_COUNTERS for family in counter.describe()}
 
 
 def alerts() -> dict[str, dict[str, Any]]:
@@ -203,8 +266,10 @@ def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     # Only durations of single requests, by route, and what nobody can do anything about, are not on the dashboard.
     on_it = {name for text in shown for name in SELECTOR.findall(text)}
+    assert router_metrics() - on_it == set()
     assert {f"payagg_{name}_total" for name in COUNTERS} - on_it == {
         "payagg_anomalies_total",
+        "payagg_events_handed_on_total",
         "payagg_idempotency_mismatches_total",
         "payagg_test_deliveries_total",
     }

@@ -7,10 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payagg.domain.attempt import ASK_AFTER, LEASE, AttemptState, next_ask, payment_reference, provider_reference
+from payagg.domain.attempt import (
+    ASK_AFTER,
+    LEASE,
+    AttemptState,
+    next_ask,
+    payment_reference,
+    postpone_ask,
+    provider_reference,
+)
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
 from payagg.domain.health import Health
+from payagg.domain.payment import Trigger
 from payagg.domain.report import LATE_FOR, TRIGGER_FOR, FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
@@ -228,3 +237,15 @@ def test_each_test_card_does_what_is_documented(card: str, seconds: int, outcome
 def test_no_time_has_passed_since_a_hand_off_that_never_was() -> None:
     assert elapsed(None, NOW) == timedelta(0)
     assert elapsed(NOW, NOW + TICK) == TICK
+
+
+def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:
+    payment = a_payment()
+    due = an_attempt(payment, state=AttemptState.HANDED_OFF, next_ask_at=NOW)
+    assert postpone_ask(payment, due, NOW) is None
+    refused = an_attempt(payment, state=AttemptState.REFUSED, next_ask_at=NOW)
+    paid, _ = payment.move(Trigger.SUCCEED, NOW, actor="test")
+    for state, attempt in (payment, refused), (paid, due):
+        left = postpone_ask(state, attempt, NOW)
+        assert left is not None
+        assert left.next_ask_at is None

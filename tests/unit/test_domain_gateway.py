@@ -9,6 +9,7 @@ import pytest
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import (
     OVERLAP,
+    REORDER_MAX,
     REPLACED_MAX,
     SETTLING_MAX,
     Gateway,
@@ -18,6 +19,7 @@ from payagg.domain.gateway import (
     checkout_order,
     ensure_selectable,
     is_offered,
+    parse_order,
     simulator_allowed,
 )
 from payagg.domain.values import Environment
@@ -220,3 +222,11 @@ def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_o
     assert gateway.wiped(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
     wiped = gateway.wiped(NOW + OVERLAP, has_open_attempts=False)
     assert (wiped.credentials, wiped.replaced_secrets, wiped.replaced_secrets_until) == (b"1", None, None)
+
+
+def test_an_order_names_each_gateway_once() -> None:
+    most = [f"gw_{number}" for number in range(REORDER_MAX)]
+    assert parse_order(most) == most
+    for order in [], [*most, "gw_one_more"], ["gw_1", "gw_2", "gw_1"]:
+        refused = refusal_of(lambda order=order: parse_order(order))
+        assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "order")

@@ -214,3 +214,10 @@ def test_the_end_of_the_asking(outcome: Outcome | None, effect: ReportEffect, an
     assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
     for payment in (a_payment(), PAID):
         assert judge_silence(report, payment, attempt, actor="reconciler", now=NOW) == Verdict(ReportEffect.UNCHANGED)
+
+
+def test_a_payer_who_is_at_it_at_one_attempt_changes_nothing_about_another() -> None:
+    report = a_report(Outcome.PENDING, provider_reference=provider_reference(REFERENCE, 2))
+    first, second = replace(DECLINED_AT, last_decline="DECLINED"), an_attempt(pending(), 2, AttemptState.HANDED_OFF)
+    verdict = judged(report, pending(), attempts=[first, second], asked=second)
+    assert (verdict.effect, verdict.attempt) == (ReportEffect.UNCHANGED, None)

@@ -13,6 +13,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ALONE_FROM,
     EVENT_FOR,
+    EVENT_NAMES_MAX,
     SCHEDULE,
     DeliveryStatus,
     EventType,
@@ -188,3 +189,18 @@ def test_after_the_last_instant_one_try_alone_is_left(lost: int, is_over: bool) 
     assert due_after_loss(delivery, last) == (None if is_over else last)
     before = last - timedelta(seconds=1)
     assert due_after_loss(delivery, before) == last
+
+
+def test_a_first_lost_try_is_repeated_at_once() -> None:
+    delivery = replace(a_delivery(), lost_tries=ALONE_FROM - 1)
+    now = delivery.created_at + timedelta(seconds=7)
+    assert due_after_loss(delivery, now) == now
+
+
+def test_a_list_of_too_many_events_is_refused() -> None:
+    for names in ["payment.success"], ["payment.success"] * EVENT_NAMES_MAX:
+        assert parse_events(names) == ("payment.success",)
+    for hostile in "payment.success", ["payment.success"] * (EVENT_NAMES_MAX + 1):
+        with pytest.raises(Refusal) as refused:
+            parse_events(hostile)
+        assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "events")

@@ -12,8 +12,8 @@ from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Transaction
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.application.store import Transaction
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP, Gateway
 from payagg.domain.values import Environment

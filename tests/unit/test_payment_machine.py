@@ -13,8 +13,8 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.gateways import MemoryGateways
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
-from payagg.application.ports import Transaction
 from payagg.application.settlement import Settlement
+from payagg.application.store import Transaction
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt
 from payagg.domain.checks import revised
@@ -89,6 +89,7 @@ SOMETIMES = {
 }
 
 
+@pytest.mark.long
 def test_the_search_meets_every_refusal_move_and_anomaly() -> None:
     machine = payment_machine(DomainSystem)
     run_state_machine_as_test(machine, settings=settings(HUNT, max_examples=1000))

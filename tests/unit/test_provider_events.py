@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from payagg.application.ports import ProviderEvent, SignatureFault
 from payagg.application.provider_events import (
     FIRST_RETRY,
     RETRY_BATCH,
     ProviderEventRoute,
     provider_event_routes,
 )
+from payagg.application.repositories import ProviderEvent, SignatureFault
 from payagg.application.settlement import Settlement
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
@@ -203,3 +203,11 @@ async def test_so_many_are_taken_up_at_once_oldest_first() -> None:
     world.shop.clock.move(FIRST_RETRY)
     assert [await events.retry_due() for _ in range(3)] == [RETRY_BATCH, 5, 0]
     assert {event.result for event in world.kept()} == {"UNCHANGED"}
+
+
+async def test_a_signature_by_the_secret_of_the_other_environment_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = await EventShop().open()
+    monkeypatch.setattr(world.shop.a, "is_authentic", lambda body, headers, secret, environment: environment is LIVE)
+    assert (await refused_with(world.receive(world.body())))[0] is ErrorCode.INVALID_WEBHOOK_SIGNATURE
+    assert world.refused() == [SignatureFault.OTHER_ENVIRONMENT]
+    assert world.kept() == []

@@ -2,8 +2,10 @@
 
 import argparse
 import ast
+import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -31,30 +33,38 @@ FOLDER = re.compile(r"`((?:[\w.-]+/)+)`")
 ELSEWHERE = {"demo.json", ".payagg/demo.json", "uv.lock", "poetry.lock", "settings.json"}
 MADE_BY_DEV = {".payagg/"}
 # Read by tests, not by the product's settings.
-OTHER_VARIABLES = {"PAYAGG_TEST_ROUNDS"}
+OTHER_VARIABLES = {"PAYAGG_TEST_CITUS_URL", "PAYAGG_TEST_ROUNDS"}
 
 
-def files() -> Iterator[Path]:
-    """Ours: no caches, no environment, no installed packages."""
+@cache
+def tree() -> list[str]:
+    """Our files: no caches, no environment, no installed packages."""
     visible = {".ci", ".github"}
-    for path in ROOT.rglob("*"):
-        folders = path.relative_to(ROOT).parts[:-1]
-        hidden = any(part.startswith(".") and part not in visible for part in folders)
-        if not hidden and not {"node_modules", "__pycache__"} & set(folders) and path.is_file():
-            yield path
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [
+            name
+            for name in folders
+            if (name in visible or not name.startswith(".")) and name not in {"node_modules", "__pycache__"}
+        ]
+        found += ["/" + (Path(folder) / name).relative_to(ROOT).as_posix() for name in names]
+    return found
 
 
-TREE = ["/" + path.relative_to(ROOT).as_posix() for path in files()]
-FOLDERS = {parent + "/" for path in TREE for parent in (path.rpartition("/")[0],)}
-FOLDERS |= {parent.as_posix() + "/" for folder in FOLDERS for parent in Path(folder).parents}
+@cache
+def all_folders() -> set[str]:
+    parents = {path.rpartition("/")[0] + "/" for path in tree()}
+    return parents | {parent.as_posix() + "/" for folder in parents for parent in Path(folder).parents}
 
 
-TESTS = {
-    node.name
-    for path in (ROOT / "tests").rglob("test_*.py")
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-}
+@cache
+def tests() -> set[str]:
+    return {
+        node.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 def spelt_out(path: str) -> list[str]:
@@ -69,9 +79,9 @@ def test_every_path_that_is_named_exists(document: Path) -> None:
     text = re.sub(r"https?://\S+|^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     found = (re.sub(r"^(\.\./)+", "", path) for path in PATH.findall(text))  # that links lead there, the next test says
     named = {one for path in found for one in spelt_out(path)} - ELSEWHERE
-    assert [one for one in sorted(named) if not any(path.endswith("/" + one) for path in TREE)] == []
+    assert [one for one in sorted(named) if not any(path.endswith("/" + one) for path in tree())] == []
     folders = set(FOLDER.findall(text)) - MADE_BY_DEV
-    assert [one for one in sorted(folders) if not any(path.endswith("/" + one) for path in FOLDERS)] == []
+    assert [one for one in sorted(folders) if not any(path.endswith("/" + one) for path in all_folders())] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -94,7 +104,7 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_test_that_is_named_exists(document: Path) -> None:
     named = set(re.findall(r"`(?:tests/[\w/]+\.py::)?(test_\w+)`", document.read_text(encoding="utf-8")))
-    assert named - TESTS == set()
+    assert named - tests() == set()
 
 
 def cells(row: str) -> list[str]:

@@ -7,10 +7,10 @@ import pytest
 
 from payagg.application.reconciliation import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, ASK_SPREAD_MAX, LEASE, AttemptState
+from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, ASK_SPREAD_MAX, LEASE, AttemptState, Charge
 from payagg.domain.health import Health
 from payagg.domain.payment import EXPIRED_REASON, Status
-from payagg.domain.report import FaultKind, Outcome
+from payagg.domain.report import FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.testing.clocks import START, SeededEntropy
 from tests.support.memory_shop import MemoryShop
@@ -184,3 +184,27 @@ async def test_one_ask_that_breaks_leaves_the_others_done(monkeypatch: pytest.Mo
     assert (await shop.payment(broken)).status is Status.PENDING
     assert (await shop.payment(sound)).status is Status.SUCCESS
     assert (await shop.attempts(broken))[0].next_ask_at == START + ASK_AFTER[0]
+
+
+async def test_an_ask_that_ends_late_takes_none_of_the_instants_that_passed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker that was frozen with a question under way knows nothing of a payer who paid after the question."""
+    shop = await MemoryShop(entropy=PlainEntropy()).open()
+    reference = await shop.handed_over()
+    shop.says(Outcome.UNPAID)
+    fetch = shop.a.fetch_charge
+
+    async def frozen(charge: Charge) -> ProviderReport:
+        report = await fetch(charge)
+        shop.clock.set(START + ASK_AFTER[3])
+        return report
+
+    monkeypatch.setattr(shop.a, "fetch_charge", frozen)
+    shop.clock.move(ASK_AFTER[0])
+    assert await shop.reconciler.run_once() == 1
+    monkeypatch.undo()
+    assert (await shop.attempts(reference))[0].next_ask_at == START + ASK_AFTER[1]
+    shop.says(Outcome.SUCCEEDED)
+    assert await shop.reconciler.run_once() == 1
+    assert (await shop.payment(reference)).status is Status.SUCCESS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.ports import ProviderEvent
+from payagg.application.repositories import ProviderEvent
 from payagg.application.retention import BATCH, WALK, Erasure, Retention
 from payagg.domain.checks import revised
 from payagg.domain.errors import Refusal
@@ -114,6 +114,32 @@ async def test_an_event_keeps_every_byte_but_the_payers() -> None:
     await world.retention.clear_payers(DAY, by=AN_ADMIN)
     expected = body.replace(json.dumps(EMAIL).encode(), b"null", 1).replace(b'{"a":"ada@example.com"}', b"null")
     assert [kept.body for kept in world.store.state.events.values()] == [expected]
+
+
+async def test_the_inbox_forgets_events_half_a_year_after_they_came() -> None:
+    world = RetentionWorld()
+    for n, (days, is_handled) in enumerate(((181, True), (181, False), (180, True))):
+        at = NOW - days * DAY
+        handled_at = at if is_handled else None
+        event = ProviderEvent(f"inb_{n}", "provider_a", Environment.LIVE, bytes([n]), b"", at, handled_at=handled_at)
+        world.store.state.inbox[event.id] = event
+    assert await world.retention.forget_events() == 1
+    assert set(world.store.state.inbox) == {"inb_1", "inb_2"}, "what was never handled stays for people to find"
+
+
+async def test_a_key_is_known_for_two_years_after_its_payment_ended_and_always_while_it_is_open() -> None:
+    world = RetentionWorld()
+    old, young = (ended(n, days, idempotency_key=f"key {n}") for n, days in ((1, 731), (2, 730)))
+    still_open = numbered(3, status=Status.PENDING, created_at=NOW - 999 * DAY, idempotency_key="key 3")
+    for payment in (old, young, still_open):
+        async with world.store.begin() as tx:
+            assert await tx.payments.add(payment)
+    assert await world.retention.forget_keys() == 1
+    assert await world.retention.forget_keys() == 0
+    assert {key for _, _, key in world.store.state.idempotency_keys} == {"key 2", "key 3"}
+    again = numbered(4, idempotency_key="key 1")
+    assert await world.store.add_payment(again) == (again, True), "after its end the key makes a new payment"
+    assert (await world.store.add_payment(numbered(5, idempotency_key="key 3")))[0] == still_open
 
 
 async def test_the_inbox_keeps_bodies_for_thirty_days_after_they_were_handled() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application import counters
-from payagg.application.ports import AnomalyFilter
+from payagg.application.repositories import AnomalyFilter
 from payagg.application.settlement import Settled
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
@@ -381,3 +381,13 @@ async def test_a_merchant_who_was_never_told_of_a_success_hears_of_no_refund_or_
     await world.told(Outcome.FAILED)
     await world.told(outcome)
     assert (await world.events())[0] == ["payment.pending", "payment.failed"]
+
+
+async def test_without_a_transition_nothing_is_written() -> None:
+    world = await SettlingPayment().with_payment()
+    payment, (events, _) = await world.payment(), await world.events()
+    again, transition = payment.hand_over("provider_b", world.clock.now(), "payer")
+    assert transition is None
+    async with world.store.begin() as tx:
+        assert await world.settlement.write(tx, again, transition) == payment
+    assert (await world.payment(), (await world.events())[0]) == (payment, events)

@@ -6,6 +6,7 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.testing.builders import a_payment
+from payagg.testing.contracts.cell_moves import CellMoveContract
 from payagg.testing.contracts.store import StoreContract
 
 
@@ -43,3 +44,13 @@ class TestMemoryStore(StoreContract):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert store.state.payments == {}
+
+
+class TestMoveBetweenMemoryStores(CellMoveContract):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore()
+
+    @pytest.fixture
+    def other(self) -> MemoryStore:
+        return MemoryStore()

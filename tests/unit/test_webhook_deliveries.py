@@ -13,11 +13,12 @@ import pytest
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application import dispatcher
-from payagg.application.ports import ClaimedDelivery, Conflict, DeliveryResult, TryResult, Unavailable
+from payagg.application.ports import Conflict, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
+from payagg.application.store import ClaimedDelivery, DeliveryResult
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
-from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, SCHEDULE, Delivery, DeliveryStatus
+from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
 from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import services_over
 from tests.support.builders import AN_ADMIN, a_business, a_payment
@@ -254,14 +255,20 @@ async def test_a_lost_try_uses_up_no_part_of_the_schedule() -> None:
     assert len(await world.run_to_the_end()) == len(SCHEDULE[Environment.SANDBOX])
 
 
-async def test_a_suspect_is_sent_while_nothing_else_is_under_way() -> None:
-    world = await MemoryOutbox().open()
-    first = await world.settle()
+async def a_suspect(world: MemoryOutbox) -> str:
+    """The reference of a payment whose delivery is due, and sent alone, as workers died with it."""
+    reference = await world.settle()
     for _ in range(ALONE_FROM):
         await lose(world)
     await world.dispatcher.run_once()
     assert world.only.next_attempt_at is not None
     world.clock.set(world.only.next_attempt_at)
+    return reference
+
+
+async def test_a_suspect_is_sent_while_nothing_else_is_under_way() -> None:
+    world = await MemoryOutbox().open()
+    first = await a_suspect(world)
     under_way: list[str] = []
     beside: dict[str, list[str]] = {}
     gate, begun = asyncio.Event(), asyncio.Event()
@@ -462,3 +469,138 @@ async def test_a_stop_that_cannot_hand_deliveries_back_leaves_them_to_their_leas
     monkeypatch.setattr(world.store.queue, "release", fails)
     await world.dispatcher._release(claimed)
     assert world.only.lease_until is not None
+
+
+async def running_until(world: MemoryOutbox, seen: Callable[[], bool]) -> None:
+    """Lets the worker's loop run until that is seen, and stops it in order."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(seen)
+    stop.set()
+    await running
+
+
+@pytest.mark.parametrize("fault", [Conflict("another was quicker"), Unavailable("the database is away")])
+async def test_a_claim_that_fails_is_made_again(fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "BACK_OFF_SECONDS", 0.01)
+    world = await MemoryOutbox().open()
+    await world.settle()
+    claim, faults = world.store.queue.claim, [fault, fault]
+
+    async def fails(*arguments: Any) -> list[ClaimedDelivery]:
+        if faults:
+            raise faults.pop()
+        return await claim(*arguments)
+
+    monkeypatch.setattr(world.store.queue, "claim", fails)
+    await running_until(world, lambda: world.only.status is DeliveryStatus.DELIVERED)
+    assert len(world.postman.sent) == 1
+
+
+async def test_what_is_claimed_while_the_worker_stops_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = await MemoryOutbox().open()
+    await world.settle()
+    claim, stop = world.store.queue.claim, asyncio.Event()
+
+    async def last(*arguments: Any) -> list[ClaimedDelivery]:
+        claimed = await claim(*arguments)
+        stop.set()
+        return claimed
+
+    monkeypatch.setattr(world.store.queue, "claim", last)
+    await world.dispatcher.run(stop)
+    assert world.postman.sent == []
+    assert (world.only.status, world.only.attempts, world.only.lease_until) == (DeliveryStatus.PENDING, 0, None)
+
+
+async def test_a_suspect_that_never_has_its_turn_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "ALONE_WITHIN", 0.02)
+    world = await MemoryOutbox().open()
+    first = await a_suspect(world)
+    gate = asyncio.Event()
+    released: list[str] = []
+
+    class Unanswering:
+        async def send(self, *_: object, **__: object) -> TryResult:
+            await gate.wait()
+            return TryResult(200, None, 5)
+
+    release = world.store.queue.release
+
+    async def told(claimed: list[ClaimedDelivery]) -> None:
+        released.extend(one.delivery.reference for one in claimed)
+        await release(claimed)
+
+    world.dispatcher.sender = Unanswering()
+    monkeypatch.setattr(world.store.queue, "release", told)
+    world.dispatcher._suspects_at = time.monotonic() + 0.05  # once the other is under way
+    await world.settle()
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: bool(released))
+    gate.set()
+    stop.set()
+    await running
+    assert released[0] == first
+
+
+async def test_a_try_that_breaks_stops_no_other_and_comes_back_with_its_lease() -> None:
+    world = await MemoryOutbox().open()
+    world.dispatcher.lease = timedelta(0)
+    sent = world.postman.send
+    broken = [RuntimeError("a defect of ours")]
+
+    class Breaking:
+        async def send(self, *arguments: Any, **named: Any) -> TryResult:
+            if broken:
+                raise broken.pop()
+            return await sent(*arguments, **named)
+
+    world.dispatcher.sender = Breaking()
+    for _ in range(2):
+        await world.settle()
+    await running_until(world, lambda: all(one.status is DeliveryStatus.DELIVERED for one in world.deliveries()))
+    assert len(world.postman.sent) == 2
+
+
+async def test_opened_secrets_are_forgotten_rather_than_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "KEYS_CACHED_MAX", 1)
+    world = await MemoryOutbox().open()
+    await world.webhooks.create(
+        "biz_1", CreateWebhook(url="https://shop.example/more", environment=Environment.LIVE), by=AN_ADMIN
+    )
+    await world.settle()
+    assert await world.dispatcher.run_once() == 2
+    assert len(world.dispatcher._keys) == 1
+
+
+async def test_deliveries_and_events_go_when_their_time_is_over() -> None:
+    world = await MemoryOutbox().open()
+    await world.settle()
+    await world.dispatcher.run_once()
+    assert await world.dispatcher.purge() == 0
+    world.clock.move(RETENTION + timedelta(seconds=1))
+    assert await world.dispatcher.purge() > 0
+    assert world.deliveries() == []
+    assert await world.dispatcher.purge() == 0
+
+
+async def test_a_worker_that_is_cancelled_leaves_no_try_behind() -> None:
+    world = await MemoryOutbox().open()
+    await world.settle()
+    was_let_go = asyncio.Event()
+
+    class Endless:
+        async def send(self, *_: object, **__: object) -> TryResult:
+            try:
+                return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+            finally:
+                was_let_go.set()
+
+    world.dispatcher.sender = Endless()
+    running = asyncio.create_task(world.dispatcher.run(asyncio.Event()))
+    await until(lambda: bool(world.dispatcher._trying))
+    running.cancel()
+    await was_let_go.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await running

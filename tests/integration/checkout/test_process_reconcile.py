@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 
 from payagg.application import reconciliation
+from payagg.application.reconciliation import HOLD
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, LEASE, AttemptState
 from payagg.domain.errors import Refusal
 from payagg.domain.health import Health
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status
+from payagg.domain.rate_limit import EPOCH
 from payagg.testing.fake_providers import Fault, WebhookMode
 from tests.support.provider_world import World
 
@@ -125,9 +127,13 @@ async def test_a_provider_that_is_down_at_the_end_is_no_evidence(world: World) -
 async def test_two_workers_ask_once_about_each_payment(world: World) -> None:
     payments = [await world.handed_over() for _ in range(12)]
     world.clock.move(ASK_AFTER[0] * 2)
-    other = world.other_process()
-    await asyncio.gather(*(w.reconciler.run_once() for w in (world.services, other, world.services, other)))
+    other, reconciler = world.other_process(), world.services.reconciler
     book = world.fakes.paystack.book
+    held = [attempt for share in reconciler.shares() for attempt in await reconciler._due(*share, EPOCH)]
+    assert len(held) == len(payments)
+    assert await other.reconciler.run_once() == 0
+    world.clock.move(HOLD)
+    await asyncio.gather(*(w.reconciler.run_once() for w in (world.services, other, world.services, other)))
     assert {payment.reference: book.count("verify", payment.reference) for payment in payments} == {
         payment.reference: 1 for payment in payments
     }
@@ -175,7 +181,8 @@ async def test_a_hand_off_recorded_while_the_provider_was_asked_is_kept(world: W
     """The ask's own bookkeeping must not write an old copy of the attempt back."""
     payment = await world.handed_over()
     stale = (await world.attempts(payment))[0]
-    await world.services.reconciler._schedule(replace(stale, state=AttemptState.CLAIMED, hand_off=None), None)
+    copy = replace(stale, state=AttemptState.CLAIMED, hand_off=None)
+    await world.services.reconciler._schedule(copy, None, world.clock.now())
     assert (await world.attempts(payment))[0].hand_off == stale.hand_off
 
 

@@ -113,7 +113,14 @@ async def test_every_changing_route_leaves_an_entry_that_says_who_from_where_wha
     trail = await entries(api.services.store)
     # What no route does is the clock's and the commands'.
     clocks = {Action.GATEWAY_END_DRAIN, Action.GATEWAY_WIPE_SECRETS}
-    commands = {Action.PAYMENT_ERASE, Action.RETENTION_CLEAR, Action.TOKEN_REVOKE}
+    commands = {
+        Action.ARCHIVE_REMOVE,
+        Action.BUSINESS_MOVE,
+        Action.PAYMENT_ERASE,
+        Action.RESTORE_CATCH_UP,
+        Action.RETENTION_CLEAR,
+        Action.TOKEN_REVOKE,
+    }
     assert {entry.action for entry in trail} == {action.value for action in Action} - {
         action.value for action in clocks | commands
     }

@@ -10,6 +10,7 @@ import pytest
 from litestar.testing import TestClient
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.archived import ArchivedPayment
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
@@ -371,3 +372,21 @@ async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> Non
     stranger = Browser(api)
     answer = await stranger.client.post(address, data={"form_token": token}, files={"file": ("a.png", an_image())})
     assert answer.headers["location"] == "/console/admin/sign-in?ended=1"
+
+
+async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Api) -> None:
+    shop = await api.open_shop()
+    reference = (await api.initiate(shop))["reference"]
+    path = f"{base_of(shop)}/payments/{reference}"
+    browser = await Browser(api).sign_in(shop)
+    assert "In the archive since" not in (await browser.open(path)).text
+    simulated = f"/payments/{reference}/simulate"
+    await api.client.post(simulated, headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
+    now = api.services.clock.now()
+    async with api.services.store.begin() as tx:
+        part = await tx.archive.begin_part(reference[:12], "folder", now)
+        await tx.archive.finish_part(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
+        await tx.archive.move([ArchivedPayment(reference, part.number, (), "SIMULATED")], [])
+    page = (await browser.open(path)).text
+    assert "In the archive since" in page
+    assert "the payer has not chosen" not in page

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application import access
 from payagg.application.payments import Payments
-from payagg.application.ports import KeyHolder
+from payagg.application.store import KeyHolder
 from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment

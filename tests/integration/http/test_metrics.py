@@ -244,6 +244,6 @@ def test_whatever_is_counted_is_told() -> None:
     observed = {
         name
         for file in Path(payagg.__file__).parent.rglob("*.py")
-        for name in re.findall(r"(?<![\w.])observe\(\s*\"(\w+)\"", file.read_text())
+        for name in re.findall(r"(?<![\w.])observe(?:_bytes)?\(\s*\"(\w+)\"", file.read_text())
     }
     assert observed == set(HISTOGRAMS)

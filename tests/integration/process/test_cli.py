@@ -135,6 +135,19 @@ def processor_seconds(*arguments: str, **settings: str) -> float:
     return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
 
 
+def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str) -> None:
+    made = payagg("catch-up", "--since", "2026-01-31T12:00:00Z", PAYAGG_DATABASE_URL=database_url, **SECRETS)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines() == [
+        "0 charges that were known are asked about as soon as a worker runs.",
+        "0 payments were open: 0 charges of theirs were unknown here, and are no more.",
+    ]
+    [(object_id, changes)] = stored(database_url, "SELECT object_id, changes FROM audit WHERE realm = 'cli'")
+    assert (object_id, changes["found"]) == ("2026-01-31T12:00:00+00:00", {"before": None, "after": 0})
+    ahead = payagg("catch-up", "--since", "2999-01-01T00:00:00Z", PAYAGG_DATABASE_URL=database_url, **SECRETS)
+    assert "since: Must not lie ahead." in one_line(ahead)
+
+
 def test_a_business_needs_a_printable_name(database_url: str) -> None:
     told = payagg("business", "create", "--name", "a\nb", "--owner", "ada", PAYAGG_DATABASE_URL=database_url)
     assert "name" in one_line(told)
@@ -158,6 +171,7 @@ def test_a_token_that_servers_would_refuse_is_not_issued() -> None:
     assert "--ttl must be at most 600" in one_line(payagg("token", "merchant", "--sub", "ada", **bounded))
 
 
+@pytest.mark.long
 def test_a_revoked_token_is_refused_by_every_process_at_once(database_url: str) -> None:
     def issued(subject: str) -> str:
         return payagg("token", "admin", "--sub", subject, "--role", "SUPPORT", **SECRETS).stdout.strip()
@@ -210,6 +224,14 @@ def test_a_database_that_is_down_is_one_line_without_its_password() -> None:
         told = one_line(payagg(*arguments, PAYAGG_DATABASE_URL=url))
         assert "nobody answers at 127.0.0.1:1" in told
         assert "hidden-word" not in told
+
+
+def test_a_database_of_another_encoding_is_refused_in_one_line(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE bytes_one TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
+    url = postgres.replace("/payagg?", "/bytes_one?")
+    for arguments in (("migrate",), ("doctor",), ("explain", "PAY-20250101-ABCDEF")):
+        assert "its encoding is SQL_ASCII: make it with" in one_line(payagg(*arguments, PAYAGG_DATABASE_URL=url))
 
 
 def test_a_schema_that_is_behind_is_refused_until_migrated(postgres: str) -> None:
@@ -288,6 +310,7 @@ def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
     assert "anm_1" not in told.stdout
 
 
+@pytest.mark.long
 def test_a_server_does_not_start_without_its_secrets(database_url: str) -> None:
     for missing in ("PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS"):
         settings = {name: value for name, value in SECRETS.items() if name != missing}
@@ -305,6 +328,7 @@ def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: st
         assert "server" not in listed.headers
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
 def test_several_processes_serve_and_are_replaced_one_by_one_and_when_killed(database_url: str) -> None:
     with serving(database_url, "--workers", "2") as (process, origin):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from payagg.entrypoints.settings import FIELDS, variable
 from tests.support.postgres_rules import admitted_by
-from tests.support.processes import SECRETS, environment, one_line, payagg
+from tests.support.processes import SECRETS, environment, free_port, is_ready, one_line, payagg, wait_until
 
 COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
 
@@ -70,6 +71,24 @@ def test_a_server_for_others_needs_its_own_address() -> None:
         assert "PAYAGG_BASE_URL is required to serve on" in one_line(payagg("serve", "--host", host, **SECRETS))
 
 
+def test_a_router_starts_with_the_cells_and_their_secret_alone(tmp_path: Path) -> None:
+    secret = tmp_path / "cell_secret"
+    secret.write_text("a-secret-between-the-cells-of-a-test\n")
+    port = free_port()
+    given = environment(PAYAGG_CELLS="PAY=http://127.0.0.1:9", PAYAGG_CELL_SECRET_FILE=str(secret))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", "route", "--port", str(port)], env=given, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: is_ready(port))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS" in payagg("route", PAYAGG_CELLS="PAY=http://h:9").stderr
+
+
 @contextmanager
 def a_locked_role(postgres: str) -> Iterator[str]:
     """The URL of a database whose role `locked` must know its password."""
@@ -101,6 +120,7 @@ def a_server_without_tls() -> Iterator[int]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.long
 def test_four_reasons_why_there_is_no_database_are_four_lines(postgres: str, tmp_path: Path) -> None:
     folder = parse_qs(urlsplit(postgres).query)["host"][0]
     with a_locked_role(postgres) as locked, a_server_without_tls() as port, socket.socket() as free:

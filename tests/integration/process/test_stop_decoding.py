@@ -7,7 +7,7 @@ import httpx
 import psutil
 import pytest
 
-from payagg.adapters.images import SCANS_MAX
+from payagg.adapters.image_decoder import SCANS_MAX
 from payagg.entrypoints.process.server import STOP_SECONDS
 from tests.support.http_world import admin_token
 from tests.support.images import a_jpeg_of_scans

@@ -106,7 +106,8 @@ def test_the_wheel_tells_its_extras_its_licence_and_where_it_runs(wheel: Path) -
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         told = archive.read(name).decode()
-    assert set(re.findall(r"^Provides-Extra: (.+)$", told, re.MULTILINE)) == {"embedded", "otel", "server", "testing"}
+    extras = {"archive", "embedded", "otel", "server", "testing"}
+    assert set(re.findall(r"^Provides-Extra: (.+)$", told, re.MULTILINE)) == extras
     assert re.findall(r"^Requires-Dist: (?!.* extra == ).*$", told, re.MULTILINE) == []
     assert re.search(r"^Requires-Dist: hypothesis[<>=.,0-9]*; extra == 'testing'$", told, re.MULTILINE)
     assert "License-Expression: LicenseRef-Proprietary" in told

@@ -1,90 +1,31 @@
 """The product through a real PgBouncer in transaction mode: several processes' worth of clients on few connections."""
 
 import asyncio
-import os
-import shutil
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api
+from tests.support.pgbouncer import a_pgbouncer
 from tests.support.postgres_world import count
 from tests.support.processes import payagg, serving
-from tests.support.receivers import a_receiver, listening
+from tests.support.receivers import a_receiver
 
 STORES = 3
 SERVER_CONNECTIONS = 4
 JOURNEYS = 16  # in each store, at once: more than the pools hold, and far more than the server has connections
-BINARY = shutil.which("pgbouncer", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin")))
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def bouncer(database_url: str, tmp_path: Path) -> AsyncIterator[str]:
-    """The URL of the test's database through a PgBouncer of its own."""
-    if BINARY is None:
-        assert os.environ.get("CI") != "true", "CI does not skip this: install pgbouncer"
-        pytest.skip("pgbouncer is not installed (on Debian: apt install pgbouncer)")
-    directory = parse_qs(urlsplit(database_url).query)["host"][0]
-    name = urlsplit(database_url).path.lstrip("/")
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """PgBouncer gives up root, and the server's socket lies in a folder that only its own account may enter."""
-        from_server, to_server = await asyncio.open_unix_connection(f"{directory}/.s.PGSQL.5432")
-        await asyncio.gather(pipe(reader, to_server), pipe(from_server, writer))
-
-    async with listening(relay) as server_port:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        settings = {
-            "listen_addr": "127.0.0.1",
-            "listen_port": port,
-            "unix_socket_dir": "",
-            "auth_type": "any",
-            "pool_mode": "transaction",
-            "default_pool_size": SERVER_CONNECTIONS,
-            "max_client_conn": 200,
-            **({"user": "nobody"} if os.geteuid() == 0 else {}),
-        }
-        target = f"{name} = host=127.0.0.1 port={server_port} user=payagg"
-        lines = ["[databases]", target, "[pgbouncer]", *(f"{key} = {value}" for key, value in settings.items())]
-        file = tmp_path / "pgbouncer.ini"
-        file.write_text("\n".join(lines))
-        with (tmp_path / "pgbouncer.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(BINARY, str(file), stdout=log, stderr=log)
-        try:
-            await until_open(port)
-            yield f"postgresql://payagg@127.0.0.1:{port}/{name}?sslmode=disable"
-        finally:
-            process.terminate()
-            await process.wait()
-
-
-async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def until_open(port: int) -> None:
-    for _ in range(500):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return
-    raise AssertionError("PgBouncer did not start")
+    async with a_pgbouncer(database_url, tmp_path, SERVER_CONNECTIONS) as url:
+        yield url
 
 
 @asynccontextmanager

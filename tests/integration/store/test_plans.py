@@ -15,8 +15,11 @@ from psycopg import sql
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
-from payagg.application.ports import AnomalyFilter, DeliveryResult, ProviderCall, ProviderEvent, TryResult
+from payagg.application.ports import TryResult
+from payagg.application.repositories import AnomalyFilter, ProviderCall, ProviderEvent
+from payagg.application.store import DeliveryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.archived import ArchivedPayment
 from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
@@ -26,7 +29,7 @@ from payagg.entrypoints.http.metrics import snapshot
 from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.postgres_rules import superuser_url
-from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, watched
+from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
 
 SANDBOX = Environment.SANDBOX
 MINUTE = timedelta(minutes=1)
@@ -87,6 +90,17 @@ async def clear_payers(tx: PostgresTransaction) -> None:
     found = await tx.webhooks.events_of(references)
     assert len(found) == 100
     await tx.webhooks.save_bodies(found[:3])
+
+
+async def archive(tx: PostgresTransaction) -> None:
+    references = [nth(4 * n + 2) for n in range(100)]
+    await tx.archive.lock_ready(references)
+    own = await tx.archive.histories(references)
+    await tx.archive.archived(references)
+    calls = [(row[0], row[1]) for row in own["provider_calls"]]
+    await tx.archive.move([ArchivedPayment(one, 1, (), None) for one in references], calls)
+    await tx.archive.find(references[0])
+    assert len(calls) == 100
 
 
 async def endpoints(tx: PostgresTransaction) -> None:
@@ -195,6 +209,11 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_open_of_gateway"}),
     "count of open attempts": (lambda tx: tx.payments.open_attempts("gw_1", 1000), {"attempts_open_of_gateway"}),
     "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_open_of_gateway"}),
+    "open payments since": (lambda tx: tx.payments.initiated(NOW, nth(1), 100), {"payments_to_expire"}),
+    "asks made due": (
+        lambda tx: tx.payments.hasten_asks("provider_a", SANDBOX, NOW),
+        {"attempts_due", "attempts_pkey"},
+    ),
     "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
     "payment with what decides on it": (
         lambda tx: tx.payments.lock_aggregate(nth(1)),
@@ -246,6 +265,30 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"payments_pkey"},
     ),
     "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
+    "next history": (lambda tx: tx.archive.next_with_history(nth(5)), {"transitions_pkey"}),
+    "histories that may be archived": (
+        lambda tx: tx.archive.ready(nth(0), nth(90_000), NOW + MINUTE, 100),
+        {
+            "transitions_pkey",
+            "payments_pkey",
+            "events_pkey",
+            "deliveries_pkey",
+            "anomalies_of_payment",
+            "attempts_pkey",
+        },
+    ),
+    "histories archived": (
+        archive,
+        {
+            *{"transitions_pkey", "payments_pkey", "events_pkey", "deliveries_pkey", "anomalies_of_payment"},
+            *{"attempts_pkey", "provider_calls_pkey", "archived_payments_pkey"},
+        },
+    ),
+    "old idempotency keys": (
+        lambda tx: tx.payments.forget_keys(NOW + MINUTE, 100),
+        {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},
+    ),
+    "old inbox events": (lambda tx: tx.inbox.remove(NOW + MINUTE, "", 100), {"inbox_pkey"}),
     "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
@@ -378,7 +421,7 @@ class Undone(Exception):
 
 
 async def drive(database_url: str) -> list[Plan]:
-    recorder = Recorder()
+    recorder = Recorder(parents(database_url))
     on = watched(database_url, recorder)
     for name, (use, _) in IN_A_TRANSACTION.items():
         with suppress(Undone):
@@ -426,6 +469,7 @@ def test_every_use_goes_by_the_indexes_that_are_written_here(plans: list[Plan]) 
 
 WRITTEN_FOR_EACH_PAYMENT = [
     "event_metadata",
+    "idempotency_keys",
     "payments",
     "transitions",
     "attempts",

@@ -21,9 +21,10 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.schema.tables import businesses
 from payagg.adapters.postgres.statement import Statement, must_find
+from payagg.application import counters
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
-from tests.support.postgres_world import silent_route
+from tests.support.postgres_world import by_proxy
 
 pytestmark = pytest.mark.anyio
 PID = Statement("SELECT pg_backend_pid()", reads=True)
@@ -354,8 +355,8 @@ async def test_a_caller_whose_time_ends_between_two_parts_of_an_answer_is_told(
 
 
 async def test_a_connection_over_tcp_notices_by_itself_that_the_other_host_is_gone(database_url: str) -> None:
-    async with silent_route(database_url) as route:
-        connection = await connector(route.url, pgbouncer=False)()
+    async with by_proxy(database_url) as (_, url):
+        connection = await connector(url, pgbouncer=False)()
         with socket.socket(fileno=os.dup(connection.fileno())) as tcp:
             options = (
                 (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
@@ -366,3 +367,17 @@ async def test_a_connection_over_tcp_notices_by_itself_that_the_other_host_is_go
             )
             assert [tcp.getsockopt(*option) for option in options] == [1, 5, 2, 3, 8000]
         await connection.close()
+
+
+async def test_a_wait_for_a_connection_is_told(database_url: str) -> None:
+    counters.counts.clear()
+    pool = StatementPool(connector(database_url, pgbouncer=False), 1)
+    async with pool.transaction():
+        waiting = asyncio.create_task(pool.run(PID))
+        await asyncio.sleep(0.03)
+    await waiting
+    await pool.close()
+    told = {key: number for key, number in counters.counts.items() if key[0].startswith("database_wait_seconds")}
+    assert sum(number for key, number in told.items() if key[0] == "database_wait_seconds") == 1
+    assert told["database_wait_seconds_sum",] >= 20_000
+    counters.counts.clear()

@@ -10,13 +10,15 @@ from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.errors import RuleBroken, meaning
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import Conflict, KeyHolder, ReferenceTaken, Unavailable
+from payagg.application.ports import Conflict, ReferenceTaken, Unavailable
+from payagg.application.store import KeyHolder
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
+from payagg.testing.network_faults import Blackhole, DropReply
 from tests.support.builders import a_business, a_key, a_transition
-from tests.support.postgres_world import count, kill_others, lossy, numbered, silent_route, together
+from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +108,8 @@ async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_happened(d
         async with store.begin() as tx:
             await tx.businesses.add(a_business())
 
-    async with lossy(database_url, after=b"INSERT INTO businesses") as url:
+    async with by_proxy(database_url) as (proxy, url):
+        proxy.impose(DropReply(after=b"INSERT INTO businesses"), times=1)
         store = PostgresStore(url, pool_size=1, pgbouncer=False)
         with pytest.raises(Unavailable):
             await commits()
@@ -124,7 +127,8 @@ async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
         await tx.businesses.add(a_business())
         await tx.api_keys.add(a_key())
     payments = [numbered(n, idempotency_key=key and f"{key}-{n}") for n in range(5)]
-    async with lossy(database_url, after=b"INSERT INTO payments") as url:
+    async with by_proxy(database_url) as (proxy, url):
+        proxy.impose(DropReply(after=b"INSERT INTO payments"), times=1)
         store = PostgresStore(url, pool_size=2, pgbouncer=False)
         assert await together(store, *payments, remembered=remembered) == [(payment, True) for payment in payments]
         await store.close()
@@ -258,13 +262,13 @@ async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_agai
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "ANSWER_WAIT", 0.5)
-    async with silent_route(database_url) as route:
-        store = PostgresStore(route.url, pool_size=3, pgbouncer=False)
+    async with by_proxy(database_url) as (proxy, url):
+        store = PostgresStore(url, pool_size=3, pgbouncer=False)
 
         async def waits_inside_a_transaction() -> None:
             async with store.begin() as tx:
                 assert await tx.businesses.get("biz_1") is None
-                route.is_silent = True
+                proxy.impose(Blackhole())
                 await tx.businesses.add(a_business())
 
         async with asyncio.timeout(60):  # or for ever
@@ -274,16 +278,17 @@ async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_agai
                 store.is_current,
                 lambda: store.add_payment(numbered(1)),
             ):
-                route.is_silent = False
+                proxy.heal()
                 await store.now()
-                route.is_silent = call is not waits_inside_a_transaction
+                if call is not waits_inside_a_transaction:
+                    proxy.impose(Blackhole())
                 with pytest.raises(Unavailable):
                     await call()
             with pytest.raises(Unavailable):  # a new connection has no answer either
                 await store.now()
-            route.is_silent = False
+            proxy.heal()
             assert await store.add_payment(numbered(2)) == (numbered(2), True)
-            route.is_silent = True
+            proxy.impose(Blackhole())
             await store.close()
 
 

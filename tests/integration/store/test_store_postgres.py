@@ -11,7 +11,8 @@ from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import KeyHolder, ReferenceTaken, StaleKey
+from payagg.application.ports import ReferenceTaken, StaleKey
+from payagg.application.store import KeyHolder
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit

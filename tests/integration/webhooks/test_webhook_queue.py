@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.ports import ClaimedDelivery, DeliveryResult, Store, TryResult
+from payagg.application.ports import TryResult
+from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 from tests.support.builders import NOW, a_business, a_delivery, an_endpoint, an_event

@@ -420,6 +420,13 @@ async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     await writer.drain()
 
 
+async def another_protocol(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+    await writer.drain()
+    await asyncio.sleep(60)
+
+
 async def close_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await read_request(reader)
 
@@ -441,6 +448,7 @@ async def no_close_without_length(reader: asyncio.StreamReader, writer: asyncio.
         (many_headers, None, "the answer was too large"),
         (informational_for_ever, None, "the answer was too large"),
         (garbage, None, "the answer was not understood"),
+        (another_protocol, None, "the answer was not understood"),
         (close_at_once, None, "the connection broke"),
         (no_close_without_length, 200, None),
     ],
@@ -450,10 +458,13 @@ async def test_a_hostile_receiver_costs_bounded_time_and_bytes(
 ) -> None:
     """The deadline is the sender's own; were it not held, the test would hang and not fail by a measured time."""
     sender = HttpSender(allow_loopback=True, deadline=3.0)
+    unhandled: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     async with listening(talk) as port:  # type: ignore[arg-type]
         sent = await sender.send(f"http://127.0.0.1:{port}/", {}, BODY)
     await sender.close()
     assert (sent.status_code, sent.error) == (status, error)
+    assert unhandled == []
 
 
 async def test_tries_that_failed_leave_no_socket_behind() -> None:
