@@ -36,7 +36,8 @@ def frozen(state: Path) -> Iterator[None]:
     postmaster = psutil.Process(int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0]))
     stopped = [postmaster, *postmaster.children(recursive=True)]
     for process in stopped:
-        process.suspend()
+        with suppress(psutil.NoSuchProcess):  # a worker of Postgres that has just done its work
+            process.suspend()
     try:
         yield
     finally:
