@@ -1,5 +1,6 @@
 """Events by weeks: made ahead, found by whoever reads, and dropped without anything that is young or pending."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,9 +19,13 @@ from payagg.adapters.postgres.partitions import AHEAD, TABLES, Week, drop, make,
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.partitions import Partitions
 from payagg.application.ports import Unavailable
+from payagg.application.retry import retried
 from payagg.domain.webhook import RETENTION
+from payagg.testing.builders import an_event
 from payagg.testing.clocks import ManualClock
 from tests.support.postgres_rules import superuser_url
+from tests.support.postgres_world import somebody_waits
+from tests.support.receivers import until
 
 NOW = datetime(2025, 1, 29, 12, tzinfo=UTC)  # a Wednesday
 DAY = timedelta(days=1)
@@ -211,6 +216,25 @@ def test_an_event_that_is_being_stored_is_never_dropped(
             drop(database_url, NOW + 10 * DAY)
     assert drop(database_url, NOW + 10 * DAY) == 1
     assert where(connection, "PAY-20250129-000001") == {"events_other", "event_metadata_other"}
+
+
+@pytest.mark.anyio
+async def test_an_event_that_is_being_stored_while_its_week_is_made_goes_there(
+    store: PostgresStore, database_url: str
+) -> None:
+    @retried
+    async def emit() -> None:
+        async with store.begin() as tx:
+            await tx.webhooks.emit(an_event(reference="PAY-20250129-000001"), [])
+
+    with psycopg.connect(database_url) as maker:
+        with maker.transaction():
+            # Both are seen by the others once they are committed, but the default is locked from now on.
+            assert partitions._made(maker, THIS)
+            emitting = asyncio.create_task(emit())
+            await until(lambda: somebody_waits(database_url))
+        await emitting
+        assert where(maker, "PAY-20250129-000001") == {"events_pay_20250127"}
 
 
 def test_a_role_that_may_make_no_tables_is_told_what_to_do(

@@ -12,6 +12,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 # Serialisation failure and deadlock.
 REPEATABLE = {"40001", "40P01"}
 UNIQUE = "23505"
+CHECK = "23514"
 UNSTORABLE = "The input holds a value that cannot be stored."
 FULL = "53100"
 # It is a standby, or was the primary.
@@ -46,8 +47,8 @@ def meaning(error: Exception) -> Exception:
         return ConnectionLost(state or "no answer")
     if state == UNIQUE:
         return Taken(f"{cause.diag.table_name}: {cause.diag.constraint_name}")
-    if state in REPEATABLE:
-        return Conflict(state)
+    if state in REPEATABLE or _is_outdated_partition(cause):
+        return Conflict(state or "")
     if state is not None and state.startswith("22"):
         return Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
     if state is not None and state.startswith("23"):
@@ -61,6 +62,12 @@ def meaning(error: Exception) -> Exception:
         # Timeouts, too many connections, a standby that takes no writes.
         return Unavailable(f"the database answered {state or 'nothing'}")
     return RuntimeError(f"the database refused a statement: {state} {cause.diag.message_primary}")
+
+
+def _is_outdated_partition(error: psycopg.Error) -> bool:
+    """A row was on its way to the default partition while its own was attached: done again, it goes there. Postgres has
+    no code of its own for that, but every other CHECK has a name."""
+    return error.sqlstate == CHECK and error.diag.constraint_name is None
 
 
 @contextmanager
