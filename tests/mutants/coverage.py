@@ -34,7 +34,7 @@ HEAD = """<!-- Written by `make coverage`. -->
 # Uncovered lines of the money's code
 
 What the unit tests of these modules (`tests/mutants/modules.py`) run of them, by coverage.py with branches:
-{share:.1f} %. The lines that none of them runs are named below; other tests may run them.
+{share:.1f} %. Each line that none of them runs, and each of which they take one way alone, is named below.
 
 | Module | Statements and branches | Covered |
 | --- | --- | --- |
@@ -48,10 +48,11 @@ def document(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for file, (whole, covered) in sizes.items():
         yield f"| `{file}` | {whole} | {covered} |\n"
     for file, one in found.items():
-        if one["missing_lines"]:
+        numbers = {*one["missing_lines"], *(before for before, _ in one["missing_branches"])}
+        if numbers:
             lines = (ROOT / "src" / "payagg" / file).read_text().splitlines()
             yield f"\n`{file}`:\n\n```python\n"
-            yield from (f"{lines[number - 1].strip()}  # {number}\n" for number in one["missing_lines"])
+            yield from (f"{lines[number - 1].strip()}  # {number}\n" for number in sorted(numbers))
             yield "```\n"
 
 

@@ -17,8 +17,9 @@ from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
 from payagg.testing.clocks import START, Chance, ManualClock
 from payagg.testing.simulation.loop import VirtualLoop
-from tests.support.builders import a_business
+from tests.support.builders import a_business, a_gateway
 from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.receivers import until
 from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
@@ -361,6 +362,54 @@ async def test_a_claim_whose_owner_died_is_taken_over_when_its_lease_ends() -> N
     held_back.set()
     assert await dead == taken
     assert await states(shop, reference) == [("provider_a", REFUSED), ("provider_a", HANDED_OFF)]
+
+
+async def test_a_claim_that_was_taken_over_is_not_freed_by_the_fault_of_its_first_owner() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    shop.a.may_answer = held_back = asyncio.Event()
+    late = asyncio.create_task(shop.process(reference))
+    await shop.a.called.wait()
+    shop.clock.move(LEASE)
+    shop.a.may_answer, shop.a.fetch_fault = None, FaultKind.TIMEOUT
+    taken = await shop.process(reference, "provider_b")
+    shop.a.start_fault = FaultKind.TIMEOUT
+    before = await shop.attempts(reference)
+    held_back.set()
+    assert (await refused_with(late))[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
+    assert await shop.attempts(reference) == before
+    assert await shop.process(reference) == taken
+
+
+async def test_nobody_pays_a_business_that_is_not_there() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    shop.store.state.businesses.clear()
+    assert (await refused_with(shop.process(reference)))[0] is ErrorCode.PAYMENT_NOT_FOUND
+    assert await shop.attempts(reference) == []
+
+
+async def test_a_gateway_that_no_provider_of_ours_serves_is_not_available() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.initiated()
+    async with shop.store.begin() as tx:
+        await tx.gateways.add(a_gateway("provider_c", id="gw_c"))
+    assert await refused_with(shop.process(reference, "provider_c")) == (
+        ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug",
+    )  # fmt: skip
+
+
+async def test_calls_from_before_a_pause_do_not_stretch_it() -> None:
+    shop = await MemoryShop().open()
+    shop.a.start_fault, shop.a.may_answer = FaultKind.TIMEOUT, asyncio.Event()
+    references = [await shop.initiated() for _ in range(Health.FAULTS_MAX + 2)]
+    calls = [asyncio.create_task(refused_with(shop.process(reference))) for reference in references]
+    await until(lambda: len(shop.a.started) == len(references))
+    shop.a.may_answer.set()
+    await asyncio.gather(*calls)
+    async with shop.store.begin() as tx:
+        [health] = await tx.health.all()
+    assert (health.faults, health.open_for) == (Health.FAULTS_MAX, Health.FIRST_PAUSE)
 
 
 async def test_the_work_goes_on_when_the_caller_goes_away() -> None:

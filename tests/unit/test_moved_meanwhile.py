@@ -131,6 +131,9 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
     assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
     assert shop.store.state.inbox == {}
 
+    monkeypatch.setattr(shop.a, "read_event", lambda body: None)
+    await signed_event(shop, b"not about us")
+
     def unreadable(body: bytes) -> ProviderReport | None:
         raise ProviderFault(FaultKind.MALFORMED)
 
@@ -138,7 +141,7 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
     with pytest.raises(Refusal) as malformed:
         await signed_event(shop, b"no event")
     assert malformed.value.code is ErrorCode.VALIDATION_ERROR
-    assert len(shop.store.state.inbox) == 1
+    assert [event.result for event in shop.store.state.inbox.values()] == ["IGNORED", "MALFORMED"]
 
 
 async def test_a_refused_charge_that_outlasts_its_claim_is_freed_by_the_other_cell() -> None:

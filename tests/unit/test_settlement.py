@@ -221,6 +221,16 @@ async def test_a_payment_nobody_processed_is_moved_by_no_provider() -> None:
     assert (await world.payment()).status is Status.INITIATED
 
 
+async def test_money_for_a_payment_that_expired_before_any_charge_is_never_lost() -> None:
+    world = await SettlingPayment().with_payment(handed=False)
+    world.clock.move(HOUR)
+    assert await world.settlement.expire_due() == 1
+    assert await world.told() is ReportEffect.ANOMALY
+    payment = await world.payment()
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
+    assert len(await world.anomalies()) == 1
+
+
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:
     world = SettlingPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT

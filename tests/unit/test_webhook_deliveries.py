@@ -443,6 +443,17 @@ async def test_what_cannot_be_recorded_at_once_is_kept_and_recorded_later() -> N
     assert len(world.postman.sent) == 1
 
 
+async def test_more_results_than_one_statement_takes_are_recorded_one_part_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dispatcher, "RECORD_MAX", 2)
+    world = await MemoryOutbox().open()
+    for _ in range(5):
+        await world.settle()
+    assert await world.dispatcher.run_once() == 5
+    assert {delivery.status for delivery in world.deliveries()} == {DeliveryStatus.DELIVERED}
+
+
 async def test_a_record_that_the_database_refuses_is_dropped_and_the_delivery_comes_back() -> None:
     world = await MemoryOutbox().open()
     world.dispatcher.lease = timedelta(seconds=1)

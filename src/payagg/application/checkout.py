@@ -133,13 +133,12 @@ class Checkout:
         """A hand-off that exists, a claim, or None while another caller's claim is alive."""
         async with self.store.begin() as tx:
             found = await tx.payments.lock_aggregate(reference)
-            if found is None:
+            if found is None or found.business is None:
                 raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
             payment, business, attempts = found.payment, found.business, found.attempts
             now = self.clock.now()
             step = next_step(payment, attempts, command.gateway_slug, now)
-            if business is not None:
-                business.ensure_takes_money()
+            business.ensure_takes_money()
             if isinstance(step, ExistingHandOff):
                 return _processed(payment, step.attempt, step.hand_off)
             if isinstance(step, Wait):

@@ -207,5 +207,6 @@ class PaymentOptions:
         if slug in self.providers:
             return
         async with self.store.begin() as tx:
-            if await tx.gateways.by_slug(slug) is None:
-                raise invalid("gatewaySlug", "Unknown gateway.")
+            found = await tx.gateways.by_slug(slug)
+        if found is None:
+            raise invalid("gatewaySlug", "Unknown gateway.")
