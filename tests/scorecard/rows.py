@@ -27,6 +27,10 @@ def counted(where: str, chosen: str, pattern: str, words: str, *, seconds: float
     return Run(f"pytest -q -n 0 -rP {where} -k '{chosen}'", words, pattern, seconds)
 
 
+def soaked(part: str, words: str) -> Noted:
+    return Noted("make soak", f"soak-{part}", words)
+
+
 def row(number: int, measure: str, target: str, *readings: Reading) -> ScoreRow:
     return ScoreRow(number, measure, target, readings)
 
@@ -41,12 +45,14 @@ ROWS = (
             "64_clicks or 32_clicks",
             "1 charge in 5 of 5 rounds of 64 on two servers, and of 32 for each of two gateways ({passed} tests)",
         ),
+        soaked("crowds", "the same in {times} times as many rounds"),
     ),
     row(
         2,
         "64 callers `initiate` with one idempotency key at once",
         "one row in 100 % of 20 rounds (500 at night)",
         in_tests("tests/integration/store/test_race_crowds.py", "one_key", "1 payment in 5 of 5 rounds"),
+        soaked("crowds", "the same in {times} times as many rounds"),
     ),
     row(
         3,
@@ -57,6 +63,7 @@ ROWS = (
             "",
             "0 illegal histories: 105 pairs of 14 actors, 2 rounds of each, and three at once ({passed} tests)",
         ),
+        soaked("pairs", "the same in {times} times as many rounds"),
     ),
     row(
         4,
@@ -96,6 +103,7 @@ ROWS = (
             "",
             "0 differences: {passed} machines over HTTP, 3 histories of 12",
         ),
+        soaked("machines", "0 differences in {times} times as many histories ({passed} tests)"),
     ),
     row(
         7,
@@ -143,13 +151,14 @@ ROWS = (
     ),
     row(
         11,
-        "Postgres and the process killed at random under load (`make soak` goes on for 60 rounds)",
+        "Postgres and the process killed at random under load",
         "invariants hold; 503 alone while it is down; first success within 5 s",
         Run(
             "pytest -q -n 0 tests/soak",
             "1 round holds: {payments} payments, all settled {seconds} s after the last restart",
             r"(?P<payments>[0-9]+) payments, [0-9]+ paid unseen.*?settled in (?P<seconds>[0-9.]+) s",
         ),
+        soaked("kills", "{rounds} rounds hold: {payments} payments"),
     ),
     row(
         12,
@@ -194,6 +203,7 @@ ROWS = (
             r"500 payers wait 9 s for their provider \| p99 (?P<during>[0-9.]+) ms beside (?P<alone>[0-9.]+)",
             "p99 of reads {during} ms while 500 payers wait, {alone} ms alone",
         ),
+        soaked("faults", "{holds} of {drawn} network faults drawn by chance hold"),
     ),
     row(
         15,

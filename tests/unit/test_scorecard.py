@@ -7,6 +7,7 @@ import pytest
 from tests.scorecard.reading import ROOT, Noted, Run, Written, _words
 from tests.scorecard.rows import ROWS
 from tests.scorecard.run import DOCUMENT, line
+from tests.soak.run import PARTS, figures
 
 LINES = [text for text in DOCUMENT.read_text("utf-8").splitlines() if re.match(r"\| [0-9]+ \|", text)]
 RUNS = [reading for row in ROWS for reading in row.readings if isinstance(reading, Run)]
@@ -62,6 +63,23 @@ def test_a_figure_of_a_command_that_fails_is_never_made_up() -> None:
     assert ran(0, "3 skipped in 1 s") == "not measured: 3 skipped in 1 s"
     assert ran(3, "not installed") == "not measured: not installed"
     assert Noted("make nothing", "nothing", "{x}").read().text.startswith("not measured")
+
+
+def test_what_a_long_run_printed_is_added_up() -> None:
+    told = "seed 7: 31 payments, 9 paid unseen\nseed 8: 32 payments, 3 paid unseen\n4 passed in 9 s"
+    assert figures(PARTS["kills"], told) == {"rounds": 2, "payments": 63}
+    assert figures(PARTS["pairs"], told) == {"rounds": 1, "passed": 4}
+    assert figures(PARTS["faults"], "199 of 200 faults hold") == {"rounds": 1, "holds": 199, "drawn": 200}
+    assert figures(PARTS["faults"], "nothing") == {"rounds": 0}
+
+
+def test_what_a_row_says_of_a_long_run_is_noted_by_it() -> None:
+    for row in ROWS:
+        for reading in row.readings:
+            if isinstance(reading, Noted) and reading.name.startswith("soak-"):
+                part = PARTS[reading.name.removeprefix("soak-")]
+                fields = set(re.findall(r"{(\w+)}", reading.words))
+                assert fields <= {"times", "rounds", *re.compile(part.pattern).groupindex}
 
 
 def test_a_command_that_never_ends_is_ended() -> None:
