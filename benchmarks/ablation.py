@@ -18,8 +18,9 @@ import psycopg
 
 from benchmarks.cpu import cpu_seconds
 from benchmarks.deliveries import fall_due, seed_deliveries, settle
-from benchmarks.harness import Round, count, free_port, process, wait_for, wrk
+from benchmarks.harness import Round, count, process, wait_for, wrk
 from benchmarks.without import arguments
+from tests.support.ports import free_port
 
 EVERY = ("initiate", "read", "lone")
 LOADED = ("initiate", "read")

@@ -21,9 +21,10 @@ import psycopg
 
 from benchmarks import seed
 from benchmarks.client import API
-from benchmarks.harness import HERE, free_port, process
+from benchmarks.harness import HERE, process
 from payagg.adapters.security import AesVault, Tokens
 from payagg.domain.webhook import secret_context
+from tests.support.ports import free_port
 
 OWN = HERE.parent
 PROVIDER = "provider_a"

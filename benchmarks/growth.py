@@ -16,13 +16,14 @@ from pathlib import Path
 import psycopg
 
 from benchmarks import seed
-from benchmarks.harness import Round, free_port, process, wrk
+from benchmarks.harness import Round, process, wrk
 from benchmarks.sweeps import WORK, Work, until_done
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.partitions import AHEAD, WEEK, make
 from payagg.adapters.security import Tokens
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.settings import read_settings
+from tests.support.ports import free_port
 
 SMALL = 10_000
 CONNECTIONS = 64

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -54,12 +53,6 @@ def write_between(text: str, document: Path, markers: tuple[str, str]) -> None:
     if not marker:
         raise SystemExit(f"{document.name} lacks the markers of this table.")
     document.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from benchmarks import journey_calls as calls
 from benchmarks import seed
 from benchmarks.client import Connection, connected, share
 from benchmarks.deployment import OWN, Deployment
-from benchmarks.harness import Round, count, free_port, pgbench, process, wait_for
+from benchmarks.harness import Round, count, pgbench, process, wait_for
+from tests.support.ports import free_port
 
 AT_ONCE = 64
 OF_PGBENCH, TIMES_PLAIN, P99_OVER_P50 = 0.4, 8, 10  # targets

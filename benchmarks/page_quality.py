@@ -21,8 +21,9 @@ import httpx
 
 from benchmarks.deployment import OWN
 from benchmarks.first_paint import DOCUMENT
-from benchmarks.harness import free_port, write_between
+from benchmarks.harness import write_between
 from tests.support.browser import CHROMIUM
+from tests.support.ports import free_port
 
 TARGET = 95
 CATEGORIES = ("performance", "accessibility", "best-practices")

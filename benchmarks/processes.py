@@ -21,7 +21,8 @@ import psycopg
 
 from benchmarks.cpu import PostgresCpu, cpu_seconds
 from benchmarks.deployment import OWN
-from benchmarks.harness import Round, free_port, process, write_between
+from benchmarks.harness import Round, process, write_between
+from tests.support.ports import free_port
 
 NUMBERS = (1, 2, 4)
 POOL = "10"  # connections of one process: all servers run at once

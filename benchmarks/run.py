@@ -41,7 +41,6 @@ from benchmarks.deployment import OWN, Deployment
 from benchmarks.harness import (
     Round,
     count,
-    free_port,
     memory_mib,
     middle,
     pgbench,
@@ -51,6 +50,7 @@ from benchmarks.harness import (
     wrk,
 )
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from tests.support.ports import free_port
 
 CONNECTIONS = 64
 PAST = 10_000

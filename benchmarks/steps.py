@@ -20,8 +20,9 @@ from benchmarks import seed
 from benchmarks.client import API, Connection, connected, request, share
 from benchmarks.cpu import PostgresCpu, cpu_seconds
 from benchmarks.deployment import OWN, PROVIDER_KEY, Deployment
-from benchmarks.harness import count, free_port, process, wait_for
+from benchmarks.harness import count, process, wait_for
 from benchmarks.side import CONNECTIONS, Cost, Side, paired
+from tests.support.ports import free_port
 
 PAST = 20_000  # payments, of which each business has 20 in its log of deliveries
 SWEEPS = {"expiry": 400, "reconciliation": 100, "inbox": 200, "dispatch": 2_000}

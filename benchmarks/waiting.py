@@ -21,7 +21,8 @@ from benchmarks import journey_calls as calls
 from benchmarks import seed
 from benchmarks.client import API, Connection, Reply, connected, payer, request, send_all, share
 from benchmarks.deployment import OWN, PROVIDER, Deployment
-from benchmarks.harness import free_port, process
+from benchmarks.harness import process
+from tests.support.ports import free_port
 
 PAYERS = 500
 TIMES = 2  # target: reads take at most twice as long

@@ -4,7 +4,6 @@ production, but for the few files that it may open."""
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 import httpx
 
 from tests.attack.target import Target
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 START, STOP = 120, 60  # seconds
@@ -34,7 +34,7 @@ def the_product() -> Iterator[Target]:
             "PAYAGG_SHUTDOWN_DELAY": "0",
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
-        dev_port, port = _free(), _free()
+        dev_port, port = free_port(), free_port()
         dev = subprocess.Popen(
             [*_PAYAGG, "dev", "--port", str(dev_port), "--json"],
             env=environ,
@@ -105,8 +105,3 @@ def _is_ready(port: int) -> bool:
         return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
     except httpx.HTTPError:
         return False
-
-
-def _free() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

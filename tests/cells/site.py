@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.harness import free_port
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from tests.support.ports import free_port
 from tests.support.processes import SECRETS, environment, is_ready, wait_until
 
 NAMES = ("PAY", "PBX", "PCX")

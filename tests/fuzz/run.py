@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.support.ports import free_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -40,9 +41,7 @@ def unlimited(folder: str) -> dict[str, str]:
 @contextlib.contextmanager
 def the_service(environ: dict[str, str]) -> Iterator[dict[str, Any]]:
     """What `payagg dev` tells about itself; stopped and forgotten when the block is left."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "payagg", "dev", "--port", str(port), "--json"]
+    command = [sys.executable, "-m", "payagg", "dev", "--port", str(free_port()), "--json"]
     with subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.PIPE, text=True) as dev:
         assert dev.stdout is not None
         try:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +21,7 @@ from tests.soak.recorder import SoakRecorder
 from tests.support.assembly import services_over
 from tests.support.http_world import Shop, an_api, sell_through_provider_a
 from tests.support.pgbouncer import a_pgbouncer
+from tests.support.ports import free_port
 from tests.support.processes import SECRETS, environment, is_ready, wait_until
 from tests.support.provider_rigs import credentials_a, fakes_running
 from tests.support.receivers import a_receiver
@@ -125,7 +125,7 @@ async def a_site(state: Path, roles: Sequence[str] = ONE, *, pgbouncer: bool = F
         await store.close()
         async with _database(postgres.url, state, pgbouncer=pgbouncer) as url, fakes_running() as fakes:
             settings = SETTINGS | {"PAYAGG_STATE_DIR": str(state)} | ({"PAYAGG_PGBOUNCER": "1"} if pgbouncer else {})
-            processes = [SoakProcess(role, _free_port(), settings, url) for role in roles]
+            processes = [SoakProcess(role, free_port(), settings, url) for role in roles]
             ports = [process.port for process in processes if process.role != "worker"]
             book = fakes.paystack.book
             book.webhook_urls = {"test": f"http://127.0.0.1:{ports[0]}/api/v1/webhooks/provider_a/sandbox"}
@@ -148,9 +148,3 @@ async def _database(url: str, folder: Path, *, pgbouncer: bool) -> AsyncIterator
             yield through
     else:
         yield url
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

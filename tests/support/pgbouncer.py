@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.receivers import listening
 
 BINARY = shutil.which("pgbouncer", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin")))
@@ -35,9 +35,7 @@ async def a_pgbouncer(database_url: str, folder: Path, connections: int) -> Asyn
         await asyncio.gather(_pipe(reader, to_server), _pipe(from_server, writer))
 
     async with listening(relay) as server_port:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         settings = {
             "listen_addr": "127.0.0.1",
             "listen_port": port,

@@ -3,7 +3,6 @@
 import base64
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from tests.support.assembly import JWT_KEY, KEYS
+from tests.support.ports import free_port
 
 SECRETS = {
     "PAYAGG_JWT_KEY": JWT_KEY,
@@ -77,13 +77,6 @@ def running(
     finally:
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def is_ready(port: int) -> bool:

@@ -2,16 +2,16 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import create_server
 
 import pytest
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.application.ports import LogoStore, Unavailable
 from tests.support.gateway_world import files_under
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -40,9 +40,7 @@ async def test_a_folder_is_made_when_it_is_first_needed(tmp_path: Path, form: st
 
 async def test_a_store_that_fails_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with closing(create_server(("127.0.0.1", 0))) as listening:
-        port = listening.getsockname()[1]
-    for place in (str(tmp_path / "file" / "logos"), f"http://127.0.0.1:{port}/"):
+    for place in (str(tmp_path / "file" / "logos"), f"http://127.0.0.1:{free_port()}/"):
         logos = ObjectLogos(place)
         for call in (logos.put(PATH, b"x"), logos.get(PATH), logos.delete(PATH)):
             with pytest.raises(Unavailable):

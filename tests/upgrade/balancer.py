@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.ports import free_port
 from tests.upgrade.release import ROOT
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
@@ -37,11 +38,6 @@ class Balancer:
         while self.state(server) != "UP" and time.monotonic() < until:
             time.sleep(0.2)
         return self.state(server) == "UP"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def rendered(port: int, ports: Sequence[int], stats: Path) -> str:

@@ -19,7 +19,8 @@ import psycopg
 from psycopg import sql
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from tests.upgrade.balancer import Balancer, balancing, free_port
+from tests.support.ports import free_port
+from tests.upgrade.balancer import Balancer, balancing
 from tests.upgrade.load import UpgradeLoad
 from tests.upgrade.release import ROOT, Release, checked_out, git, previous_commit, this_release
 

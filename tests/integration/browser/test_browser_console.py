@@ -13,8 +13,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from standardwebhooks.webhooks import Webhook
 
-from tests.integration.process.test_dev import a_free_port, dev, first_line
+from tests.integration.process.test_dev import dev, first_line
 from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.browser
 WIDE = {"width": 1280, "height": 900}
@@ -24,7 +25,7 @@ CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     state: Path = tmp_path_factory.mktemp("console") / "state"
-    with dev(state, a_free_port(), "--json") as process:
+    with dev(state, free_port(), "--json") as process:
         yield json.loads(first_line(process.stdout))
 
 

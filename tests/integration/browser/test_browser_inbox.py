@@ -6,14 +6,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.integration.process.test_dev import a_free_port, dev, first_line
+from tests.integration.process.test_dev import dev, first_line
 from tests.support.browser import launched, opened
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_delivery_appears_verified_and_can_be_delivered_again(tmp_path: Path) -> None:
-    with launched() as browser, dev(tmp_path / "state", a_free_port(), "--json") as process:
+    with launched() as browser, dev(tmp_path / "state", free_port(), "--json") as process:
         demo = json.loads(first_line(process.stdout))
         reference = demo["checkoutUrl"].rpartition("/")[2]
         with opened(browser) as page:

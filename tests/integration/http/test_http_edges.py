@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from dataclasses import replace
 from ipaddress import ip_network
 
@@ -16,6 +15,7 @@ from payagg.entrypoints.http.connections import OpenConnections
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, served
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -488,9 +488,7 @@ async def test_a_server_whose_database_says_nothing_is_not_ready_at_once(
 
 
 async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    store = PostgresStore(f"postgresql://nobody:x@127.0.0.1:{port}/none", pool_size=2, pgbouncer=False)
+    store = PostgresStore(f"postgresql://nobody:x@127.0.0.1:{free_port()}/none", pool_size=2, pgbouncer=False)
     async with an_api(services_over(store)) as api:
         key = bearer("ssk_sand_" + "0" * 48)
         for path, headers in (

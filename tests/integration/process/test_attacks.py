@@ -1,7 +1,6 @@
 """The attacks of `make attack` succeed where the cures are missing, so that their failure says something."""
 
 import contextlib
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from tests.attack import run, target
 from tests.attack.classes import slow_readers
 from tests.attack.run import Attack, attacks
 from tests.attack.target import AttackResult, Target
+from tests.support.ports import free_port
 from tests.support.processes import environment, wait_until
 
 ATTACKS = dict(attacks())
@@ -23,8 +23,7 @@ FILES = 256  # that the server may open
 def vulnerable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     monkeypatch.setattr(target, "PATIENCE", 3.0)
     monkeypatch.setattr(slow_readers, "SECONDS", 3)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = ["sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", sys.executable, "-m", "tests.attack.vulnerable"]
     with subprocess.Popen([*command, str(port)], env=environment()) as process:
         try:

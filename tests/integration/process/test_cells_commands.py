@@ -2,7 +2,8 @@
 
 import httpx
 
-from tests.support.processes import free_port, one_line, payagg, running
+from tests.support.ports import free_port
+from tests.support.processes import one_line, payagg, running
 
 CELL_SECRET = {"PAYAGG_CELL_SECRET": "a-secret-between-the-cells-of-a-test"}
 OTHER_KEY = "k1:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="

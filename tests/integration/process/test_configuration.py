@@ -15,8 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from payagg.entrypoints.settings import FIELDS, variable
+from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
-from tests.support.processes import SECRETS, environment, free_port, is_ready, one_line, payagg, wait_until
+from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, wait_until
 
 COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
 
@@ -147,9 +148,7 @@ def test_a_server_names_its_database(database_url: str, tmp_path: Path) -> None:
     made = payagg("doctor", PAYAGG_STATE_DIR=str(tmp_path / "state"))
     assert f"Making a Postgres database in {tmp_path}/state/postgres" in made.stdout
     assert os.path.isdir(tmp_path / "state" / "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     process = subprocess.Popen(
         [sys.executable, "-m", "payagg", "serve", "--port", port],
         stderr=subprocess.PIPE,

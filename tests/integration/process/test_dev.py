@@ -14,16 +14,11 @@ from typing import IO, Any
 import httpx
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.processes import environment, payagg
 
 STOP_SECONDS = 30
 PATIENCE = 60  # a bound for a slow machine, never an expectation
-
-
-def a_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def command(state: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -69,7 +64,7 @@ def printed_tour(stream: IO[str] | None) -> list[str]:
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    return a_free_port()
+    return free_port()
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +176,7 @@ def test_the_tour_pasted_as_printed_works_on_the_kept_data(state: Path, port: in
         assert [answer["success"] for answer in answers] == [True, True, True]
         assert [answer["data"]["status"] for answer in answers] == ["INITIATED", "INITIATED", "SUCCESS"]
         assert inbox_holds(after, "payment.success", answers[2]["data"]["reference"])["verified"]
-        second = command(state, "dev", "--port", str(a_free_port()))
+        second = command(state, "dev", "--port", str(free_port()))
         assert second.returncode == 1
         assert re.fullmatch(r"payagg: Another `payagg dev` already runs on .*\.\n", second.stderr)
         made = command(state, "business", "create", "--name", "Beside", "--owner", "someone")

@@ -12,8 +12,9 @@ from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.site.samples import samples
 from payagg.entrypoints.settings import Settings
-from tests.integration.process.test_dev import a_free_port, dev, first_line
+from tests.integration.process.test_dev import dev, first_line
 from tests.support.listings import Listing, ReadersShell, is_refusal, listings, shape
+from tests.support.ports import free_port
 
 GUIDES = Path(__file__).parents[3] / "docs" / "guide"
 # Run by tests of their own, because somebody must call them.
@@ -26,7 +27,7 @@ SAMPLED = {"getPaymentContext", "initiatePayment", "listPayments", "listEventsOf
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What a running `payagg dev` tells about itself, and in `folder` where it was started."""
     folder = tmp_path_factory.mktemp("reader")
-    with dev(folder / ".payagg", a_free_port(), "--json") as process:
+    with dev(folder / ".payagg", free_port(), "--json") as process:
         yield {**json.loads(first_line(process.stdout)), "folder": str(folder)}
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.processes import PATIENCE, children, environment, free_port, payagg, running, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import PATIENCE, children, environment, payagg, running, wait_until
 
 TOKEN = "metrics-of-the-router"
 PAGE, SLOW_PAGE = "/checkout/PAY-20250131-7K2M9X", "/checkout/PAY-20250131-SLOW22"

@@ -1,7 +1,6 @@
 """What an upgrade in order asks of a process: to say that it is about to stop, and to wait for the schema it needs."""
 
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from tests.support.ports import free_port
 from tests.support.processes import PATIENCE, SECRETS, children, environment, is_ready, serving, wait_until
 
 ASKED = 20  # times, on a connection each, so that every process of a server is asked
@@ -35,9 +35,7 @@ def set_revision(database_url: str, revision: str) -> None:
 @contextmanager
 def started(database_url: str, *arguments: str) -> "Iterator[tuple[subprocess.Popen[str], int]]":
     """A command that logs to its standard error, not ready perhaps, and its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     place = ("--port", str(port)) if arguments[0] == "serve" else ()
     process = subprocess.Popen(
         [sys.executable, "-m", "payagg", *arguments, *place],

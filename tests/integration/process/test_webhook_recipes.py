@@ -14,8 +14,8 @@ import pytest
 
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.testing.conformance.receiver import check_receiver
-from tests.integration.process.test_dev import a_free_port
 from tests.support.listings import NODE, ReadersShell, absent, listings, program
+from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -117,7 +117,7 @@ STARTS: dict[str, Callable[[Path, str], list[str]]] = {
 @contextlib.contextmanager
 def receiving(use: str, folder: Path) -> Iterator[str]:
     """The address of a running receiver."""
-    port = a_free_port()
+    port = free_port()
     (folder / "port").write_text(str(port))
     environment = {"WEBHOOK_SECRET": secret_text(KEY), "PORT": str(port), "GOCACHE": str(folder / "cache")}
     shell = ReadersShell(
