@@ -14,7 +14,21 @@ EXPLAINED: dict[tuple[str, str], str] = {
     ("application/payments.py", "REFERENCE_DRAWS = 8"): _CHOICE,
     ("application/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
     ("application/settlement.py", "EXPIRE_BATCH = 200"): _CHOICE,
+    (
+        "application/settlement.py",
+        "has_cells: bool = False",
+    ): "the service says which; with True an unknown reference costs a statement more",
     ("application/reconciliation.py", "HOLD = timedelta(minutes=2)"): _CHOICE,
+    ("application/reconciliation.py", "AT_ONCE = 10"): _CHOICE,
+    (
+        "application/dispatcher.py",
+        "_recorded: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # no result waits",
+    ): _UNNAMED,
+    (
+        "domain/machine.py",
+        'object.__setattr__(self, "final", frozenset(self.states) - leaving)',
+    ): "what leads on is a part of the states, so both are the rest",
+    ("domain/values.py", "@lru_cache(maxsize=256)  # a shop sends the same few with every payment"): _CHOICE,
     (
         "application/dispatcher.py",
         "_crowded: set[str] = field(default_factory=set, init=False)"

@@ -14,6 +14,8 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 Place = tuple[int, int]
+# `is` stands before None and members of an enumeration, of which there is one each: the same, said otherwise.
+SAME = {"core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def _places(code: str) -> dict[tuple[Place, str], list[tuple[str, int]]]:
     found: dict[tuple[Place, str], list[tuple[str, int]]] = defaultdict(list)
     for name in operator_names():
         operator_class = get_operator(name)
-        if operator_class.arguments():
+        if operator_class.arguments() or name in SAME:
             continue
         operator = operator_class()
         starts = (start for node in nodes for start, _ in operator.mutation_positions(node))

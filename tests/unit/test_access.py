@@ -232,6 +232,7 @@ async def test_each_realm_takes_its_own_tokens() -> None:
         {**merchant, "role": "ADMIN"},
         {"type": "admin", "role": ["ADMIN"]},
         {"type": "admin"},
+        *({**admin, "type": other} for other in ("ADMIN", "admi", "admins", "b", None)),
     ]
     for token in strangers:
         assert await refusal(world.access.administrator(token, changes=False)) is ErrorCode.FORBIDDEN
@@ -239,6 +240,10 @@ async def test_each_realm_takes_its_own_tokens() -> None:
         ({**admin, "emailVerified": True}, ErrorCode.FORBIDDEN),
         ({**merchant, "emailVerified": "true"}, ErrorCode.EMAIL_NOT_VERIFIED),
         ({"type": "merchant"}, ErrorCode.EMAIL_NOT_VERIFIED),
+        *(
+            ({**merchant, "type": other}, ErrorCode.FORBIDDEN)
+            for other in ("MERCHANT", "merchan", "merchants", "n", None)
+        ),
         ({**merchant, "sub": "eve"}, ErrorCode.FORBIDDEN),
     ]
     for token, code in refused:

@@ -15,7 +15,7 @@ from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from payagg.testing.clocks import START
 from tests.support.builders import AN_ADMIN, a_business, a_choice
-from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.memory_shop import SHOP, SLUGS, MemoryShop
 from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
@@ -107,6 +107,26 @@ async def test_options_are_the_businesss_own() -> None:
     async with shop.store.begin() as tx:
         await tx.gateways.save(b.disable(START).as_of(START + HOUR).delete(START + HOUR))
     assert (await shop.checkout.page(reference)).method == "provider_b"
+
+
+@pytest.mark.parametrize(("off", "on"), [SLUGS, SLUGS[::-1]])
+async def test_a_gateway_is_found_by_its_slug_whichever_stands_before_it(off: str, on: str) -> None:
+    shop = await MemoryShop().open()
+    await shop.change(off, display_order=0)
+    await shop.change(on, display_order=9)
+    gateways = [await shop.gateway(slug) for slug in (off, on)]
+    async with shop.store.begin() as tx:
+        for gateway, is_enabled in zip(gateways, (False, True), strict=True):
+            assert gateway is not None
+            choice = a_choice(gateway, SHOP, is_enabled=is_enabled, display_name=f"Our {gateway.slug}")
+            await tx.gateways.save_settings(choice)
+    assert await refused_with(shop.initiated(gateway=off)) == (ErrorCode.GATEWAY_DISABLED, "gateway")
+    reference = await shop.initiated(gateway=on)
+    assert await refused_with(shop.process(reference, off)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    assert (await shop.process(reference, None)).gateway == on
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(reference)
+    assert (await shop.checkout.page(reference)).method == f"Our {on}"
 
 
 async def test_the_simulator_is_offered_in_sandbox_alone_and_alone_to_test_payments() -> None:

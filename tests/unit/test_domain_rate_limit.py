@@ -69,6 +69,19 @@ def test_a_bucket_gives_its_tokens_at_once_and_as_many_again_over_a_window() -> 
     assert [bucket.take(limit, later) for _ in range(11)] == pytest.approx([0.0] * 10 + [6.0])
 
 
+def test_marks_are_the_clocks_own_until_there_are_too_many() -> None:
+    grains = [RateLimit(most).grain for most in (1, MARKS_MAX - 1, MARKS_MAX, MARKS_MAX + 1)]
+    assert grains == [timedelta(microseconds=1)] * 3 + [MINUTE / MARKS_MAX]
+
+
+def test_one_token_is_given_back_and_not_two() -> None:
+    limit = RateLimit(3)
+    bucket = TokenBucket(limit, NOON)
+    assert [bucket.take(limit, NOON) for _ in range(3)] == [0.0] * 3
+    bucket.give_back(limit)
+    assert bucket.left == 1
+
+
 def test_a_token_that_is_given_back_is_there_again_and_no_bucket_overflows() -> None:
     limit = RateLimit(1)
     bucket = TokenBucket(limit, NOON)

@@ -192,6 +192,20 @@ async def test_an_event_whose_handling_fails_is_due_again_after_pauses_that_doub
     assert await world.status() is Status.SUCCESS
 
 
+@pytest.mark.parametrize(("before", "after"), [(29_999, 30_000), (30_000, 30_000)])
+async def test_tries_are_counted_as_far_as_the_column_reaches(before: int, after: int) -> None:
+    world = await EventShop().open()
+    FailingSettlement.failures = 2
+    failing = FailingSettlement(world.shop.store, world.shop.clock, world.shop.services.settlement.entropy)
+    events = replace(world.events, settlement=failing)
+    await events.receive(A_SANDBOX, world.body(), SIGNED)
+    async with world.shop.store.begin() as tx:
+        await tx.inbox.save(replace(world.kept()[0], attempts=before))
+    world.shop.clock.move(FIRST_RETRY)
+    assert await events.retry_due() == 1
+    assert [event.attempts for event in world.kept()] == [after]
+
+
 async def test_so_many_are_taken_up_at_once_oldest_first() -> None:
     world = await EventShop().open()
     FailingSettlement.failures = RETRY_BATCH + 5

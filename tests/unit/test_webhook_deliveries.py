@@ -12,7 +12,7 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application import dispatcher
+from payagg.application import counters, dispatcher
 from payagg.application.ports import Conflict, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.store import ClaimedDelivery, DeliveryResult
@@ -343,6 +343,29 @@ async def test_what_waits_for_room_does_not_wait_for_the_poll(monkeypatch: pytes
 
 async def test_no_claim_is_made_before_the_poll_when_nothing_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await claims_for(monkeypatch, due=CONCURRENCY_START - 1) == 1
+
+
+async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "CONCURRENT", 1)
+    gate = asyncio.Event()
+
+    class Slow(Postman):
+        async def send(self, *args: Any, **more: Any) -> TryResult:
+            await gate.wait()
+            return await super().send(*args, **more)
+
+    world = await MemoryOutbox(postman=Slow()).open()
+    world.dispatcher.poll_seconds = 0.001
+    for _ in range(2):
+        await world.settle()
+    counters.counts.clear()
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: counters.counts["worker_sweeps", "deliveries"] > 5)  # with others between its looks
+    gate.set()
+    await until(lambda: len(world.postman.sent) == 2)
+    stop.set()
+    await running
 
 
 async def test_a_stopping_worker_finishes_what_is_under_way() -> None:
