@@ -1,26 +1,33 @@
 """The code that decides about money, and the unit tests that are to notice when it decides otherwise."""
 
 _USED, _MOVED, _LIMITS = "unit/test_conflicts.py", "unit/test_moved_meanwhile.py", "unit/test_domain_limits.py"
+_NUMBERS = "unit/test_use_case_limits.py"
 _PAYMENT = ("unit/test_domain_payment.py", "unit/test_domain_guards.py", "unit/test_domain_machines.py")
 _ATTEMPT = ("unit/test_domain_attempt.py", "unit/test_domain_next_step.py", "unit/test_domain_report.py")
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "application/payments.py": ("unit/test_payments.py", _USED),
-    "application/checkout.py": ("unit/test_checkout.py", "unit/test_checkout_options.py", _USED, _MOVED),
-    "application/settlement.py": ("unit/test_settlement.py", _USED, _MOVED, "unit/test_archive.py"),
+    "application/payments.py": (_NUMBERS, "unit/test_payments.py", _USED),
+    "application/checkout.py": (_NUMBERS, "unit/test_checkout.py", "unit/test_checkout_options.py", _USED, _MOVED),
+    "application/settlement.py": (_NUMBERS, "unit/test_settlement.py", _USED, _MOVED, "unit/test_archive.py"),
     "application/verification.py": ("unit/test_verification.py", _USED, _MOVED),
-    "application/provider_calls.py": ("unit/test_checkout.py", "unit/test_verification.py", _USED),
-    "application/provider_events.py": ("unit/test_provider_events.py", _USED, _MOVED),
-    "application/reconciliation.py": ("unit/test_reconciliation.py", _USED, _MOVED),
+    "application/provider_calls.py": (_NUMBERS, "unit/test_checkout.py", "unit/test_verification.py", _USED),
+    "application/provider_events.py": (_NUMBERS, "unit/test_provider_events.py", _USED, _MOVED),
+    "application/reconciliation.py": (_NUMBERS, "unit/test_reconciliation.py", _USED, _MOVED),
     "application/payment_options.py": (
         "unit/test_checkout_options.py",
         "unit/test_checkout.py",
         "unit/test_payments.py",
         "unit/test_catch_up.py",
     ),
-    "application/dispatcher.py": ("unit/test_webhook_deliveries.py",),
+    "application/dispatcher.py": (
+        _NUMBERS,
+        "unit/test_webhook_deliveries.py",
+    ),
     "application/api_keys.py": ("unit/test_api_keys.py", _USED),
-    "application/access.py": ("unit/test_access.py",),
+    "application/access.py": (
+        _NUMBERS,
+        "unit/test_access.py",
+    ),
     "domain/payment.py": (_LIMITS, *_PAYMENT, "unit/test_settlement.py", "unit/test_retention.py"),
     "domain/attempt.py": (
         _LIMITS,

@@ -66,6 +66,8 @@ def _passed_over(code: str) -> Iterator[tuple[Place, Place]]:
         if isinstance(node, ast.arguments) and node.kwonlyargs:  # the star before them is no product
             first = node.kwonlyargs[0]
             yield (first.lineno, max(0, first.col_offset - 3)), (first.lineno, first.col_offset)
+        if isinstance(node, ast.keyword) and node.arg == "init":
+            written.append(node.value)
         for one in written:
             if isinstance(one, ast.expr):
                 yield (one.lineno, max(0, one.col_offset - 1)), (one.end_lineno or 0, one.end_col_offset or 0)

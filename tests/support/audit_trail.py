@@ -8,9 +8,12 @@ from payagg.domain.audit import AuditEntry, AuditFilter
 
 
 async def entries(store: Store, **wanted: Any) -> list[AuditEntry]:
-    """Newest first."""
+    """All of them, newest first."""
+    found: list[AuditEntry] = []
     async with store.begin() as tx:
-        return await tx.audit.listed(AuditFilter(**wanted), None, 1_000)
+        while page := await tx.audit.listed(AuditFilter(**wanted), found[-1].id if found else None, 1_000):
+            found += page
+    return found
 
 
 def trail(store: Store, **wanted: Any) -> list[tuple[str, str, dict[str, tuple[Any, Any]]]]:

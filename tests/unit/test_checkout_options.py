@@ -7,6 +7,7 @@ import pytest
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import BusinessStatus
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
@@ -127,6 +128,17 @@ async def test_a_gateway_is_found_by_its_slug_whichever_stands_before_it(off: st
     shop.says(Outcome.SUCCEEDED)
     await shop.verification.verify(reference)
     assert (await shop.checkout.page(reference)).method == f"Our {on}"
+
+
+async def test_a_logo_is_named_where_there_is_one_and_the_simulator_by_its_slug() -> None:
+    shop = await MemoryShop().open()
+    await shop.change("provider_a", logo_path="logos/a.png")
+    reference = await shop.initiated()
+    listed = {one.slug: one.logo_url for one in (await shop.checkout.options(reference)).gateways}
+    assert listed.pop("provider_a") == "/api/v1/public/gateways/gw_provider_a/logo"
+    assert listed == {"builtin": None, "provider_b": None, "sandbox": None}
+    stored = revised(await shop.payment(reference), gateway="".join(("sand", "box")))  # as a row has it: no constant
+    assert await shop.checkout.payment_options.method(stored) == "Sandbox simulator"
 
 
 async def test_the_simulator_is_offered_in_sandbox_alone_and_alone_to_test_payments() -> None:

@@ -14,6 +14,7 @@ from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.api_keys import GenerateApiKey
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import ASK_AFTER
+from payagg.domain.health import Health
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
@@ -99,6 +100,20 @@ async def test_failures_expiry_keys_and_test_payments_too() -> None:
     shop.clock.move(CHECKOUT_TTL + timedelta(seconds=1))
     assert await shop.services.settlement.expire_due() == 2
     assert {(await shop.payment(one)).status for one in (made.payment.reference, reference)} == {Status.FAILED}
+
+
+async def test_the_reconcilers_probe_after_a_pause_too() -> None:
+    shop, store = await a_shop()
+    reference = await shop.handed_over()
+    store.times = 0
+    async with store.begin() as tx:
+        await tx.health.save(Health("provider_a", SANDBOX, 5, shop.clock.now(), Health.FIRST_PAUSE))
+    store.times, store.rolled_back = 1, 0
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.move(ASK_AFTER[0] * 2)
+    assert await shop.reconciler.run_once() == 1
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    assert store.rolled_back >= 2  # when it was let through, and when its answer was kept
 
 
 async def test_what_keeps_conflicting_is_given_up() -> None:

@@ -345,25 +345,33 @@ async def test_no_claim_is_made_before_the_poll_when_nothing_can_wait(monkeypatc
     assert await claims_for(monkeypatch, due=CONCURRENCY_START - 1) == 1
 
 
-async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass
+class HeldPostman(Postman):
+    """Every try lasts until the gate opens."""
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def send(self, *args: Any, **more: Any) -> TryResult:
+        await self.gate.wait()
+        return await super().send(*args, **more)
+
+
+@pytest.mark.parametrize(("poll_seconds", "looks"), [(0.001, 6), (60.0, 2)])
+async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(
+    poll_seconds: float, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dispatcher, "CONCURRENT", 1)
-    gate = asyncio.Event()
-
-    class Slow(Postman):
-        async def send(self, *args: Any, **more: Any) -> TryResult:
-            await gate.wait()
-            return await super().send(*args, **more)
-
-    world = await MemoryOutbox(postman=Slow()).open()
-    world.dispatcher.poll_seconds = 0.001
+    postman = HeldPostman()
+    world = await MemoryOutbox(postman=postman).open()
+    world.dispatcher.poll_seconds = poll_seconds
     for _ in range(2):
         await world.settle()
     counters.counts.clear()
     stop = asyncio.Event()
     running = asyncio.create_task(world.dispatcher.run(stop))
-    await until(lambda: counters.counts["worker_sweeps", "deliveries"] > 5)  # with others between its looks
-    gate.set()
-    await until(lambda: len(world.postman.sent) == 2)
+    await until(lambda: counters.counts["worker_sweeps", "deliveries"] >= looks)
+    postman.gate.set()
+    await until(lambda: len(world.postman.sent) == 2, seconds=20)
     stop.set()
     await running
 
@@ -545,6 +553,22 @@ async def test_what_is_claimed_while_the_worker_stops_is_handed_back(monkeypatch
     await world.dispatcher.run(stop)
     assert world.postman.sent == []
     assert (world.only.status, world.only.attempts, world.only.lease_until) == (DeliveryStatus.PENDING, 0, None)
+
+
+async def test_suspects_go_one_after_the_other_in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "SUSPECTS_EVERY", 600.0)
+    world = await MemoryOutbox().open()
+    for _ in range(3):
+        await world.settle()
+    for _ in range(ALONE_FROM):
+        await lose(world)
+    await world.dispatcher.run_once()
+    world.clock.set(max(one.next_attempt_at for one in world.deliveries() if one.next_attempt_at is not None))
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: len(world.postman.sent) == 3, seconds=20)
+    stop.set()
+    await running
 
 
 async def test_a_suspect_that_never_has_its_turn_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
