@@ -28,4 +28,8 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "domain/api_key.py",
         'raise invalid("secretKey", f"Must have {2 * SECRET_BYTES} lower-case hexadecimal digits.")',
     ): _WORDS,
+    (
+        "domain/checks.py",
+        'raise invalid(field, "Must be bytes." if length is None else f"Must be {length} bytes.")',
+    ): _WORDS,
 }

@@ -264,13 +264,14 @@ async def test_a_key_that_is_none_of_ours_is_refused() -> None:
         assert await refusal(world.access.with_key(secret, world.work)) is ErrorCode.INVALID_API_KEY
 
 
-async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten() -> None:
+@pytest.mark.parametrize(("others", "is_forgotten"), [(REMEMBERED_MAX - 1, False), (REMEMBERED_MAX, True)])
+async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten(others: int, is_forgotten: bool) -> None:
     world = await AccessWorld().opened()
-    strangers = {number.to_bytes(2, "big"): KeyHolder(world.key, world.business) for number in range(REMEMBERED_MAX)}
+    strangers = {number.to_bytes(2, "big"): KeyHolder(world.key, world.business) for number in range(others)}
     world.access.remembered.update(strangers)
     await world.access.with_key(world.secret, world.work)
     assert len(world.access.remembered) == REMEMBERED_MAX
-    assert (0).to_bytes(2, "big") not in world.access.remembered
+    assert ((0).to_bytes(2, "big") not in world.access.remembered) is is_forgotten
     assert world.key.secret_hash in world.access.remembered
 
 

@@ -116,6 +116,12 @@ def test_a_window_is_a_positive_time(ttl: Any) -> None:
     assert refusal_of(a_payment, ttl=ttl).field == "expiresAt"
 
 
+def test_a_charge_does_not_show_its_payer_or_its_credentials() -> None:
+    payer: dict[str, Any] = {"customer_email": "ada@example.com", "customer_name": "Ada", "customer_phone": "+2348012345678"}
+    shown = repr(replace(a_charge, credentials={"secret": "sk_live_1"}, **payer))
+    assert [hidden for hidden in (*payer.values(), "sk_live_1") if hidden in shown] == []
+
+
 def test_the_simulator_never_serves_a_live_payment() -> None:
     live: dict[str, Any] = {"environment": Environment.LIVE}
     assert refusal_of(a_payment, gateway="sandbox", **live).code is ErrorCode.GATEWAY_NOT_FOUND
@@ -209,6 +215,7 @@ def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(
         (a_endpoint, "previous_secret", b"sealed", "previousSecretExpiresAt"),
         (an_event(), "sequence", 0, "sequence"),
         (an_event(), "body", "text", "data"),
+        *((a_payment(final), "settled_at", None, "settledAt") for final in (Status.SUCCESS, Status.FAILED)),
         (a_transition(a_payment())[1], "to_status", Status.INITIATED, "toStatus"),
         (a_transition(a_payment())[1], "from_status", Status.FAILED, "toStatus"),
         (a_transition(a_payment())[1], "actor", "", "actor"),

@@ -17,6 +17,7 @@ from payagg.domain.webhook import (
     SCHEDULE,
     DeliveryStatus,
     EventType,
+    concurrency_after,
     delay_after,
     due_after_loss,
     parse_endpoint_url,
@@ -204,3 +205,13 @@ def test_a_list_of_too_many_events_is_refused() -> None:
         with pytest.raises(Refusal) as refused:
             parse_events(hostile)
         assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "events")
+
+
+@pytest.mark.parametrize(
+    ("before", "good", "is_bad", "after"),
+    [(5, 3, False, 8), (49, 3, False, 50), (50, 0, False, 50), (5, 3, True, 2), (2, 0, True, 1), (1, 9, True, 1)],
+)
+def test_an_endpoint_gets_one_try_more_for_each_good_answer_and_half_as_many_after_a_bad_one(
+    before: int, good: int, is_bad: bool, after: int
+) -> None:
+    assert concurrency_after(before, good=good, is_bad=is_bad) == after
