@@ -1,6 +1,6 @@
 """Who is let in, and what a remembered key may do, on the memory store."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -74,6 +74,22 @@ async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted() -> None:
     world.clock.move(timedelta(minutes=1))
     await world.access.with_key(world.secret, world.work)
     assert world.worked == [False, True, True, False]
+
+
+async def test_a_keys_use_is_noted_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = await AccessWorld().opened()
+    noted: list[str] = []
+    touch = world.store.touch_key
+
+    async def noting(key_id: str, now: datetime) -> None:
+        noted.append(key_id)
+        await touch(key_id, now)
+
+    monkeypatch.setattr(world.store, "touch_key", noting)
+    for seconds, times in ((0, 0), (59, 0), (1, 1), (0, 1), (60, 2)):
+        world.clock.move(timedelta(seconds=seconds))
+        await world.access.secret_key(world.secret)
+        assert len(noted) == times
 
 
 @pytest.mark.parametrize("stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), StaleKey()], ids=["refusal", "stale key"])

@@ -1,6 +1,7 @@
 """The one charge, on the memory store with providers that do as they are told."""
 
 import asyncio
+import gc
 from datetime import datetime, timedelta
 
 import pytest
@@ -423,6 +424,28 @@ async def test_the_work_goes_on_when_the_caller_goes_away() -> None:
     shop.a.may_answer.set()
     assert (await work).status is Status.PENDING
     assert (await shop.payment(reference)).status is Status.PENDING
+
+
+async def test_what_becomes_of_the_work_of_a_caller_who_went_away_is_no_error_of_the_loop() -> None:
+    shop = await MemoryShop().open()
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    for ends in ("refused", "cancelled"):
+        shop.a.called.clear()
+        shop.a.may_answer, shop.a.start_fault = asyncio.Event(), FaultKind.TIMEOUT
+        caller = asyncio.create_task(shop.process(await shop.initiated()))
+        await shop.a.called.wait()
+        caller.cancel()
+        [work] = shop.checkout.running
+        if ends == "refused":
+            shop.a.may_answer.set()
+        else:
+            work.cancel()
+        await asyncio.wait({work, caller})
+        await asyncio.sleep(0)
+        del work, caller
+        gc.collect()
+    assert told == []
 
 
 async def test_a_payment_has_so_many_attempts() -> None:

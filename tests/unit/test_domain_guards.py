@@ -117,7 +117,11 @@ def test_a_window_is_a_positive_time(ttl: Any) -> None:
 
 
 def test_a_charge_does_not_show_its_payer_or_its_credentials() -> None:
-    payer: dict[str, Any] = {"customer_email": "ada@example.com", "customer_name": "Ada", "customer_phone": "+2348012345678"}
+    payer: dict[str, Any] = {
+        "customer_email": "ada@example.com",
+        "customer_name": "Ada",
+        "customer_phone": "+2348012345678",
+    }
     shown = repr(replace(a_charge, credentials={"secret": "sk_live_1"}, **payer))
     assert [hidden for hidden in (*payer.values(), "sk_live_1") if hidden in shown] == []
 

@@ -404,14 +404,25 @@ async def test_a_try_that_a_stopping_worker_cuts_short_is_repeated_at_once_and_h
 ) -> None:
     monkeypatch.setattr(dispatcher, "GRACE_SECONDS", 0.01)
     world = await MemoryOutbox().open()
-    begun = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     class Hanging:
         async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
             begun.set()
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
             raise AssertionError("unreachable")
 
+    release = world.store.queue.release
+
+    async def told(claimed: list[ClaimedDelivery]) -> None:
+        await asyncio.sleep(0)  # whoever claims it now must be the only one to send it
+        assert ended.is_set()
+        await release(claimed)
+
+    monkeypatch.setattr(world.store.queue, "release", told)
     world.dispatcher.sender = Hanging()
     await world.settle()
     stop = asyncio.Event()
