@@ -10,6 +10,11 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "application/access.py",
         'issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)',
     ): "nothing is before 1970: what is less than 0 becomes 0",
+    (
+        "application/provider_events.py",
+        "pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)",
+    ): "the tenth doubling is far beyond the longest pause",
+    ("application/reconciliation.py", "raise failures[0]"): "any of them tells that the database went away",
     ("application/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
     (
         "application/settlement.py",

@@ -30,7 +30,7 @@ class Part:
 PARTS = {
     "kills": Part(60, "pytest -n 0 tests/soak", r"seed [0-9]+: (?P<payments>[0-9]+) payments"),
     "machines": Part(
-        10,
+        100,
         f"pytest -n 2 tests/unit/test_payment_machine.py {STORE}/test_payment_machine.py {STORE}/test_conformance.py",
     ),
     "crowds": Part(100, f"pytest -n 2 {STORE}/test_race_crowds.py"),

@@ -17,6 +17,7 @@ from payagg.application import (
     reconciliation,
     settlement,
 )
+from payagg.application.ports import TryResult
 
 LIMITS: list[tuple[ModuleType, dict[str, Any]]] = [
     (access, {"READS": 3, "REMEMBERED_MAX": 4_096}),
@@ -44,6 +45,9 @@ LIMITS: list[tuple[ModuleType, dict[str, Any]]] = [
             "SUSPECTS_PAUSE": 3,
             "ALONE_WITHIN": 20.0,
             "GONE": 410,
+            "LOST": TryResult(None, "the worker died before it recorded its try", 0),
+            "GIVEN_UP": TryResult(None, "given up: earlier tries were never recorded", 0),
+            "UNOPENED": TryResult(None, "the signing secret cannot be opened", 0),
             "BACK_OFF_SECONDS": 1.0,
             "BACK_OFF_MAX_SECONDS": 15.0,
             "KEYS_CACHED_MAX": 50_000,
