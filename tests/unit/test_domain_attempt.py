@@ -11,6 +11,7 @@ from payagg.domain.attempt import (
     ASK_AFTER,
     LEASE,
     AttemptState,
+    after_ask,
     next_ask,
     payment_reference,
     postpone_ask,
@@ -19,7 +20,7 @@ from payagg.domain.attempt import (
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
 from payagg.domain.health import Health
-from payagg.domain.payment import Trigger
+from payagg.domain.payment import Status, Trigger
 from payagg.domain.report import LATE_FOR, TRIGGER_FOR, FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
@@ -249,3 +250,12 @@ def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:
         left = postpone_ask(state, attempt, NOW)
         assert left is not None
         assert left.next_ask_at is None
+
+
+def test_the_schedule_runs_from_the_hand_off_and_without_one_from_the_attempt() -> None:
+    payment = a_payment(Status.PENDING)
+    later = NOW + timedelta(minutes=10)
+    handed = an_attempt(payment, state=AttemptState.HANDED_OFF, handed_off_at=later)
+    assert after_ask(payment, handed, later, 0.0).next_ask_at == later + ASK_AFTER[0]
+    lost = an_attempt(payment, state=AttemptState.UNKNOWN)
+    assert after_ask(payment, lost, NOW, 0.0).next_ask_at == NOW + ASK_AFTER[0]
