@@ -38,6 +38,10 @@ EXPLAINED: dict[tuple[str, str], str] = {
         'raise invalid("secretKey", f"Must have {2 * SECRET_BYTES} lower-case hexadecimal digits.")',
     ): _WORDS,
     (
+        "domain/business.py",
+        "if text != text.strip() or not text.isprintable():",
+    ): "where there is nothing to strip it is the same object",
+    (
         "domain/checks.py",
         'raise invalid(field, "Must be bytes." if length is None else f"Must be {length} bytes.")',
     ): _WORDS,
