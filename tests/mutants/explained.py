@@ -32,6 +32,10 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "domain/machine.py",
         'object.__setattr__(self, "final", frozenset(self.states) - leaving)',
     ): "what leads on is a part of the states, so both are the rest",
+    (
+        "domain/values.py",
+        "if found is None or not 0 < int(found[2] or 1) < 2**16:",
+    ): "it stands for a port that is not named, and any good one does",
     ("domain/values.py", "@lru_cache(maxsize=256)  # a shop sends the same few with every payment"): _CHOICE,
     (
         "domain/api_key.py",

@@ -192,6 +192,15 @@ def test_after_the_last_instant_one_try_alone_is_left(lost: int, is_over: bool) 
     assert due_after_loss(delivery, before) == last
 
 
+@pytest.mark.parametrize("environment", Environment)
+def test_each_try_lost_waits_as_long_as_the_schedule_says_and_the_last_delay_stays(environment: Environment) -> None:
+    schedule = SCHEDULE[environment]
+    for lost in range(ALONE_FROM, len(schedule) + 3):
+        delivery = replace(a_delivery(an_event(environment=environment)), lost_tries=lost)
+        delay = schedule[min(lost, len(schedule) - 1)]
+        assert due_after_loss(delivery, delivery.created_at) == delivery.created_at + delay
+
+
 def test_a_first_lost_try_is_repeated_at_once() -> None:
     delivery = replace(a_delivery(), lost_tries=ALONE_FROM - 1)
     now = delivery.created_at + timedelta(seconds=7)
