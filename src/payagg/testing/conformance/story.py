@@ -95,7 +95,7 @@ class Story:
         """Remembers where an answer said what later requests repeat."""
         if isinstance(node, dict):
             for name, value in node.items():
-                if name in CARRIED and isinstance(value, str) and len(value) > 5:
+                if name in CARRIED and isinstance(value, str) and len(value) > 2:
                     self.known.setdefault(value, f"{place}[{name!r}]")
                     if name in SECRET:
                         self.secrets.setdefault(value, f"<{name} of step {len(self.steps)}>")

@@ -11,6 +11,7 @@ from payagg.testing.conformance.service import ServiceCall
 from payagg.testing.conformance.story import Step, Story
 
 SHOWN_MAX = 600  # characters of a request or an answer
+SHORT = 5  # characters of a value that may stand within another one by chance
 
 
 class Violation(AssertionError):
@@ -84,7 +85,7 @@ class _Script:
         self._violation, self._story = violation, violation.story
         story = self._story
         known = sorted(story.known, key=len, reverse=True)
-        self._known = re.compile("(" + "|".join(map(re.escape, known)) + ")")
+        self._known = re.compile("(" + "|".join(map(_found_in_texts, known)) + ")")
 
     def text(self) -> str:
         title = f"{self._story.machine}: {self._violation.fault}"
@@ -174,3 +175,8 @@ import time
 nonce = secrets.token_hex(4)
 {parts}
 '''
+
+
+def _found_in_texts(value: str) -> str:
+    """The pattern of a value that a service gave. A short one, as the id `gw-3`, is no part of `gw-33`."""
+    return re.escape(value) if len(value) > SHORT else rf"(?<![\w-]){re.escape(value)}(?![\w-])"
