@@ -23,6 +23,8 @@ from payagg.application.retry import retried
 from payagg.domain.webhook import RETENTION
 from payagg.testing.builders import an_event
 from payagg.testing.clocks import ManualClock
+from tests.support.assembly import services_over
+from tests.support.http_world import an_api
 from tests.support.postgres_rules import superuser_url
 from tests.support.postgres_world import somebody_waits
 from tests.support.receivers import until
@@ -235,6 +237,24 @@ async def test_an_event_that_is_being_stored_while_its_week_is_made_goes_there(
             await until(lambda: somebody_waits(database_url))
         await emitting
         assert where(maker, "PAY-20250129-000001") == {"events_pay_20250127"}
+
+
+@pytest.mark.anyio
+async def test_a_payer_who_pays_while_the_week_is_made_is_answered(store: PostgresStore, database_url: str) -> None:
+    async with an_api(services_over(store)) as api:
+        reference = (await api.initiate(await api.open_shop()))["reference"]
+        place, card = f"/public/payments/{reference}", {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
+        with psycopg.connect(database_url) as maker:
+            with maker.transaction():
+                assert partitions._made(maker, Week.of("PAY", datetime.now(UTC).date()))
+                paying = asyncio.create_task(api.client.post(f"{place}/process", json=card))
+                await until(lambda: somebody_waits(database_url))
+            assert (await paying).status_code == 200
+            assert (await api.client.get(f"{place}/verify")).json()["data"]["status"] == "SUCCESS"
+            told = maker.execute(
+                "SELECT type FROM events WHERE reference = %s ORDER BY sequence", [reference]
+            ).fetchall()
+            assert told == [("payment.pending",), ("payment.success",)]
 
 
 def test_a_role_that_may_make_no_tables_is_told_what_to_do(

@@ -10,6 +10,7 @@ from payagg.testing.conformance.service import ServiceAnswer, ServiceCall
 
 # Fields of answers that later requests repeat: a replay must take its own.
 CARRIED = ("id", "reference", "publicKey", "secretKey", "signingSecret", "checkoutUrl", "expiresAt")
+CARRIED_MIN = 3  # characters: what is shorter stands for other things, too
 SECRET = ("secretKey", "signingSecret")
 ROWS_MAX = 50  # of a list
 
@@ -95,7 +96,7 @@ class Story:
         """Remembers where an answer said what later requests repeat."""
         if isinstance(node, dict):
             for name, value in node.items():
-                if name in CARRIED and isinstance(value, str) and len(value) > 2:
+                if name in CARRIED and isinstance(value, str) and len(value) >= CARRIED_MIN:
                     self.known.setdefault(value, f"{place}[{name!r}]")
                     if name in SECRET:
                         self.secrets.setdefault(value, f"<{name} of step {len(self.steps)}>")
