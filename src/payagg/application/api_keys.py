@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from payagg.application.audit import record
+from payagg.application.businesses import lock_own
 from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.schemas.api_keys import (
@@ -36,10 +37,7 @@ class ApiKeys:
     async def generate(self, business_id: str, command: GenerateApiKey, *, by: Actor) -> GeneratedApiKey:
         """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
         async with self.store.begin() as tx:
-            business = await tx.businesses.lock(business_id)
-            if business is None:
-                raise Refusal(ErrorCode.FORBIDDEN)
-            business.ensure_may_use(command.environment)
+            (await lock_own(tx, business_id)).ensure_may_use(command.environment)
             if await tx.api_keys.count_active(business_id, command.environment) >= ACTIVE_KEYS_MAX:
                 raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
             now = self.clock.now()

@@ -148,6 +148,7 @@ class Archive:
     async def _remove(self, part: ArchivePart, done: ArchivedDay, by: Actor) -> ArchivedDay:
         """Removes what the part holds, where the database still holds the very same."""
         contents = await self.reader.contents(part)
+        await self._begin_removal(part, by)
         tables = {
             table: InOrder(self.reader.format.rows(content, TABLES[table])) for table, content in contents.items()
         }
@@ -222,6 +223,13 @@ class Archive:
         for table in ("transitions", "attempts", "provider_calls"):
             count("rows_ended", table, by=sum(len(stored[own][table]) for own in same))
         return len(gone) + len(same), len(references) - len(gone) - len(same)
+
+    @retried
+    async def _begin_removal(self, part: ArchivePart, by: Actor) -> None:
+        changes = {"payments": {"before": part.payments, "after": None}}
+        async with self.store.begin() as tx:
+            action = Action.ARCHIVE_BEGIN_REMOVE
+            await record(tx, self.entropy, self.clock.now(), by, action, part.folder, changes)
 
     @retried
     async def _close(self, part: ArchivePart, removed: int, left: int, by: Actor) -> None:

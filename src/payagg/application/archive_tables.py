@@ -37,6 +37,10 @@ TABLES: Mapping[str, Columns] = {
         "expires_at": datetime,
         "settled_at": datetime,
         "is_test": bool,
+        "api_key_id": str,
+        "fee": int,  # kobo
+        "net_amount": int,  # kobo
+        "has_adjustments": bool,
     },
     "transitions": {
         "reference": str,
@@ -62,6 +66,12 @@ TABLES: Mapping[str, Columns] = {
         "asks": int,
         "last_ask_at": datetime,
         "last_decline": str,
+        "account": str,
+        "confirmed_at": datetime,
+        "provider_id": str,
+        "channel": str,
+        "fee": int,  # kobo
+        "paid_at": datetime,
     },
     "provider_calls": {
         "reference": str,

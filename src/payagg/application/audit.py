@@ -88,4 +88,9 @@ def line_of(entry: AuditEntryView) -> str:
 
 def _word(value: Any) -> str:
     text = "none" if value is None else " ".join(value) if isinstance(value, list) else str(value)
-    return text if text.isprintable() else json.dumps(text)  # a line stays a line, whatever somebody called a thing
+    return one_line(text)
+
+
+def one_line(text: str) -> str:
+    """A line stays a line, whatever somebody wrote or called a thing."""
+    return text if text.isprintable() else json.dumps(text)

@@ -56,7 +56,8 @@ class Businesses:
     async def create(
         self, name: str, owner: str, kyc: KycStatus, status: BusinessStatus, *, by: Actor
     ) -> AdminBusinessDetail:
-        """A new business with its first OWNER; raises VALIDATION_ERROR."""
+        """A new business with its first OWNER; raises VALIDATION_ERROR. It may begin at any KYC state, as it may have
+        been checked elsewhere; from there on it follows the machine."""
         now = self.clock.now()
         business = Business(self.entropy.id("biz", now), name.strip(), status, kyc, now)
         owner = _subject(owner, "owner")
@@ -128,6 +129,15 @@ class Businesses:
     ) -> None:
         changes = changes_of(before, after, "name", "status", "kyc_status")
         await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes, business_id=after.id)
+
+
+async def lock_own(tx: Transaction, business_id: str) -> Business:
+    """The caller's business, one change of what is its own at a time: two new defaults at once would meet in the index.
+    Its standing may have changed since the caller was let in; raises FORBIDDEN where it is gone."""
+    business = await tx.businesses.lock(business_id)
+    if business is None:
+        raise Refusal(ErrorCode.FORBIDDEN)
+    return business
 
 
 def _found(business: Business | None) -> Business:

@@ -3,22 +3,28 @@
 Three things may be missing. What became of charges that are known: they are asked about at once. Charges of payments
 that were open then: their references can be told beforehand, so each provider is asked about the next ones of each
 payment. Payments begun since then: events about them are kept as anomalies, and people compare the rest.
+
+The hand-off of a charge may be missing too, and with it that the payer is at its provider. So every attempt whose end
+the restored database does not know is left in doubt (`Attempt.leave_in_doubt`), and so is each that is found: `process`
+goes past one only once its provider has answered about it. Elsewhere an attempt without a hand-off is known to have had
+no payer.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from payagg.application.audit import record
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.ports import Clock, Entropy
 from payagg.application.provider_calls import ProviderCalls
+from payagg.application.reconciliation import RATE
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
 from payagg.application.store import Store
-from payagg.domain.attempt import Attempt, provider_reference
-from payagg.domain.audit import Action, Actor
+from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
+from payagg.domain.audit import Action, Actor, Changes
 from payagg.domain.checks import revised
 from payagg.domain.errors import invalid
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -26,10 +32,8 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.report import ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
-# A reference whose charge was never made (the provider turned it down) leaves a gap: so many are asked about in a row.
-LOOK_AHEAD = 3
 BATCH = 500
-AT_ONCE = 10
+AT_ONCE = 30  # calls under way, enough for RATE at two providers that take half a second
 SOURCE = "catch-up"
 
 
@@ -58,21 +62,23 @@ class CatchUp:
         start: an expiry would come first. Safe to repeat. Raises VALIDATION_ERROR for an instant still ahead."""
         if since > self.clock.now():
             raise invalid("since", "Must not lie ahead.")
+        await self._record(Action.RESTORE_BEGIN_CATCH_UP, since, by)
         shares = [(slug, environment) for slug in self._slugs for environment in Environment]
         hastened = sum([await self._hasten(*share) for share in shares])
         found: list[str] = []
         unanswered: list[str] = []
         looked_at = 0
+        gate, pace = asyncio.Semaphore(AT_ONCE), _Pace()
         async for payments in self._open_then(since):
             looked_at += len(payments)
-            gate = asyncio.Semaphore(AT_ONCE)
-            for payment, seen in zip(
-                payments, await asyncio.gather(*(self._look(one, since, gate) for one in payments)), strict=True
-            ):
+            looks = (self._look(one, since, gate, pace) for one in payments)
+            for payment, seen in zip(payments, await asyncio.gather(*looks), strict=True):
                 found += seen.found
                 unanswered += [payment.reference] if seen.is_unanswered else []
         done = CaughtUp(hastened, looked_at, tuple(found), tuple(unanswered))
-        await self._record(since, done, by)
+        counted = {"hastened": done.hastened, "found": len(done.found), "unanswered": len(done.unanswered)}
+        changes = {name: {"before": None, "after": number} for name, number in counted.items()}
+        await self._record(Action.RESTORE_CATCH_UP, since, by, changes)
         return done
 
     @property
@@ -101,40 +107,44 @@ class CatchUp:
         async with self.store.begin() as tx:
             return await tx.payments.initiated(until, reference, BATCH)
 
-    async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore) -> "_Seen":
-        """Asks about the payment's next references until none of LOOK_AHEAD in a row is known anywhere."""
-        seen, missed = _Seen([]), 0
-        choices, number = await self._choices(payment)
+    async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
+        """Asks about every reference that the payment's next attempts can have had: one that was turned down leaves a
+        gap. A provider that does not answer is asked no more about the payment."""
+        seen = _Seen([])
+        choices, known = await self._choices(payment, since)
         async with gate:
-            while choices and missed < LOOK_AHEAD:
-                is_known = False
-                for choice, slug in choices:
-                    attempt = self._supposed(payment, number, choice, slug)
+            for number in range(known + 1, ATTEMPTS_MAX + 1):
+                for slug, choice in list(choices.items()):
+                    attempt = self._supposed(payment, number, choice, slug, since)
+                    await pace.wait(slug)
                     try:
                         report = await self.provider_calls.fetch(payment, attempt, choice, SOURCE)
                     except ProviderFault:
                         seen.is_unanswered = True
+                        del choices[slug]
                         continue
                     if report.is_of_a_charge:
-                        is_known = True
                         seen.found.append(attempt.provider_reference)
                         await self._take_up(payment, attempt, report, since)
                         break
-                missed = 0 if is_known else missed + 1
-                number += 1
         return seen
 
     @retried
-    async def _choices(self, payment: Payment) -> tuple[list[tuple[ChosenProvider, str]], int]:
-        """The providers that may have been called for the payment, and the number that its next attempt had."""
+    async def _choices(self, payment: Payment, since: datetime) -> tuple[dict[str, ChosenProvider], int]:
+        """By slug the providers that may have been called for the payment, and how many attempts are known: those whose
+        end is not are left in doubt."""
         if payment.is_test:
-            return [], 0
+            return {}, 0
         async with self.store.begin() as tx:
-            known = await tx.payments.attempts(payment.reference)
-            found = [(await self.payment_options.of_slug(tx, slug, payment.environment), slug) for slug in self._slugs]
-        return [(choice, slug) for choice, slug in found if choice is not None], len(known) + 1
+            await tx.payments.lock(payment.reference)
+            attempts = await tx.payments.attempts(payment.reference)
+            for attempt in attempts:
+                if attempt.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN) and attempt.gateway != SANDBOX_SLUG:
+                    await tx.payments.save_attempt(attempt.leave_in_doubt(since), attempt.token)
+            found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in self._slugs}
+        return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
 
-    def _supposed(self, payment: Payment, number: int, choice: ChosenProvider, slug: str) -> Attempt:
+    def _supposed(self, payment: Payment, number: int, choice: ChosenProvider, slug: str, since: datetime) -> Attempt:
         now = self.clock.now()
         claim = Attempt.claim(
             payment,
@@ -144,8 +154,9 @@ class CatchUp:
             scenario=None,
             token=self.entropy.hex(16),
             now=now,
+            account=choice.account(payment.environment),
         )
-        return claim.leave_unknown(now, self.entropy.chance())
+        return claim.leave_unknown(now, self.entropy.chance()).leave_in_doubt(since)
 
     async def _take_up(self, payment: Payment, attempt: Attempt, report: ProviderReport, since: datetime) -> None:
         """The payer was sent there while the window was open, so the report is judged as of the restored instant."""
@@ -176,18 +187,26 @@ class CatchUp:
             return True
 
     @retried
-    async def _record(self, since: datetime, done: CaughtUp, by: Actor) -> None:
+    async def _record(self, action: Action, since: datetime, by: Actor, changes: Changes | None = None) -> None:
         async with self.store.begin() as tx:
-            changes = {
-                "hastened": {"before": None, "after": done.hastened},
-                "found": {"before": None, "after": len(done.found)},
-                "unanswered": {"before": None, "after": len(done.unanswered)},
-            }
             at = since.isoformat(timespec="seconds")
-            await record(tx, self.entropy, self.clock.now(), by, Action.RESTORE_CATCH_UP, at, changes)
+            await record(tx, self.entropy, self.clock.now(), by, action, at, changes)
 
 
 @dataclass
 class _Seen:
     found: list[str]
     is_unanswered: bool = False
+
+
+@dataclass
+class _Pace:
+    """Lets RATE calls a second begin at each provider, one after the other."""
+
+    _next: dict[str, float] = field(default_factory=dict)  # of the event loop's clock, by slug
+
+    async def wait(self, slug: str) -> None:
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next.get(slug, now))
+        self._next[slug] = at + 1 / RATE
+        await asyncio.sleep(at - now)

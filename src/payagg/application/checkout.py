@@ -7,10 +7,10 @@ of these; whoever comes next finds the claim and asks the provider before starti
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from payagg.application.payment_options import ChosenProvider, PaymentOptions
-from payagg.application.ports import Clock, Entropy
+from payagg.application.ports import Clock, Entropy, Unavailable
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.retry import retried
 from payagg.application.schemas.payments import (
@@ -131,41 +131,66 @@ class Checkout:
     @retried
     async def _claim(self, reference: str, command: ProcessPayment) -> "ClaimedAttempt | ProcessedPayment | None":
         """A hand-off that exists, a claim, or None while another caller's claim is alive."""
+        claimed: ClaimedAttempt | ProcessedPayment | None = None
+        try:
+            async with self.store.begin() as tx:
+                claimed = await self._decide(tx, reference, command)
+        except Unavailable:
+            if not isinstance(claimed, ClaimedAttempt):
+                raise
+            return await self._found_again(claimed)
+        return claimed
+
+    async def _found_again(self, claimed: ClaimedAttempt) -> ClaimedAttempt:
+        """A claim whose COMMIT had no answer, with a fresh lease: its token, drawn before the write, says that it is
+        there. The payment's lock waits for a COMMIT that is still under way. Raises Conflict where the claim was never
+        stored, or somebody took it over: claiming again is right then."""
+        renewed = claimed.attempt.take_over(self.entropy.hex(16), self.clock.now())
         async with self.store.begin() as tx:
-            found = await tx.payments.lock_aggregate(reference)
-            if found is None or found.business is None:
-                raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-            payment, business, attempts = found.payment, found.business, found.attempts
-            now = self.clock.now()
-            step = next_step(payment, attempts, command.gateway_slug, now)
-            business.ensure_takes_money()
-            if isinstance(step, ExistingHandOff):
-                return _processed(payment, step.attempt, step.hand_off)
-            if isinstance(step, Wait):
-                return None
-            name = business.name if business else ""
-            token = self.entropy.hex(16)
-            if step.unanswered is not None:
-                choice = await self._answerable(tx, step.unanswered, payment)
-                if choice is not None:
-                    claim = step.unanswered.take_over(token, now)
-                    await tx.payments.save_attempt(claim, step.unanswered.token)
-                    return ClaimedAttempt(payment, claim, choice, name, is_takeover=True)
-            choice = await self.payment_options.choose(tx, payment, step.gateway)
-            ensure_attempts_left(attempts)
-            claim = Attempt.claim(
-                payment,
-                len(attempts) + 1,
-                gateway=step.gateway,
-                gateway_id=choice.gateway_id,
-                scenario=_scenario(step.gateway, command),
-                token=token,
-                now=now,
-            )
-            if step.unanswered is not None:
-                await tx.payments.save_attempt(step.unanswered.refuse(), step.unanswered.token)
-            await tx.payments.add_attempt(claim)
-            return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
+            await tx.payments.lock(renewed.reference)
+            await tx.payments.save_attempt(renewed, claimed.attempt.token)
+        return replace(claimed, attempt=renewed)
+
+    async def _decide(
+        self, tx: Transaction, reference: str, command: ProcessPayment
+    ) -> "ClaimedAttempt | ProcessedPayment | None":
+        found = await tx.payments.lock_aggregate(reference)
+        if found is None or found.business is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        payment, business, attempts = found.payment, found.business, found.attempts
+        now = self.clock.now()
+        step = next_step(payment, attempts, command.gateway_slug, now)
+        business.ensure_takes_money()
+        if isinstance(step, ExistingHandOff):
+            return _processed(payment, step.attempt, step.hand_off)
+        if isinstance(step, Wait):
+            return None
+        name = business.name if business else ""
+        token = self.entropy.hex(16)
+        if step.unanswered is not None:
+            choice = await self._answerable(tx, step.unanswered, payment)
+            if choice is not None:
+                claim = step.unanswered.take_over(token, now)
+                await tx.payments.save_attempt(claim, step.unanswered.token)
+                return ClaimedAttempt(payment, claim, choice, name, is_takeover=True)
+            if step.unanswered.is_in_doubt:
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        choice = await self.payment_options.choose(tx, payment, step.gateway)
+        ensure_attempts_left(attempts)
+        claim = Attempt.claim(
+            payment,
+            len(attempts) + 1,
+            gateway=step.gateway,
+            gateway_id=choice.gateway_id,
+            scenario=_scenario(step.gateway, command),
+            token=token,
+            now=now,
+            account=choice.account(payment.environment),
+        )
+        if step.unanswered is not None:
+            await tx.payments.save_attempt(step.unanswered.refuse(), step.unanswered.token)
+        await tx.payments.add_attempt(claim)
+        return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
 
     async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
         """The attempt's provider where it can be asked now."""
@@ -180,8 +205,9 @@ class Checkout:
         try:
             report = await self.provider_calls.fetch(claimed.payment, attempt, claimed.choice, "process")
         except ProviderFault:
-            # Nobody was ever sent to that charge, so another gateway may be tried; the same one must answer first.
-            other = command.gateway_slug not in (None, attempt.gateway)
+            # Nobody was ever sent to that charge, so another gateway may be tried; the same one must answer first, and
+            # so must one of which a restore lost whether somebody was.
+            other = command.gateway_slug not in (None, attempt.gateway) and not attempt.is_in_doubt
             await self._finish(claimed, AttemptState.REFUSED if other else AttemptState.UNKNOWN)
             if other:
                 return

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET
 
 from payagg.application.audit import record
+from payagg.application.businesses import lock_own
 from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
@@ -34,7 +35,7 @@ class CheckoutSettings:
     ) -> GatewayWithBusinessSettings:
         """Raises NOT_FOUND for a gateway that is not ACTIVE, VALIDATION_ERROR for what the built-in forbids."""
         async with self.store.begin() as tx:
-            await _lock_business(tx, business_id)
+            (await lock_own(tx, business_id)).ensure_active()
             now = self.clock.now()
             gateway = (await self._active(tx)).get(gateway_id)
             if gateway is None:
@@ -65,7 +66,7 @@ class CheckoutSettings:
         """All of it or nothing; raises VALIDATION_ERROR on `order` for an unknown, inactive or repeated gateway."""
         ids = parse_order([item.gateway_id for item in command.order])
         async with self.store.begin() as tx:
-            await _lock_business(tx, business_id)
+            (await lock_own(tx, business_id)).ensure_active()
             now = self.clock.now()
             active = await self._active(tx)
             if not active.keys() >= set(ids):
@@ -108,11 +109,3 @@ class CheckoutSettings:
         """By id."""
         now = self.clock.now()
         return {gateway.id: gateway for gateway in await tx.gateways.all() if gateway.as_of(now).is_active}
-
-
-async def _lock_business(tx: Transaction, business_id: str) -> None:
-    """One change of a business's settings at a time: two new defaults at once would meet in the index."""
-    business = await tx.businesses.lock(business_id)
-    if business is None:
-        raise Refusal(ErrorCode.FORBIDDEN)
-    business.ensure_active()

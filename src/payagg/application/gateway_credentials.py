@@ -1,8 +1,8 @@
 """What lies sealed with a gateway: its credentials, and signing secrets that were replaced a short while ago."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -11,7 +11,14 @@ import structlog
 
 from payagg.application.ports import Provider, Vault
 from payagg.domain.checks import revised
-from payagg.domain.gateway import Gateway, ReplacedSecret, UnavailableReason, after_rotation
+from payagg.domain.gateway import (
+    PROVES_FOR,
+    Gateway,
+    ReplacedSecret,
+    UnavailableReason,
+    after_rotation,
+    replaced_context,
+)
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
@@ -55,7 +62,7 @@ class GatewayCredentials:
 
     def replaced(self, gateway: Gateway, now: datetime) -> tuple[ReplacedSecret, ...]:
         """Replaced signing secrets that still prove events at `now`, newest first."""
-        opened = self._opened(gateway, gateway.replaced_secrets, _context(gateway))
+        opened = self._opened(gateway, gateway.replaced_secrets, replaced_context(gateway.id))
         kept = _REPLACED.decode(opened) if opened is not None else ()
         return tuple(one for one in kept if now < one.valid_until)
 
@@ -66,21 +73,37 @@ class GatewayCredentials:
         own = [provider.signing_secret(current, environment)] if provider.is_configured(current, environment) else []
         return own + [one.credentials for one in self.replaced(gateway, now) if one.environment is environment]
 
-    def rotated(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> tuple[Gateway, list[str]]:
-        """The gateway with `credentials` in the place of all it had, and the names that are gone by that. Signing
-        secrets that changed or are gone stay among the replaced ones for OVERLAP."""
-        before = self.current(gateway)
-        kept = after_rotation(
-            self.replaced(gateway, now), self._secrets(gateway, before), self._secrets(gateway, credentials), now
-        )
-        rotated = revised(
+    def rotated(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
+        """The gateway with `credentials` in the place of all it had. Signing secrets that changed or are gone stay
+        among the replaced ones for OVERLAP."""
+        before = self._secrets(gateway, self.current(gateway))
+        kept = after_rotation(self.replaced(gateway, now), before, self._secrets(gateway, credentials), now)
+        sealed = self.vault.seal(json.dumps(dict(credentials)).encode(), gateway.id)
+        return revised(self._keeping(gateway, kept), credentials=sealed, updated_at=now)
+
+    def retired(self, gateway: Gateway, now: datetime) -> Gateway:
+        """A deleted gateway without its credentials: nothing can be charged or asked any more, and what it signs with
+        proves events until PROVES_FOR has passed since its deletion."""
+        until = gateway.updated_at + PROVES_FOR
+        own = self._secrets(gateway, self.current(gateway)).items()
+        kept = [ReplacedSecret(environment, secret, until) for environment, secret in own if secret]
+        older = [replace(one, valid_until=until) for one in self.replaced(gateway, now)]
+        return revised(self._keeping(gateway, [*kept, *older] if now < until else []), credentials=None)
+
+    def accounts(self, gateway: Gateway) -> dict[Environment, str]:
+        """The fingerprint of the provider account in each environment that has one."""
+        provider, current = self.providers.get(gateway.slug), self.current(gateway)
+        if provider is None:
+            return {}
+        configured = [one for one in Environment if provider.is_configured(current, one)]
+        return {one: found for one in configured if (found := provider.account(current, one)) is not None}
+
+    def _keeping(self, gateway: Gateway, kept: Sequence[ReplacedSecret]) -> Gateway:
+        return revised(
             gateway,
-            credentials=self.vault.seal(json.dumps(dict(credentials)).encode(), gateway.id),
-            replaced_secrets=self.vault.seal(msgspec.json.encode(kept), _context(gateway)) if kept else None,
+            replaced_secrets=self.vault.seal(msgspec.json.encode(kept), replaced_context(gateway.id)) if kept else None,
             replaced_secrets_until=max((one.valid_until for one in kept), default=None),
-            updated_at=now,
         )
-        return rotated, sorted(set(before) - set(credentials))
 
     def _secrets(self, gateway: Gateway, credentials: Mapping[str, str]) -> dict[Environment, Mapping[str, str]]:
         provider = self.providers.get(gateway.slug)
@@ -96,8 +119,3 @@ class GatewayCredentials:
         except ValueError as error:
             _log.error("credentials do not open", gateway=gateway.slug, reason=str(error))
             return None
-
-
-def _context(gateway: Gateway) -> str:
-    """Of its own, so that no replaced secret opens where credentials are expected."""
-    return f"{gateway.id}:replaced"

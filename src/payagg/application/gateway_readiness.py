@@ -33,6 +33,17 @@ class GatewayReadiness(Struct, rename="camel", frozen=True):
     environments: list[EnvironmentReadiness]
 
 
+async def live_slugs(store: Store, credentials: GatewayCredentials) -> list[str]:
+    """Of the gateways with LIVE credentials on file, deleted ones that still settle included: each sends events."""
+    async with store.begin() as tx:
+        gateways = await tx.gateways.everything()
+    known = [one for one in gateways if one.slug in credentials.providers and one.has_credentials]
+    live = Environment.LIVE
+    return sorted(
+        {one.slug for one in known if credentials.providers[one.slug].is_configured(credentials.current(one), live)}
+    )
+
+
 async def gateway_readiness(
     store: Store, clock: Clock, vault: Vault, providers: Mapping[str, Provider], gateway_id: str
 ) -> GatewayReadiness:

@@ -6,6 +6,7 @@ from datetime import datetime
 import structlog
 
 from payagg.application.audit import record
+from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.ports import Clock, Entropy
 from payagg.application.retry import retried
 from payagg.application.store import Store, Transaction
@@ -20,6 +21,7 @@ class GatewaySettling:
     store: Store
     clock: Clock
     entropy: Entropy
+    sealed: GatewayCredentials
 
     @retried
     async def wipe(self) -> int:
@@ -30,6 +32,8 @@ class GatewaySettling:
             for gateway in await tx.gateways.to_wipe(now):
                 is_open = await tx.payments.has_open_attempts(gateway.id)
                 changed = gateway.wiped(now, is_open)
+                if gateway.has_credentials and not changed.has_credentials:
+                    changed = self.sealed.retired(gateway, now)
                 if changed is not gateway:
                     await self._wipe(tx, gateway, changed, now, has_open_attempts=is_open)
                     wiped += 1
@@ -46,6 +50,6 @@ class GatewaySettling:
             "gateway secrets wiped",
             gateway_id=after.id,
             slug=after.slug,
-            what="replaced signing secrets" if after.has_credentials else "all",
+            what="credentials" if before.has_credentials and not after.has_credentials else "replaced signing secrets",
             has_open_attempts=has_open_attempts,
         )

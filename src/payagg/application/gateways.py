@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from payagg.application.audit import record
 from payagg.application.gateway_credentials import GatewayCredentials
+from payagg.application.gateway_readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.payment_options import logo_url
 from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Unavailable, Vault
 from payagg.application.retry import retried
@@ -21,6 +22,8 @@ from payagg.application.schemas.gateways import (
     AdminGatewayMerchant,
     AdminGatewaySummary,
     CreateGateway,
+    EndedOverlap,
+    EndedSecret,
     GatewayOverride,
     UpdateCredentials,
     UpdateGateway,
@@ -28,7 +31,7 @@ from payagg.application.schemas.gateways import (
 )
 from payagg.application.schemas.payments import Message
 from payagg.application.store import Store, Transaction
-from payagg.domain.audit import Action, Actor, changes_of, clock, secrets_changed
+from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
@@ -55,6 +58,15 @@ class Look:
 
 
 NO_LOOKS: Mapping[str, Look] = {}
+
+
+@dataclass(frozen=True)
+class ReplacedCredentials:
+    """`removed`: the names that were there and are no more. `open_attempts`: attempts still asked about whose
+    account is no more among those on file, so that nobody can answer; counted up to OPEN_ATTEMPTS_MAX."""
+
+    removed: list[str]
+    open_attempts: int
 
 
 @dataclass(frozen=True)
@@ -166,10 +178,10 @@ class Gateways:
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
     @retried
-    async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> list[str]:
+    async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
         """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises.
 
-        The names that were there and are no more. A signing secret that changed or is gone proves events for OVERLAP.
+        A signing secret that changed or is gone proves events for OVERLAP.
         """
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
@@ -179,15 +191,18 @@ class Gateways:
             credentials = parse_credentials(command.credentials)
             now = self.clock.now()
             sealed = GatewayCredentials(self.vault, self.providers)
-            rotated, removed = sealed.rotated(gateway, credentials, now)
+            before, rotated = sealed.current(gateway), sealed.rotated(gateway, credentials, now)
             await tx.gateways.save(rotated)
-            changes = secrets_changed("credentials", removed, credentials)
+            accounts = sealed.accounts(gateway), sealed.accounts(rotated)
+            changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}
             await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
-            return removed
+            still = list(accounts[1].values()) or [""]
+            left = await tx.payments.open_attempts(gateway_id, OPEN_ATTEMPTS_MAX, still)
+            return ReplacedCredentials(sorted(set(before) - set(credentials)), left)
 
     @retried
-    async def end_overlap(self, gateway_id: str, *, by: Actor) -> None:
-        """From now on the signing secrets on file alone prove events."""
+    async def end_overlap(self, gateway_id: str, *, by: Actor) -> EndedOverlap:
+        """From now on the signing secrets on file alone prove events; which others did until now."""
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
             now = self.clock.now()
@@ -195,6 +210,12 @@ class Gateways:
             await tx.gateways.save(ended)
             changes = changes_of(gateway, ended, "replaced_secrets_until")
             await record(tx, self.entropy, now, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
+            replaced = GatewayCredentials(self.vault, self.providers).replaced(gateway, now)
+            return EndedOverlap(
+                ended_secrets=[
+                    EndedSecret(environment=one.environment, valid_until=one.valid_until) for one in replaced
+                ]
+            )
 
     async def upload_logo(self, gateway_id: str, content: bytes, *, by: Actor) -> UploadedLogo:
         """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.

@@ -10,14 +10,15 @@ import msgspec
 from payagg.application.schemas.payments import PaymentDetail
 
 COLUMNS = PaymentDetail.__struct_encode_fields__
-# A spreadsheet takes a cell that begins with one of these for a formula, some of them in their full-width form too.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+# A spreadsheet takes a cell that begins with one of these for a formula, some of them in their full-width form too; and
+# what it drops before it looks, or takes for the end of the cell before (OWASP, "CSV injection").
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "\v", "\ufeff", ";=")  # noqa: RUF001
 
 
 def lines(rows: Iterable[Sequence[Any]]) -> bytes:
-    """The rows, each ending with CRLF."""
+    """The rows, each ending with CRLF. Every CSV of ours is written here."""
     written = StringIO(newline="")
-    csv.writer(written).writerows([_cell(value) for value in row] for row in rows)
+    csv.writer(written).writerows([cell(value) for value in row] for row in rows)
     return written.getvalue().encode()
 
 
@@ -27,9 +28,10 @@ def cells(payment: PaymentDetail) -> list[Any]:
     return [shown[name] for name in COLUMNS]
 
 
-def _cell(value: Any) -> str:
-    """Text; one that would be a formula gets an apostrophe before it, which spreadsheets do not show."""
-    if isinstance(value, dict):
-        value = msgspec.json.encode(value).decode()
-    text = "" if value is None else str(value)
-    return "'" + text if isinstance(value, str) and text.startswith(_FORMULA) else text
+def cell(value: Any) -> str:
+    """A value as text; one that a spreadsheet would run gets an apostrophe before it, which it does not show."""
+    if isinstance(value, str):
+        return "'" + value if value.startswith(_FORMULA) else value
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
+    return "" if value is None else str(value)

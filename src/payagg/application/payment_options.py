@@ -49,6 +49,9 @@ class ChosenProvider:
     gateway_id: str | None
     credentials: Mapping[str, str] = field(repr=False)
 
+    def account(self, environment: Environment) -> str | None:
+        return self.provider.account(self.credentials, environment)
+
 
 @dataclass(frozen=True)
 class PaymentOptions:

@@ -1,5 +1,6 @@
 """Finding payments again: lists, totals by day, exports. For one business, or for all of them to administrators."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,6 +11,7 @@ import msgspec
 from payagg.application.payment_export import COLUMNS, cells, lines
 from payagg.application.ports import Clock
 from payagg.application.retry import retried
+from payagg.application.schemas.adjustments import AdjustmentDay, KindTotal
 from payagg.application.schemas.payment_search import (
     AdminPayment,
     AdminPaymentPage,
@@ -20,11 +22,14 @@ from payagg.application.schemas.payment_search import (
 )
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.application.store import Store
+from payagg.domain.adjustment import AdjustmentTotal
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Payment, Status
 from payagg.domain.payment_search import SUMMARY_MAX, PaymentCursor, PaymentFilter, PaymentTotal, parse_range
 from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_email
 
+ShownPayment = tuple[Payment, PaymentDetail]
 EXPORT_PAGE = 500  # payments that an export holds at a time; formatting them keeps others waiting for milliseconds
 
 
@@ -38,6 +43,7 @@ class PaymentQuery:
     reference: str | None = None
     idempotency_key: str | None = None
     email: str | None = None
+    customer_email: str | None = None  # the same filter by the name that payments have it under
 
     def filter(self, business_id: str | None, environment: Environment | None) -> PaymentFilter:
         """Raises INVALID_REFERENCE or VALIDATION_ERROR naming the parameter."""
@@ -51,8 +57,12 @@ class PaymentQuery:
                 raise invalid("idempotencyKey", f"Must have 1 to {IDEMPOTENCY_KEY_MAX} characters.")
             if business_id is None:
                 raise invalid("businessId", "Must be given with idempotencyKey: a key is unique within a business.")
-        if self.email is not None:
-            parse_email(self.email, "email")
+        for field, address in (("email", self.email), ("customerEmail", self.customer_email)):
+            if address is not None:
+                parse_email(address, field)
+        named = {address.lower() for address in (self.email, self.customer_email) if address is not None}
+        if len(named) > 1:
+            raise invalid("customerEmail", "Must be the same as email, or stand alone.")
         return PaymentFilter(
             business_id=business_id,
             environment=environment,
@@ -61,7 +71,7 @@ class PaymentQuery:
             until=until,
             reference=self.reference,
             idempotency_key=self.idempotency_key,
-            email=self.email,
+            email=self.customer_email if self.email is None else self.email,
         )
 
 
@@ -73,21 +83,20 @@ class PaymentSearch:
     async def page(self, wanted: PaymentFilter, after: str | None, limit: int) -> PaymentPage:
         """Newest first, strictly after the cursor; raises VALIDATION_ERROR on `after`."""
         shown, _, has_more = await self._page(wanted, _cursor(after), limit)
-        return PaymentPage([PaymentDetail.of(payment) for payment in shown], _next(shown, after), has_more)
+        return PaymentPage([detail for _, detail in shown], _next(shown, after), has_more)
 
     async def page_of_all(self, wanted: PaymentFilter, after: str | None, limit: int) -> AdminPaymentPage:
         """As `page`, and whose each payment is."""
         shown, names, has_more = await self._page(wanted, _cursor(after), limit, named=True)
         payments = [
-            AdminPayment(payment.business_id, names.get(payment.business_id, ""), PaymentDetail.of(payment))
-            for payment in shown
+            AdminPayment(payment.business_id, names.get(payment.business_id, ""), detail) for payment, detail in shown
         ]
         return AdminPaymentPage(payments, _next(shown, after), has_more)
 
     @retried
     async def summary(self, wanted: PaymentFilter) -> PaymentSummary:
-        """Totals by day of creation and present status; raises VALIDATION_ERROR on `from` or `to`: both are needed, and
-        SUMMARY_MAX at most lies between them."""
+        """Totals by day of creation and present status, and of adjustments by their own day; raises VALIDATION_ERROR on
+        `from` or `to`: both are needed, and SUMMARY_MAX at most lies between them."""
         for name, instant in (("from", wanted.since), ("to", wanted.until)):
             if instant is None:
                 raise invalid(name, "Must be given.")
@@ -95,60 +104,86 @@ class PaymentSearch:
             raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
         async with self.store.begin() as tx:
             totals = await tx.payment_search.totals(wanted, self.clock.now())
+            adjusted = await tx.anomalies.adjustment_totals(wanted)
         days = [
             PaymentDay(day, [_total(total) for total in group])
             for day, group in groupby(totals, key=lambda total: total.day)
         ]
-        return PaymentSummary(wanted.since, wanted.until, CURRENCY, days)
+        adjustments = [
+            AdjustmentDay(day, [_adjusted(total) for total in group])
+            for day, group in groupby(adjusted, key=lambda total: total.day)
+        ]
+        return PaymentSummary(wanted.since, wanted.until, CURRENCY, days, adjustments)
 
     async def export(self, wanted: PaymentFilter) -> AsyncIterator[bytes]:
         """CSV with a header row, newest first. Each page is a transaction of its own, so that one is open for
         milliseconds however slowly the caller reads; what is created meanwhile is not in it."""
         yield lines([COLUMNS])
         async for shown, _ in self._pages(wanted):
-            yield lines(cells(PaymentDetail.of(payment)) for payment in shown)
+            yield lines(cells(detail) for _, detail in shown)
 
     async def export_of_all(self, wanted: PaymentFilter) -> AsyncIterator[bytes]:
         """As `export`, and whose each payment is."""
         yield lines([("businessId", "businessName", *COLUMNS)])
         async for shown, names in self._pages(wanted, named=True):
             yield lines(
-                [payment.business_id, names.get(payment.business_id, ""), *cells(PaymentDetail.of(payment))]
-                for payment in shown
+                [payment.business_id, names.get(payment.business_id, ""), *cells(detail)] for payment, detail in shown
             )
 
     async def _pages(
         self, wanted: PaymentFilter, *, named: bool = False
-    ) -> AsyncIterator[tuple[list[Payment], dict[str, str]]]:
+    ) -> AsyncIterator[tuple[list[ShownPayment], dict[str, str]]]:
         after: PaymentCursor | None = None
         has_more = True
         while has_more:
             shown, names, has_more = await self._page(wanted, after, EXPORT_PAGE, named=named)
             if shown:
-                after = PaymentCursor.of(shown[-1])
+                after = PaymentCursor.of(shown[-1][0])
                 yield shown, names
 
     @retried
     async def _page(
         self, wanted: PaymentFilter, after: PaymentCursor | None, limit: int, *, named: bool = False
-    ) -> tuple[list[Payment], dict[str, str], bool]:
-        """Payments as they are seen now, the names of their businesses if asked for, and whether there are more."""
+    ) -> tuple[list[ShownPayment], dict[str, str], bool]:
+        """Payments as they are seen now, the names of their businesses if asked for, and whether there are more. What
+        became of their money is one statement more, for a page on which something did."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             found = await tx.payment_search.page(wanted, now, after, limit + 1)
             owners = {payment.business_id for payment in found} if named else set()
             names = await tx.businesses.names(owners) if owners else {}
-        return [payment.as_of(now) for payment in found[:limit]], names, len(found) > limit
+            adjusted = [payment.reference for payment in found[:limit] if payment.has_adjustments]
+            facts: defaultdict[str | None, list[Anomaly]] = defaultdict(list)
+            for fact in await tx.anomalies.of_payments(adjusted) if adjusted else []:
+                facts[fact.reference].append(fact)
+        shown = [payment.as_of(now) for payment in found[:limit]]
+        details = [PaymentDetail.of(payment, facts[payment.reference]) for payment in shown]
+        return list(zip(shown, details, strict=True)), names, len(found) > limit
 
 
 def _cursor(after: str | None) -> PaymentCursor | None:
     return PaymentCursor.parse(after) if after is not None else None
 
 
-def _next(shown: list[Payment], after: str | None) -> str | None:
-    return PaymentCursor.of(shown[-1]).text if shown else after
+def _next(shown: list[ShownPayment], after: str | None) -> str | None:
+    return PaymentCursor.of(shown[-1][0]).text if shown else after
 
 
 def _total(total: PaymentTotal) -> StatusTotal:
+    return StatusTotal(
+        status=total.status,
+        count=total.count,
+        amount=_sum(total.amount),
+        fee=None if total.fee is None else _sum(total.fee),
+        net_amount=None if total.net_amount is None else _sum(total.net_amount),
+        with_fee=total.with_fee,
+    )
+
+
+def _adjusted(total: AdjustmentTotal) -> KindTotal:
+    return KindTotal(total.kind, total.count, _sum(total.amount), _sum(total.effect))
+
+
+def _sum(kobo: int) -> int:
     # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
-    return StatusTotal(total.status, total.count, cast(int, msgspec.Raw(str(total.amount).encode())))
+    return cast(int, msgspec.Raw(str(kobo).encode()))

@@ -14,6 +14,7 @@ from payagg.application.retry import retried
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.application.settlement import Settlement
 from payagg.application.store import KeyHolder, Store, Transaction
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -93,6 +94,7 @@ class Payments:
             idempotency_key=command.idempotency_key,
             fingerprint=fingerprint,
             is_test=is_test,
+            api_key_id=remembered.key.id if remembered is not None else None,
         )
         unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)
         if command.gateway is not None or environment is Environment.LIVE:
@@ -149,7 +151,12 @@ class Payments:
         """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
         with `remembered` what the store says of it."""
         payment = _owned(await self.store.find_payment(reference, remembered), business_id, environment)
-        return PaymentDetail.of(payment.as_of(self.clock.now()))
+        facts: list[Anomaly] = []
+        # Few payments have any, and those alone are worth another statement.
+        if payment.has_adjustments:
+            async with self.store.begin() as tx:
+                facts = await tx.anomalies.of_payment(reference)
+        return PaymentDetail.of(payment.as_of(self.clock.now()), facts)
 
     @retried
     async def simulate(self, reference: str, outcome: str, business_id: str, *, by: Actor) -> PaymentDetail:
@@ -162,14 +169,14 @@ class Payments:
             payment = _owned(found.payment if found else None, business_id, Environment.SANDBOX)
             now = self.clock.now()
             payment.as_of(now).ensure_open()
-            subscribers = found.subscribers if found else None
+            subscribers, known = (found.subscribers, found.anomalies) if found else (None, ())
             moved = await self.settlement.move(
-                tx, payment, trigger, actor=by.name, reason=SIMULATED, subscribers=subscribers
+                tx, payment, trigger, actor=by.name, reason=SIMULATED, subscribers=subscribers, known=known
             )
             changes = changes_of(payment, moved, "status")
             action = Action.PAYMENT_SIMULATE
             await record(tx, self.entropy, now, by, action, reference, changes, business_id=business_id)
-            return PaymentDetail.of(moved)
+            return PaymentDetail.of(moved, await tx.anomalies.of_payment(reference) if moved.has_adjustments else ())
 
     async def _has_endpoint(self, business_id: str, environment: Environment) -> bool:
         async with self.store.begin() as tx:

@@ -1,12 +1,13 @@
 """What the use cases need from the world outside the database, as Protocols; the store is in store.py."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.gateway import Gateway
+from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 
@@ -68,6 +69,17 @@ class Vault(Protocol):
     def open(self, sealed: bytes, context: str) -> bytes: ...
 
 
+class KeyedVault(Vault, Protocol):
+    """A vault of several keys, one of which seals."""
+
+    @property
+    def sealing_key(self) -> str:
+        """The id of the key that seals."""
+
+    def key_id(self, sealed: bytes) -> str:
+        """The id of the key that a blob says it is sealed under; a word of its own where it is no sealed blob."""
+
+
 class Provider(Protocol):
     """One processor's protocol. Raises ProviderFault alone; every call is bounded in time and bytes."""
 
@@ -89,6 +101,10 @@ class Provider(Protocol):
 
     def is_switched_on(self, credentials: Mapping[str, str], environment: Environment) -> bool: ...
 
+    def account(self, credentials: Mapping[str, str], environment: Environment) -> str | None:
+        """A fingerprint of the account and the address that the credentials name; None where there is none. Two that
+        differ may both be right, but neither has the other's charges."""
+
     async def start_charge(self, charge: Charge) -> HandOff: ...
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport: ...
@@ -107,6 +123,38 @@ class Provider(Protocol):
     def reduced_event(self, body: bytes) -> bytes:
         """What of a body may be kept: all that `read_event` reads, which comes to the same of both, and nothing of the
         payer, the card or an authorisation to charge it again."""
+
+
+@dataclass(frozen=True)
+class LinePage:
+    """Lines of a provider's list or statement. `unreadable` says where each of the others stood, and nothing of what
+    was in it; `total` how many the whole list has, where it says so."""
+
+    lines: Sequence[ProviderLine]
+    unreadable: Sequence[str] = ()
+    total: int | None = None
+
+
+class ProviderLists(Protocol):
+    """What a provider can be asked for at once. Reads alone, so a failed one is asked again a few times."""
+
+    @property
+    def kinds(self) -> Sequence[LineKind]:
+        """The lists that it has."""
+
+    def lines(
+        self,
+        kind: LineKind,
+        since: datetime,
+        until: datetime,
+        credentials: Mapping[str, str],
+        environment: Environment,
+    ) -> AsyncIterator[LinePage]:
+        """All lines from `since` on and before `until`, a page at a time and at most so many requests a second. Raises
+        ProviderFault; each call is bounded in time and bytes."""
+
+    def read_statement(self, content: bytes, environment: Environment) -> LinePage:
+        """The lines of a CSV file as the provider exports it, columns by name. Raises VALIDATION_ERROR on `file`."""
 
 
 class Images(Protocol):

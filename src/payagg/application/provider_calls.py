@@ -15,6 +15,7 @@ from payagg.application.retry import retried
 from payagg.application.spans import span
 from payagg.application.store import Store, Transaction
 from payagg.domain.attempt import Attempt, Charge, HandOff
+from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment
@@ -46,7 +47,8 @@ class ProviderCalls:
         """Asks what became of the attempt's charge; raises ProviderFault."""
         charge = self._charge(payment, attempt, choice, "")
         call = partial(choice.provider.fetch_charge, charge)
-        return await self._call("fetch_charge", actor, payment, attempt, call, tells=True)
+        report = await self._call("fetch_charge", actor, payment, attempt, call, tells=True)
+        return revised(report, account=choice.account(payment.environment))
 
     def _charge(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, business_name: str) -> Charge:
         return Charge(

@@ -22,9 +22,11 @@ from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
 from payagg.application.signposts import Signposts
 from payagg.application.store import Store
+from payagg.domain.adjustment import is_named
 from payagg.domain.attempt import payment_reference
+from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.report import ProviderFault
+from payagg.domain.report import Outcome, ProviderFault
 from payagg.domain.values import Environment
 
 RETRY_BATCH = 50
@@ -202,6 +204,9 @@ class ProviderEvents:
             return EventResult.MALFORMED.value
         if report is None:
             return EventResult.IGNORED.value
+        if report.outcome is Outcome.REVERSED and not is_named(report.details):
+            # Two refunds of the same amount are two facts; the same event twice is one.
+            report = revised(report, details={**report.details, "eventDigest": event.digest.hex()[:16]})
         actor = f"event:{event.provider}"
         settled = await self.settlement.report(report, event.provider, event.environment, actor)
         return settled.effect.value

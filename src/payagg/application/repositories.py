@@ -1,26 +1,29 @@
 """What the use cases ask of each kind of row, within one transaction of the store."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Protocol
 
-from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.adjustment import Adjustment, AdjustmentTotal
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity, severity_of
 from payagg.domain.api_key import ApiKey
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry, AuditFilter
 from payagg.domain.business import Business, Role
 from payagg.domain.cell_move import BusinessMove, Signpost
-from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.gateway import BusinessGateway, Gateway, replaced_context
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.rate_limit import EPOCH
+from payagg.domain.reconciliation import OurPayment, ReconciliationFinding, ReconciliationRun
+from payagg.domain.resolution import Resolution
 from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
+from payagg.domain.webhook import Delivery, Event, WebhookEndpoint, secret_context
 
 
 class BusinessRepository(Protocol):
@@ -109,8 +112,8 @@ class GatewayRepository(Protocol):
         """DELETED ones too, by id. For copies in other cells."""
 
     async def to_wipe(self, now: datetime) -> list[Gateway]:
-        """Locked rows (skipping locked ones): DELETED ones that have secrets on file, and any whose replaced secrets
-        have ended by `now`. At most 100."""
+        """Locked rows (skipping locked ones): DELETED ones that have credentials on file, and any whose replaced
+        secrets have ended by `now`. At most 100."""
 
     async def add(self, gateway: Gateway) -> bool:
         """False when the slug is taken."""
@@ -151,12 +154,13 @@ class PaymentAggregate:
 
 @dataclass(frozen=True)
 class PaymentToSettle:
-    """A payment with what a change of its status needs: its attempts by number, and the active endpoints of its
-    business and environment."""
+    """A payment with what a change of its status needs: its attempts by number, the active endpoints of its business
+    and environment, and its anomalies, newest first."""
 
     payment: Payment
     attempts: list[Attempt]
     subscribers: list[WebhookEndpoint]
+    anomalies: list[Anomaly]
 
 
 class PaymentRepository(Protocol):
@@ -178,6 +182,10 @@ class PaymentRepository(Protocol):
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
+
+    async def note(self, payment: Payment) -> None:
+        """Writes what may be added to a payment that does not move: its fee and net amount, `has_adjustments`, and
+        while it is open the number of its last event. Call under `lock`."""
 
     async def expired(self, now: datetime, limit: int) -> list[Payment]:
         """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
@@ -211,7 +219,8 @@ class PaymentRepository(Protocol):
         asked about them or held them since."""
 
     async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
-        """Makes a batch of asks of a later time due now; how many, 0 when there are none left."""
+        """Makes a batch of asks of a later time due now, but not those about charges that were confirmed longer than
+        HASTEN_PAID ago; how many, 0 when there are none left."""
 
     async def end_asks(self, reference: str) -> None:
         """No attempt of the payment is asked about any more. Call under `lock`."""
@@ -220,10 +229,12 @@ class PaymentRepository(Protocol):
         """The earliest `next_ask_at` at these gateways that has passed by `now`."""
 
     async def has_open_attempts(self, gateway_id: str) -> bool:
-        """Whether any attempt of the gateway is still to be asked about: its `next_ask_at` is set."""
+        """Whether any attempt of the gateway is still to be asked about what became of it: its `next_ask_at` is set,
+        and it was not confirmed."""
 
-    async def open_attempts(self, gateway_id: str, most: int) -> int:
-        """How many of them there are, counted up to `most`."""
+    async def open_attempts(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
+        """How many of them there are, counted up to `most`; without those of the accounts `other_than`, where any are
+        given, and then without those of which no account is known."""
 
     async def transitions(self, reference: str) -> list[Transition]: ...
 
@@ -289,24 +300,107 @@ class AnomalyFilter:
     kind: AnomalyKind | None = None
     reference: str | None = None
     after: str | None = None
+    severity: Severity | None = None
+    assignee: str | None = None
+
+    @property
+    def kinds(self) -> tuple[AnomalyKind, ...] | None:
+        """Those that `kind` and `severity` let through; None = all."""
+        if self.severity is None:
+            return None if self.kind is None else (self.kind,)
+        of_severity = [kind for kind in AnomalyKind if severity_of(kind) is self.severity]
+        return tuple(kind for kind in of_severity if self.kind in (None, kind))
+
+
+@dataclass(frozen=True)
+class AdjustmentFilter:
+    """`after` is the id of the last one of the page before."""
+
+    business_id: str
+    environment: Environment
+    needs_attention: bool = False  # only those that do
+    after: str | None = None
 
 
 class AnomalyRepository(Protocol):
     async def add(self, anomaly: Anomaly) -> None: ...
 
+    async def last_id(self) -> str | None:
+        """The greatest id."""
+
     async def of_payment(self, reference: str) -> list[Anomaly]:
         """Newest first, at most 1,000."""
+
+    async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
+        """Of each payment as `of_payment`."""
+
+    async def adjustments(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
+        """Those an event told, newest first by the latest fact of each."""
+
+    async def adjustment_totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
+        """The same added up by day and kind, in this order; `wanted` says whose, of which environment and of what time,
+        which is the adjustments' own."""
 
     async def lock(self, anomaly_id: str) -> Anomaly | None: ...
 
     async def save(self, anomaly: Anomaly) -> None:
         """Only what people do about it; the fact itself cannot change."""
 
+    async def notify(self, anomaly_id: str, sequence: int) -> None:
+        """Writes the number of the event that told the merchant, once. Call under the payment's lock."""
+
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """Newest first: ids are ordered by time."""
 
     async def unclosed(self) -> dict[AnomalyKind, int]:
         """How many of each kind are not closed."""
+
+
+class ReconciliationRepository(Protocol):
+    """Runs, their findings, and what of our payments they compare."""
+
+    async def add(self, run: ReconciliationRun) -> None: ...
+
+    async def claim(self, run: ReconciliationRun, stale: datetime) -> str | None:
+        """Adds the run and returns its id, unless its `claim` is taken: then that run begins anew and its id is
+        returned where it has not ended and began before `stale`, and None otherwise."""
+
+    async def get(self, run_id: str) -> ReconciliationRun | None: ...
+
+    async def end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
+        """Its end and totals, once, and all that it found."""
+
+    async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
+        """Newest first, strictly older than the id `after`."""
+
+    async def findings(self, run_id: str, after: int, limit: int) -> list[ReconciliationFinding]:
+        """By number, past `after`."""
+
+    async def handed_off(
+        self, gateway: str, environment: Environment, since: datetime, until: datetime, after: str, limit: int
+    ) -> list[tuple[datetime, OurPayment]]:
+        """Payments whose payer was sent to the gateway from `since` on and before `until`, with that instant, in the
+        order of both; of those sent at `since` itself the ones past the reference `after`."""
+
+    async def of_gateway(self, gateway: str, environment: Environment, references: Collection[str]) -> list[OurPayment]:
+        """Those of these references that are payments of the gateway."""
+
+    async def unknown(self, provider_references: Collection[str]) -> list[Anomaly]:
+        """Anomalies without a payment that tell of these."""
+
+
+class ResolutionRepository(Protocol):
+    """Requests to end a payment by hand. Call each under the payment's lock but `of_payment`."""
+
+    async def add(self, resolution: Resolution) -> None: ...
+
+    async def latest(self, reference: str) -> Resolution | None: ...
+
+    async def of_payment(self, reference: str) -> list[Resolution]:
+        """Oldest first, at most 100."""
+
+    async def confirm(self, resolution: Resolution) -> None:
+        """Writes who confirmed it and when, once."""
 
 
 class HealthRepository(Protocol):
@@ -416,6 +510,10 @@ class WebhookRepository(Protocol):
         """Switched off, and shown by nothing here any more; it goes with the last of its log. What is still to be
         delivered ends as it does where an endpoint is switched off."""
 
+    async def last_event_id(self, business_id: str, environment: Environment) -> str | None:
+        """The greatest id of the business's events there. Call under the lock of the payment that the next one tells
+        of: no event that a cursor may stand at already is missed then."""
+
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
 
     async def deliveries(
@@ -426,6 +524,9 @@ class WebhookRepository(Protocol):
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         """Locked for update. Lock its endpoint first, as the queue does."""
+
+    async def own_delivery(self, reference: str, delivery_id: str) -> Delivery | None:
+        """One to the payment's own address, locked for update."""
 
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         """PENDING again and due now, under the same ids; counters follow."""
@@ -497,6 +598,40 @@ class AuditRepository(Protocol):
 class RevocationRepository(Protocol):
     async def add(self, revocation: Revocation) -> None:
         """One for the same claim and value keeps the later of both instants."""
+
+    async def end_session(self, session: bytes, ends_at: datetime, now: datetime) -> None:
+        """A console session is over, by its digest. Forgets some of those that would have ended by `now`."""
+
+
+class SealedKind(Enum):
+    """What lies sealed at rest; a value is its name in the audit trail."""
+
+    GATEWAY_CREDENTIALS = "gatewayCredentials"
+    REPLACED_SECRETS = "replacedSecrets"  # of gateways
+    ENDPOINT_CURRENT = "webhookSecrets"
+    ENDPOINT_PREVIOUS = "previousWebhookSecrets"
+
+    def context(self, owner_id: str) -> str:
+        """What a blob of the gateway or endpoint is bound to in the vault."""
+        if self is SealedKind.GATEWAY_CREDENTIALS:
+            return owner_id
+        return replaced_context(owner_id) if self is SealedKind.REPLACED_SECRETS else secret_context(owner_id)
+
+
+@dataclass(frozen=True)
+class SealedBlob:
+    """`owner_id` is the gateway's or the endpoint's, deleted and removed ones included."""
+
+    owner_id: str
+    blob: bytes = field(repr=False)
+
+
+class SealedRepository(Protocol):
+    async def page(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
+        """By owner, strictly after the id `after`."""
+
+    async def replace(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
+        """False, and nothing is changed, where the owner has another blob than `before` by now, or none."""
 
 
 class CellMoveRepository(Protocol):

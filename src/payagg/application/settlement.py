@@ -1,7 +1,7 @@
 """The only writer of a payment's status: the change, its event and its deliveries are one transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +17,11 @@ from payagg.application.signposts import follow
 from payagg.application.store import Store, Transaction
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, ends_asking, payment_reference
+from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Transition, Trigger
-from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence
-from payagg.domain.values import Environment
-from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, WebhookEndpoint, notice_of
+from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
+from payagg.domain.values import Environment, instant_past
+from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, WebhookEndpoint, next_sequence, notice_of
 
 EXPIRE_BATCH = 200
 
@@ -46,10 +47,12 @@ class Settlement:
         payment: Payment,
         transition: Transition | None,
         subscribers: Sequence[WebhookEndpoint] | None = None,
+        known: Sequence[Anomaly] | None = None,
     ) -> Payment:
         """Stores a moved payment with its transition, event and deliveries. The payment must be locked in `tx`.
 
-        `subscribers`: the active endpoints of its business and environment, where they were read before.
+        `subscribers`: the active endpoints of its business and environment, `known`: its anomalies, where they were
+        read before.
         """
         if transition is None:
             return payment
@@ -57,7 +60,7 @@ class Settlement:
         count(
             "payment_transitions", transition.from_status.value, transition.to_status.value, payment.environment.value
         )
-        await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers=subscribers)
+        await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers, known)
         if ends_asking(payment):
             await tx.payments.end_asks(payment.reference)
         return payment
@@ -68,19 +71,23 @@ class Settlement:
         payment: Payment,
         kind: EventType,
         sequence: int,
-        notice: Notice | msgspec.UnsetType = UNSET,
         subscribers: Sequence[WebhookEndpoint] | None = None,
+        known: Sequence[Anomaly] | None = None,
+        notice: Notice | msgspec.UnsetType = UNSET,
     ) -> None:
         """Stores an event with its deliveries."""
+        if known is None:
+            known = await tx.anomalies.of_payment(payment.reference) if payment.has_adjustments else ()
         # Dated when written, not when it happened: an expiry swept late must not slip in before a merchant's cursor.
         now = self.clock.now()
+        last = await tx.webhooks.last_event_id(payment.business_id, payment.environment)
         body = EventBody(
-            id=self.entropy.id("evt", now),
+            id=self.entropy.id("evt", instant_past(last, now)),
             type=kind.value,
             created_at=now,
             environment=payment.environment,
             sequence=sequence,
-            data=PaymentDetail.of(payment),
+            data=PaymentDetail.of(payment, known),
             notice=notice,
         )
         event = Event(
@@ -114,10 +121,13 @@ class Settlement:
         actor: str,
         reason: str | None = None,
         subscribers: Sequence[WebhookEndpoint] | None = None,
+        known: Sequence[Anomaly] = (),
     ) -> Payment:
-        """Applies `trigger` to a locked payment; raises the machine's refusal when it is final."""
+        """Applies `trigger` to a locked payment; raises the machine's refusal when it is final. `known` are its
+        anomalies, of which some are news once it is paid."""
         moved, transition = payment.move(trigger, self.clock.now(), actor=actor, reason=reason)
-        return await self.write(tx, moved, transition, subscribers)
+        moved = await self.write(tx, moved, transition, subscribers, known or None)
+        return await self._tell_earlier(tx, moved, known, subscribers) if was_paid(moved, known) else moved
 
     @retried
     async def report(
@@ -145,6 +155,7 @@ class Settlement:
                 follow(await tx.moves.signpost_of_payment(reference))
             payment = found.payment if found is not None else None
             attempts, paid = found.attempts if found is not None else [], await self._paid(tx, payment)
+            known = found.anomalies if found is not None else []
             if payment is not None and payment.is_final and not attempts:
                 archived = await tx.archive.find(reference)
                 if archived is not None:
@@ -159,8 +170,12 @@ class Settlement:
                 paid=paid,
                 actor=actor,
                 now=as_of or self.clock.now(),
+                known=known,
             )
-            settled = await self._apply(tx, verdict, payment, actor, found.subscribers if found is not None else None)
+            if attempts and not (found is not None and found.attempts):
+                verdict = revised(verdict, attempt=None)  # it lies in the archive, where nothing is added
+            subscribers = found.subscribers if found is not None else None
+            settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             return Settled(verdict.effect, settled)
 
     async def end_asking(
@@ -168,7 +183,8 @@ class Settlement:
     ) -> None:
         """What the last ask about a locked payment's attempt leaves behind; `report` is what it brought."""
         verdict = judge_silence(report, payment, attempt, actor=actor, now=self.clock.now())
-        await self._apply(tx, verdict, payment, actor)
+        if verdict.effect is not ReportEffect.UNCHANGED:
+            await self._apply(tx, verdict, payment, await tx.anomalies.of_payment(payment.reference), actor)
 
     async def _paid(self, tx: Transaction, payment: Payment | None) -> list[str | None]:
         if payment is None or payment.status is not Status.SUCCESS:
@@ -181,42 +197,83 @@ class Settlement:
         tx: Transaction,
         verdict: Verdict,
         payment: Payment | None,
+        known: Sequence[Anomaly],
         source: str,
         subscribers: Sequence[WebhookEndpoint] | None = None,
     ) -> Payment | None:
-        """The payment as it is then."""
+        """The payment as it is then. `known` are its anomalies."""
+        paid_before = payment is not None and was_paid(payment, known)
         for moved, transition in verdict.changes:
-            payment = await self.write(tx, moved, transition, subscribers)
+            payment = await self.write(tx, moved, transition, subscribers, known)
         if verdict.attempt is not None:
             await tx.payments.save_attempt(verdict.attempt, verdict.attempt.token)
-        if verdict.anomaly is not None:
-            await self._keep(tx, payment, verdict.anomaly, source, verdict.details)
+        if payment is not None and verdict.facts is not None:
+            payment = await self._note(tx, payment, payment.with_fee(verdict.facts.fee, verdict.facts.received))
+        is_known = any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known if verdict.anomaly)
+        if verdict.anomaly is not None and not is_known:
+            kept = await self._anomaly(tx, payment, verdict.anomaly, source, verdict.details)
+            if payment is not None:
+                payment, kept = await self._tell(tx, payment, kept, [kept, *known], subscribers)
+            await tx.anomalies.add(kept)
+            count("anomalies", kept.kind.value)
+            known = [kept, *known]
+        if payment is not None and not paid_before and was_paid(payment, known):
+            payment = await self._tell_earlier(tx, payment, known, subscribers)
         return payment
 
-    async def _keep(
+    async def _anomaly(
         self, tx: Transaction, payment: Payment | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]
-    ) -> None:
-        """Keeps a fact that must not move the payment, and tells the merchant where it is news to him.
-
-        The same fact about a payment is kept once. A notice's number goes on from the last change of status, of which
-        a final payment has no more.
-        """
+    ) -> Anomaly:
         now = self.clock.now()
-        anomaly = Anomaly(
-            self.entropy.id("anm", now), payment.reference if payment else None, kind, source, details, now
-        )
-        if payment is not None:
-            known = await tx.anomalies.of_payment(payment.reference)
-            if any(other.is_same_fact(kind, details) for other in known):
-                return
-            event_type = notice_of(kind, payment)
-            if event_type is not None:
-                before = sum(other.event_sequence is not None for other in known)
-                anomaly = replace(anomaly, event_sequence=payment.sequence + before + 1)
-                notice = Notice(anomaly.id, kind.value, max(details.get("amounts") or [], default=None))
-                await self._emit(tx, payment, event_type, payment.sequence + before + 1, notice)
-        await tx.anomalies.add(anomaly)
-        count("anomalies", kind.value)
+        anomaly_id = self.entropy.id("anm", instant_past(await tx.anomalies.last_id(), now))
+        anomaly = Anomaly(anomaly_id, None, kind, source, details, now)
+        if payment is None:
+            return anomaly
+        own = {"business_id": payment.business_id, "environment": payment.environment}
+        return revised(anomaly, reference=payment.reference, **own)
+
+    async def _tell(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        fact: Anomaly,
+        known: Sequence[Anomaly],
+        subscribers: Sequence[WebhookEndpoint] | None,
+    ) -> tuple[Payment, Anomaly]:
+        """Emits the event of a fact that is news to the merchant, and marks the payment. Both as stored."""
+        event_type = notice_of(fact, was_paid=was_paid(payment, known))
+        if event_type is None:
+            return payment, fact
+        sequence = next_sequence(payment, known)
+        # Of an open payment the next change of status goes on from this number; a final one has no more.
+        marked = revised(payment, has_adjustments=True, sequence=payment.sequence if payment.is_final else sequence)
+        payment = await self._note(tx, payment, marked)
+        told = revised(fact, event_sequence=sequence)
+        facts = [told if one.id == fact.id else one for one in known]
+        await self._emit(tx, payment, event_type, sequence, subscribers, facts, Notice.of(fact, payment))
+        return payment, told
+
+    async def _tell_earlier(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        known: Sequence[Anomaly],
+        subscribers: Sequence[WebhookEndpoint] | None,
+    ) -> Payment:
+        """What became known of the money before the payment was, oldest first."""
+        facts = sorted(known, key=lambda fact: (fact.at, fact.id))
+        for position, fact in enumerate(facts):
+            if fact.event_sequence is None:
+                payment, told = await self._tell(tx, payment, fact, facts, subscribers)
+                if told.event_sequence is not None:
+                    facts[position] = told
+                    await tx.anomalies.notify(told.id, told.event_sequence)
+        return payment
+
+    async def _note(self, tx: Transaction, before: Payment, after: Payment) -> Payment:
+        if after != before:
+            await tx.payments.note(after)
+        return after
 
     @retried
     async def expire_due(self) -> int:

@@ -20,8 +20,11 @@ from payagg.application.repositories import (
     PaymentRepository,
     PaymentSearchRepository,
     ProviderEventRepository,
+    ReconciliationRepository,
     RefusedEvent,
+    ResolutionRepository,
     RevocationRepository,
+    SealedRepository,
     WebhookRepository,
 )
 from payagg.domain.api_key import ApiKey
@@ -53,6 +56,12 @@ class Transaction(Protocol):
     def anomalies(self) -> AnomalyRepository: ...
 
     @property
+    def reconciliations(self) -> ReconciliationRepository: ...
+
+    @property
+    def resolutions(self) -> ResolutionRepository: ...
+
+    @property
     def payment_search(self) -> PaymentSearchRepository: ...
 
     @property
@@ -72,6 +81,9 @@ class Transaction(Protocol):
 
     @property
     def revocations(self) -> RevocationRepository: ...
+
+    @property
+    def sealed(self) -> SealedRepository: ...
 
     @property
     def moves(self) -> CellMoveRepository: ...
@@ -180,6 +192,9 @@ class Store(Protocol):
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         """Whether a bearer token is revoked, read at the moment of the call."""
+
+    async def has_session_ended(self, session: bytes) -> bool:
+        """Whether somebody signed out of the console session of that digest, read at the moment of the call."""
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         """With `remembered`, a holder read some time ago: raises StaleKey unless its standing is still the same."""

@@ -12,7 +12,7 @@ from payagg.application.schemas.payments import PayerReason, VerifiedPayment
 from payagg.application.settlement import Settlement
 from payagg.application.store import Store
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import VERIFY_EVERY, AttemptState
+from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, Payment, Status
@@ -33,8 +33,11 @@ class Verification:
     async def verify(self, reference: str) -> VerifiedPayment:
         """The status after asking the assigned provider, at most once in VERIFY_EVERY per reference.
 
-        An unreachable provider answers with the stored status. Raises GATEWAY_NOT_AVAILABLE without credentials,
-        PAYMENT_AMOUNT_MISMATCH when the provider's facts differ from the payment.
+        A final payment's provider is asked at most once in VERIFY_FINAL_EVERY, for refunds and disputes whose
+        event was lost. An unreachable provider answers with the stored status.
+
+        Raises GATEWAY_NOT_AVAILABLE without credentials, PAYMENT_AMOUNT_MISMATCH when the provider's facts differ from
+        the payment.
         """
         task = self.verifying.get(reference)
         if task is None:
@@ -51,38 +54,43 @@ class Verification:
                 raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
             payment = found.payment
             attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
-            if attempt is None or payment.as_of(now).is_final:
-                return _verified(payment.as_of(now), None)
+            seen = payment.as_of(now)
+            # What became of a final payment's money since is asked about seldom, and is no part of this answer.
+            every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY
+            asked_at = max(filter(None, (attempt.last_ask_at, seen.settled_at)), default=None) if attempt else None
+            is_simulated = attempt is None or attempt.gateway == SANDBOX_SLUG
+            if attempt is None or (seen.is_final and (is_simulated or (asked_at and now < asked_at + every))):
+                return _verified(seen, None)
             choice = await self.payment_options.assigned(tx, attempt, payment.environment)
+            if choice is None and seen.is_final:
+                return _verified(seen, None)
             if choice is None:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
             if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
                 # Paused after faults: as good as unreachable, and found out at once.
-                return _verified(payment, attempt.last_decline)
+                return _verified(seen, attempt.last_decline)
         # The simulator is our own code, which nobody need spare.
-        may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_ask(
-            reference, attempt.number, now, VERIFY_EVERY
-        )
+        may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_ask(reference, attempt.number, now, every)
         if not may_ask:
             # Asked a moment ago, perhaps by another process: its finding stands until the next call.
-            if await self._is_mismatch(reference):
+            if not seen.is_final and await self._is_mismatch(reference):
                 raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
-            return _verified(payment, attempt.last_decline)
+            return _verified(seen, attempt.last_decline)
         try:
             report = await self.provider_calls.fetch(payment, attempt, choice, "verify")
         except ProviderFault:
-            return _verified(payment, attempt.last_decline)
+            return _verified(seen, attempt.last_decline)
         self.crash_point("V1")
         settled = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
         self.crash_point("V2")
-        if settled.effect is ReportEffect.MISMATCH:
+        if settled.effect is ReportEffect.MISMATCH and not seen.is_final:
             raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
         decline = (report.reason or DECLINED) if settled.effect is ReportEffect.DECLINED else None
         # Where the answer changed nothing, something else may have, while the provider was asked.
-        seen = settled.payment or await self.store.find_payment(reference)
-        if seen is None:
+        current = settled.payment or await self.store.find_payment(reference)
+        if current is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)  # it moved to another cell meanwhile
-        return _verified(seen.as_of(self.clock.now()), decline)
+        return _verified(current.as_of(self.clock.now()), decline)
 
     async def _is_mismatch(self, reference: str) -> bool:
         """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells:

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 import msgspec
 
 from payagg.application.audit import record
+from payagg.application.businesses import lock_own
 from payagg.application.counters import count
 from payagg.application.ports import Clock, Entropy, Sender, Vault
 from payagg.application.retry import retried
@@ -35,12 +36,12 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ACTIVE_ENDPOINTS_MAX,
     SECRET_BYTES,
-    STORED_ENDPOINTS_MAX,
     TEST_EVENT,
     TEST_EVERY,
     TESTS_A_MINUTE,
     TESTS_AT_ONCE,
     WebhookEndpoint,
+    crowded_out,
     parse_endpoint_url,
     parse_events,
     secret_context,
@@ -66,7 +67,7 @@ class Webhooks:
     @retried
     async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
         """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED where as many as may be
-        are active, or stored."""
+        are active. What it crowds out of the list is removed."""
         now = self.clock.now()
         endpoint_id = self.entropy.id("whe", now)
         key = self.entropy.bytes(SECRET_BYTES)
@@ -83,12 +84,14 @@ class Webhooks:
             now=now,
         )
         async with self.store.begin() as tx:
-            await _lock_business(tx, business_id)
+            (await lock_own(tx, business_id)).ensure_active()
             await _ensure_room(tx, business_id)
-            await _ensure_place(tx, business_id, endpoint.environment)
             await tx.webhooks.add_endpoint(endpoint)
             changes = changes_of(None, endpoint, "environment", *_AUDITED)
             await self._record(tx, by, Action.WEBHOOK_CREATE, endpoint, changes)
+            stored = await tx.webhooks.endpoints(business_id)
+            for old in crowded_out([one for one in stored if one.environment is endpoint.environment]):
+                await self._remove(tx, by, old, now)
         return _created(endpoint, shown)
 
     @retried
@@ -101,7 +104,7 @@ class Webhooks:
         if command.url is not None:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one is also held to HTTPS, below
         async with self.store.begin() as tx:
-            await _lock_business(tx, business_id)
+            (await lock_own(tx, business_id)).ensure_active()
             before = endpoint = await _locked(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
@@ -125,16 +128,14 @@ class Webhooks:
 
     @retried
     async def remove(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
-        """The endpoint as it was last, switched off. Nothing shows it any more; raises NOT_FOUND."""
+        """The endpoint as it was last, switched off. Nothing shows it any more; raises NOT_FOUND. Asked for by name and
+        not by a second DELETE, or a client that repeats one would remove what it meant to switch off."""
         async with self.store.begin() as tx:
-            await _lock_business(tx, business_id)
+            (await lock_own(tx, business_id)).ensure_active()
             before = await _locked(tx, business_id, endpoint_id)
             now = self.clock.now()
-            endpoint = replace(before, is_active=False, updated_at=now)
-            await tx.webhooks.remove_endpoint(endpoint_id, now)
-            changes = changes_of(before, None, "environment", *_AUDITED)
-            await self._record(tx, by, Action.WEBHOOK_REMOVE, endpoint, changes)
-            return WebhookEndpointView.of(endpoint)
+            await self._remove(tx, by, before, now)
+            return WebhookEndpointView.of(replace(before, is_active=False, updated_at=now))
 
     @retried
     async def rotate_secret(self, business_id: str, endpoint_id: str, *, by: Actor) -> CreatedWebhook:
@@ -142,7 +143,7 @@ class Webhooks:
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
         async with self.store.begin() as tx:
-            await _lock_business(tx, business_id)
+            (await lock_own(tx, business_id)).ensure_active()
             endpoint = await _locked(tx, business_id, endpoint_id)
             sealed = self.vault.seal(key, secret_context(endpoint_id))
             endpoint = endpoint.rotated(sealed, shown[-4:], self.clock.now())
@@ -220,7 +221,8 @@ class Webhooks:
 
     @retried
     async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
-        """The delivery, due again at once under the same ids; one that is under way is left as it is."""
+        """The delivery, due again at once under the same ids; one that is under way is left as it is. Tries made stay
+        counted: past the schedule it gets one try, as somebody asked for one, and not for another 75 hours."""
         async with self.store.begin() as tx:
             endpoint = await _locked(tx, business_id, endpoint_id)
             delivery = await tx.webhooks.delivery(endpoint_id, delivery_id)
@@ -252,6 +254,13 @@ class Webhooks:
             has_more=len(found) > limit,
         )
 
+    async def _remove(self, tx: Transaction, by: Actor, endpoint: WebhookEndpoint, now: datetime) -> None:
+        """Its row goes with the last of its log, which retention takes."""
+        await tx.webhooks.remove_endpoint(endpoint.id, now)
+        await self._record(
+            tx, by, Action.WEBHOOK_REMOVE, endpoint, changes_of(endpoint, None, "environment", *_AUDITED)
+        )
+
     async def _record(
         self, tx: Transaction, by: Actor, action: Action, endpoint: WebhookEndpoint, changes: Changes | None = None
     ) -> None:
@@ -259,28 +268,10 @@ class Webhooks:
         await record(tx, self.entropy, now, by, action, endpoint.id, changes, business_id=business_id)
 
 
-async def _lock_business(tx: Transaction, business_id: str) -> None:
-    """Serialises changes within the business; its standing may have changed since the caller was let in."""
-    business = await tx.businesses.lock(business_id)
-    if business is None:
-        raise Refusal(ErrorCode.FORBIDDEN)
-    business.ensure_active()
-
-
 async def _ensure_room(tx: Transaction, business_id: str) -> None:
     active = sum(endpoint.is_active for endpoint in await tx.webhooks.endpoints(business_id))
     if active >= ACTIVE_ENDPOINTS_MAX:
         raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
-
-
-async def _ensure_place(tx: Transaction, business_id: str, environment: Environment) -> None:
-    stored = sum(endpoint.environment is environment for endpoint in await tx.webhooks.endpoints(business_id))
-    if stored >= STORED_ENDPOINTS_MAX:
-        raise Refusal(
-            ErrorCode.WEBHOOK_LIMIT_REACHED,
-            f"The business has {stored} {environment.value} endpoints, switched-off ones included; remove one with "
-            "DELETE and permanently=true.",
-        )
 
 
 def _limited(wait: timedelta) -> Refusal:

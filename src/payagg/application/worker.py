@@ -18,6 +18,7 @@ from payagg.application.partitions import Partitions
 from payagg.application.ports import Clock, Conflict, Unavailable
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
+from payagg.application.reconciliation_runs import ReconciliationRuns
 from payagg.application.refused_events import RefusedEvents
 from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
@@ -49,6 +50,8 @@ class WorkerServices(Protocol):
     def provider_events(self) -> ProviderEvents: ...
     @property
     def reconciler(self) -> Reconciler: ...
+    @property
+    def reconciliation_runs(self) -> ReconciliationRuns: ...
     @property
     def retention(self) -> Retention: ...
     @property
@@ -82,6 +85,8 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
     ]
     copies = services.gateway_copies
     copying = [] if copies is None else [Sweep("gateways of the home cell", 10.0, copies.pull, until_dry=False)]
+    runs = services.reconciliation_runs
+    listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []
     return [
         Sweep("expiry", 5.0, services.settlement.expire_due),
         Sweep("drains", 5.0, services.gateways.end_drains),
@@ -93,6 +98,7 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
         *copying,
         Sweep("partitions", 3600.0, services.partitions.keep, until_dry=False),
+        *listing,
         Sweep("inbox rows retention", 3600.0, services.retention.forget_events, until_dry=False),
         Sweep("idempotency keys retention", 3600.0, services.retention.forget_keys),
     ]

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
 from payagg.domain.checks import check_id, check_instant, check_member, check_text, revised
-from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
 from payagg.domain.payment import ACTOR_MAX
-from payagg.domain.values import parse_reference
+from payagg.domain.values import Environment, parse_reference
 
 CLOSE_REASON_MAX = 500  # characters
+NOTE_MAX = 2_000  # characters
+NOTES_MAX = 50
+ASSIGNEE_MAX = 255  # characters, as of a token's `sub`
 
 
 class AnomalyKind(Enum):
@@ -29,6 +32,35 @@ class AnomalyKind(Enum):
     PARTIAL_REFUND = "PARTIAL_REFUND"
     DISPUTE = "DISPUTE"
     NO_EVIDENCE = "NO_EVIDENCE"
+    UNKNOWN_STATUS = "UNKNOWN_STATUS"  # a status word of the provider's that we do not know, about what was paid
+
+
+class Severity(Enum):
+    """What a kind says of the money, the worst first."""
+
+    MONEY_GONE = "MONEY_GONE"  # the provider took or takes back what the merchant was told is paid
+    MONEY_TO_GIVE_BACK = "MONEY_TO_GIVE_BACK"  # a payer may have paid what nothing is given for
+    INFORMATION = "INFORMATION"
+
+
+_SEVERITY_OF = {
+    AnomalyKind.LATE_REVERSAL: Severity.MONEY_GONE,
+    AnomalyKind.PARTIAL_REFUND: Severity.MONEY_GONE,
+    AnomalyKind.DISPUTE: Severity.MONEY_GONE,
+    AnomalyKind.LATE_SUCCESS: Severity.MONEY_TO_GIVE_BACK,
+    AnomalyKind.SECOND_CHARGE: Severity.MONEY_TO_GIVE_BACK,
+    AnomalyKind.MISMATCH: Severity.MONEY_TO_GIVE_BACK,
+    AnomalyKind.WRONG_PROVIDER: Severity.MONEY_TO_GIVE_BACK,
+    AnomalyKind.WRONG_ENVIRONMENT: Severity.MONEY_TO_GIVE_BACK,
+    AnomalyKind.UNKNOWN_REFERENCE: Severity.MONEY_TO_GIVE_BACK,
+    AnomalyKind.LATE_FAILURE: Severity.INFORMATION,
+    AnomalyKind.NO_EVIDENCE: Severity.INFORMATION,
+    AnomalyKind.UNKNOWN_STATUS: Severity.INFORMATION,
+}
+
+
+def severity_of(kind: AnomalyKind) -> Severity:
+    return _SEVERITY_OF[kind]
 
 
 class AnomalyStatus(Enum):
@@ -79,6 +111,10 @@ class Anomaly:
     closed_by: str | None = None
     closed_at: datetime | None = None
     close_reason: str | None = None
+    business_id: str | None = None  # whose payment it is about; None where there is no such payment
+    environment: Environment | None = None
+    assignee: str | None = None
+    notes: tuple[Mapping[str, Any], ...] = ()  # what people wrote, oldest first: `at` (ISO 8601), `by`, `text`
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -95,6 +131,14 @@ class Anomaly:
     def is_from_asking(self) -> bool:
         return not self.source.startswith("event:")
 
+    @property
+    def severity(self) -> Severity:
+        return severity_of(self.kind)
+
+    def age(self, now: datetime) -> timedelta:
+        """How long it waits, or had waited when it was closed."""
+        return max(timedelta(0), (self.closed_at or now) - self.at)
+
     def is_same_fact(self, kind: AnomalyKind, details: Mapping[str, Any]) -> bool:
         return self.kind is kind and dict(self.details) == details
 
@@ -109,3 +153,27 @@ class Anomaly:
             raise invalid("reason", f"Say what was done, in at most {CLOSE_REASON_MAX} characters.")
         status = ANOMALY.next(self.status, AnomalyTrigger.CLOSE)
         return revised(self, status=status, closed_by=by, closed_at=now, close_reason=reason)
+
+    def assign(self, assignee: str | None) -> "Anomaly":
+        """Who works on it, None for nobody; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `assignee`."""
+        if assignee is not None:
+            check_text(assignee, "assignee", ASSIGNEE_MAX, 1)
+            if not assignee.strip() or not assignee.isprintable():
+                raise invalid("assignee", "Must be printable and not blank.")
+        self._ensure_unclosed()
+        return revised(self, assignee=assignee)
+
+    def note(self, text: str, by: str, now: datetime) -> "Anomaly":
+        """With what somebody found out; raises ANOMALY_ALREADY_CLOSED, NOTE_LIMIT_REACHED, or VALIDATION_ERROR on
+        `text`."""
+        check_text(text, "text", NOTE_MAX, 1)
+        if not text.strip():
+            raise invalid("text", "Must not be blank.")
+        self._ensure_unclosed()
+        if len(self.notes) >= NOTES_MAX:
+            raise Refusal(ErrorCode.NOTE_LIMIT_REACHED)
+        return revised(self, notes=(*self.notes, {"at": now.isoformat(), "by": by, "text": text}))
+
+    def _ensure_unclosed(self) -> None:
+        if self.status is AnomalyStatus.CLOSED:
+            raise Refusal(ErrorCode.ANOMALY_ALREADY_CLOSED)

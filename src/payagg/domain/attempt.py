@@ -7,6 +7,7 @@ from enum import Enum
 
 from payagg.domain.checks import check_id, check_instant, check_integer, check_member, check_text, revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status, check_gateway
 from payagg.domain.values import CURRENCY, MAX_AMOUNT, MIN_AMOUNT, Environment, parse_reference
 
@@ -15,6 +16,7 @@ CHECKOUT_URL_MAX = 8192  # characters; a hand-off may carry launch parameters
 TOKEN_MAX = 64
 LEASE = timedelta(seconds=20)  # longer than a provider call may take, so a live claimant is never overtaken
 VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
+VERIFY_FINAL_EVERY = timedelta(hours=1)  # the same of a payment that is final
 
 # Of the time since the hand-off, so that a burst of payments does not return as one. Never more than a drain lasts: a
 # gateway that is deleted right after it is asked for the last time before its secrets go.
@@ -36,15 +38,23 @@ ASK_AFTER = (
     timedelta(hours=72),
 )
 
+# When a charge that was paid is asked about, counted from the instant that it was confirmed here: a refund or a dispute
+# whose one event was lost is found then.
+ASK_PAID_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
+# After a restore, what was confirmed within this long is asked about at once.
+HASTEN_PAID = timedelta(days=30)
+
 FIRST_ASK_MAX = ASK_AFTER[0] * (1 + ASK_JITTER)  # an attempt that was handed off is asked about so soon
 
 
-def next_ask(since: datetime, now: datetime, chance: float) -> datetime | None:
-    """The next instant of the schedule still ahead, a little spread by `chance` in [0, 1); None after the last.
+def next_ask(
+    since: datetime, now: datetime, chance: float, schedule: Sequence[timedelta] = ASK_AFTER
+) -> datetime | None:
+    """The next instant of `schedule` still ahead, a little spread by `chance` in [0, 1); None after the last.
 
     Instants that passed while no worker ran are skipped: one ask answers for all of them.
     """
-    ahead = (after for after in ASK_AFTER if since + after > now)
+    ahead = (after for after in schedule if since + after > now)
     after = next(ahead, None)
     return since + after + min(after * ASK_JITTER, ASK_SPREAD_MAX) * chance if after is not None else None
 
@@ -81,6 +91,20 @@ class AttemptState(Enum):
 
 
 @dataclass(frozen=True)
+class ChargeFacts:
+    """What a provider says of a charge beside its status; None = not said. Amounts are kobo."""
+
+    provider_id: str | None = None  # the provider's own id of the transaction; internal, for operators alone
+    channel: str | None = None  # `card`, `bank_transfer` ...: the provider's word
+    fee: int | None = None
+    received: int | None = None  # what the payer paid, a fee on top included
+    paid_at: datetime | None = None  # by the provider's clock
+
+
+NO_FACTS = ChargeFacts()
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One try to start a charge. At most one attempt per payment can ever hold a hand-off.
 
@@ -98,11 +122,17 @@ class Attempt:
     scenario: str | None  # the simulator's outcome word; never a card number
     hand_off: HandOff | None
     created_at: datetime
-    handed_off_at: datetime | None = None
+    handed_off_at: datetime | None = None  # for one in doubt, when the payer may have been sent there
     asks: int = 0  # how often the reconciler has asked
     next_ask_at: datetime | None = None
     last_ask_at: datetime | None = None
     last_decline: str | None = None  # our word for the decline that the provider named when last asked, if it did
+    account: str | None = None  # fingerprint of the provider account that the charge was started with
+    confirmed_at: datetime | None = None  # when a provider's report of success was first accepted as true
+    provider_id: str | None = None  # this and the next three as in ChargeFacts
+    channel: str | None = None
+    fee: int | None = None
+    paid_at: datetime | None = None
 
     def __post_init__(self) -> None:
         parse_reference(self.reference)
@@ -131,6 +161,7 @@ class Attempt:
         scenario: str | None,
         token: str,
         now: datetime,
+        account: str | None = None,
     ) -> "Attempt":
         """A claim on the right to call the provider once, under a reference no earlier attempt used."""
         return cls(
@@ -145,6 +176,7 @@ class Attempt:
             scenario=scenario,
             hand_off=None,
             created_at=now,
+            account=account,
             # Should the claimant die, the reconciler asks the provider although nobody comes back to process.
             next_ask_at=now + LEASE,
         )
@@ -159,6 +191,40 @@ class Attempt:
     def is_handed_off(self) -> bool:
         """Whether the payer was sent to it, or may have been: only such an attempt can fail its payment."""
         return self.state is AttemptState.HANDED_OFF
+
+    def confirm(self, facts: ChargeFacts, now: datetime) -> "Attempt":
+        """Paid: with what the provider says of it that was not known, and asked about from now on as ASK_PAID_AFTER
+        says. `confirmed_at` stays as it was first set. The simulator has nothing to add."""
+        if self.gateway == SANDBOX_SLUG:
+            return self
+        since = self.confirmed_at or now
+        return revised(
+            self,
+            confirmed_at=since,
+            next_ask_at=next_ask(since, now, 0, ASK_PAID_AFTER),
+            provider_id=self.provider_id or facts.provider_id,
+            channel=self.channel or facts.channel,
+            fee=facts.fee if self.fee is None else self.fee,
+            paid_at=self.paid_at or facts.paid_at,
+        )
+
+    def is_of_other_account(self, account: str | None) -> bool:
+        """Whether the charge was started with another provider account than `account`; one not known is the same."""
+        return self.account is not None and account is not None and self.account != account
+
+    def is_other_transaction(self, provider_id: str | None) -> bool:
+        """Whether `provider_id` is not the transaction that paid it: two of them may carry one reference."""
+        return self.provider_id is not None and provider_id is not None and self.provider_id != provider_id
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the payer may have been sent to it, of which a restore left no trace here. Until its provider has
+        answered about it, no other charge may start."""
+        return self.hand_off is None and self.handed_off_at is not None
+
+    def leave_in_doubt(self, at: datetime) -> "Attempt":
+        """A restored database does not know its end: it may have been handed off right after the instant `at`."""
+        return revised(self, handed_off_at=at)
 
     def take_over(self, token: str, now: datetime) -> "Attempt":
         """The claim under a new owner; the old owner's token no longer records anything."""
@@ -176,7 +242,7 @@ class Attempt:
 
     def refuse(self) -> "Attempt":
         """REFUSED: nobody was sent there and nobody need ask."""
-        return revised(self, state=AttemptState.REFUSED, next_ask_at=None)
+        return revised(self, state=AttemptState.REFUSED, handed_off_at=None, next_ask_at=None)
 
     def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
         """UNKNOWN: no answer came; the reconciler asks."""
@@ -244,7 +310,8 @@ class Wait:
 @dataclass(frozen=True)
 class Start:
     """A new attempt may start at `gateway`. Before, `unanswered` is to be asked about: its claimant died or its answer
-    never came, so its charge may exist. It is passed over only when its provider cannot be asked at all."""
+    never came, so its charge may exist. It is passed over only when its provider cannot be asked at all, and then only
+    if it is not in doubt."""
 
     gateway: str
     unanswered: Attempt | None
@@ -298,13 +365,16 @@ def after_ask(payment: Payment, attempt: Attempt, began: datetime, chance: float
     passed meanwhile are still to come.
     """
     is_over = _is_past_asking(payment, attempt)
-    due = None if is_over else next_ask(attempt.handed_off_at or attempt.created_at, began, chance)
+    if attempt.confirmed_at is not None:
+        due = next_ask(attempt.confirmed_at, began, chance, ASK_PAID_AFTER)
+    else:
+        due = next_ask(attempt.handed_off_at or attempt.created_at, began, chance)
     last = max(began, attempt.last_ask_at or began)
-    return revised(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=due)
+    return revised(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=None if is_over else due)
 
 
 def ends_asking(payment: Payment) -> bool:
-    """Whether the payment's state is one in which no answer about any of its attempts can matter any more."""
+    """Whether the payment's status ends the schedule of ASK_AFTER for each of its attempts."""
     return payment.status in (Status.SUCCESS, Status.REVERSED)
 
 
@@ -312,8 +382,10 @@ def _is_past_asking(payment: Payment, attempt: Attempt) -> bool:
     """Whether no answer about the attempt can matter any more.
 
     A payment that FAILED or expired may have been paid all the same, and its event may be lost: a provider is asked to
-    the end of the schedule. The simulator pays nobody late.
+    the end of the schedule. What was paid may be refunded or disputed. The simulator pays nobody late.
     """
+    if attempt.confirmed_at is not None:
+        return payment.status is Status.REVERSED
     if ends_asking(payment):
         return True
     is_simulated = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.SIMULATOR

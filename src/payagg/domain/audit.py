@@ -1,10 +1,12 @@
 """Who changed what: one entry for each change that somebody, or the clock, made. Entries are never changed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
+
+from payagg.domain.values import Environment
 
 # By the JSON name of the field: its value `before` and `after`, None where there was or is none.
 Changes = Mapping[str, Mapping[str, Any]]
@@ -69,12 +71,21 @@ class Action(Enum):
     MEMBER_REMOVE = "member.remove"
     ANOMALY_ACKNOWLEDGE = "anomaly.acknowledge"
     ANOMALY_CLOSE = "anomaly.close"
+    ANOMALY_ASSIGN = "anomaly.assign"
+    ANOMALY_NOTE = "anomaly.note"
     PAYMENT_ERASE = "payment.erase"  # who paid, because that person asked
     RETENTION_CLEAR = "retention.clear"  # who paid long ago, a batch at a time
     PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record
     PAYMENT_SIMULATE = "payment.simulate"
+    PAYMENT_ASK_RESOLUTION = "payment.ask_resolution"
+    PAYMENT_RESOLVE = "payment.resolve"  # by the administrator who confirmed
+    # Work that may be killed has an entry when it begins, and the one of its outcome when it ends.
+    RESTORE_BEGIN_CATCH_UP = "restore.begin_catch_up"
     RESTORE_CATCH_UP = "restore.catch_up"  # providers were asked about what a restored database missed
+    ARCHIVE_BEGIN_REMOVE = "archive.begin_remove"
     ARCHIVE_REMOVE = "archive.remove"  # the history of a part's payments; the object's id is the part's folder
+    SECRETS_RESEAL = "secrets.reseal"  # a batch of what older keys sealed; the object's id is the key that seals it now
+    TOKEN_ISSUE = "token.issue"  # noqa: S105 - by a command; the object's id is the token's
     TOKEN_REVOKE = "token.revoke"  # noqa: S105 - the object's id is the token's, or its subject
 
 
@@ -152,11 +163,22 @@ def changes_of(before: object | None, after: object | None, *names: str) -> dict
     return changes
 
 
-def secrets_changed(field: str, before: Collection[str], after: Collection[str]) -> Changes:
-    """Of secrets the names alone: `<field>Set` are those there now, set or set again, `<field>Removed` those gone."""
+def secrets_changed(field: str, before: Mapping[str, str], after: Mapping[str, str]) -> Changes:
+    """Of secrets the names alone: `<field>Set` are those whose value is new, `<field>Removed` those gone."""
+    new = sorted(name for name, value in after.items() if before.get(name) != value)
     gone = sorted(set(before) - set(after))
-    changes = {f"{field}Set": {"before": None, "after": sorted(after)}} if after else {}
+    changes = {f"{field}Set": {"before": None, "after": new}} if new else {}
     return changes | ({f"{field}Removed": {"before": gone, "after": None}} if gone else {})
+
+
+def accounts_changed(before: Mapping[Environment, str], after: Mapping[Environment, str]) -> Changes:
+    """The fingerprints of a gateway's provider accounts, where the account or its address is another one: attempts made
+    with the one before are no longer answered for."""
+    return {
+        f"{one.value.lower()}Account": {"before": before.get(one), "after": after.get(one)}
+        for one in Environment
+        if before.get(one) != after.get(one)
+    }
 
 
 def _json_name(name: str) -> str:

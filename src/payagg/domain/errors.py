@@ -59,6 +59,14 @@ class ErrorCode(Enum):
     GATEWAY_IN_USE = Kind.CONFLICT, "Disable the gateway and let it drain before deleting it."
     ANOMALY_NOT_OPEN = Kind.CONFLICT, "The anomaly is acknowledged or closed already."
     ANOMALY_ALREADY_CLOSED = Kind.CONFLICT, "The anomaly is closed already."
+    NOTE_LIMIT_REACHED = Kind.CONFLICT, "The anomaly has fifty notes already."
+    RESOLUTION_NOT_ALLOWED = (
+        Kind.CONFLICT,
+        "The payment is not past `expiresAt`, or has no anomaly that waits.",
+    )
+    RESOLUTION_ALREADY_REQUESTED = Kind.CONFLICT, "A request to end this payment waits for its confirmation already."
+    RESOLUTION_NOT_REQUESTED = Kind.CONFLICT, "No request waits for a confirmation; one ends after 24 hours."
+    SECOND_ADMINISTRATOR_REQUIRED = Kind.CONFLICT, "Another administrator than the one who asked must confirm."
     LAST_OWNER = Kind.CONFLICT, "A business keeps at least one OWNER."
     PAYMENT_EXPIRED = Kind.GONE, "The checkout window has closed."
     RATE_LIMITED = Kind.THROTTLED, "Too many requests; try again later."

@@ -33,6 +33,7 @@ CREDENTIALS_MAX = 50
 CREDENTIAL_VALUE_MAX = 4000
 OVERLAP = timedelta(hours=24)  # how long a replaced signing secret still proves events
 REPLACED_MAX = 20  # replaced secrets of one gateway
+PROVES_FOR = timedelta(days=180)  # how long events of a deleted gateway are proved: a bank's dispute may come that late
 SETTLING_MAX = timedelta(hours=72)  # how long a deleted gateway's credentials may serve: the schedule of asking
 LOGO_MAX_BYTES = 2 * 1024 * 1024
 LOGO_MAX_SIDE = 4096  # pixels
@@ -177,11 +178,11 @@ class Gateway:
         return self._moved(GatewayTrigger.DELETE, now)
 
     def wiped(self, now: datetime, has_open_attempts: bool) -> "Gateway":
-        """The gateway without the secrets that have served: those of a deleted one once none of its attempts is open
-        or SETTLING_MAX has passed, and replaced ones whose overlap is over."""
+        """The gateway without the secrets that have served: the credentials of a deleted one once none of its attempts
+        is open or SETTLING_MAX has passed, and replaced ones that prove nothing any more."""
         is_settled = not has_open_attempts or now >= self.updated_at + SETTLING_MAX
-        if self.status is GatewayStatus.DELETED and is_settled:
-            return revised(self, credentials=None, replaced_secrets=None, replaced_secrets_until=None)
+        if self.status is GatewayStatus.DELETED and is_settled and self.has_credentials:
+            return revised(self, credentials=None)
         if self.replaced_secrets_until is not None and now >= self.replaced_secrets_until:
             return revised(self, replaced_secrets=None, replaced_secrets_until=None)
         return self
@@ -211,6 +212,12 @@ class ReplacedSecret:
     environment: Environment
     credentials: Mapping[str, str] = dataclass_field(repr=False)
     valid_until: datetime
+
+
+def replaced_context(gateway_id: str) -> str:
+    """What a gateway's sealed replaced secrets are bound to: of its own, so that none opens where credentials are
+    expected."""
+    return f"{gateway_id}:replaced"
 
 
 def after_rotation(

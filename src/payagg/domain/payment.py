@@ -45,7 +45,7 @@ METADATA_BYTES_MAX = 16 * 1024
 IDEMPOTENCY_KEY_MAX = 255
 FINGERPRINT_BYTES = 32
 REASON_MAX = 4096  # characters; a provider's words
-ACTOR_MAX = 300
+ACTOR_MAX = 600  # two administrators may be named together
 SEQUENCE_MAX = 2**15 - 1  # the column is a 16-bit integer
 EXPIRED_REASON = "EXPIRED"
 DECLINED = "DECLINED"  # the reason of a failure whose provider gives none that we know
@@ -206,6 +206,10 @@ class Payment:
     expires_at: datetime
     settled_at: datetime | None
     is_test: bool = False  # made by test-payment: the simulator alone serves it
+    fee: int | None = None  # kobo that the provider keeps of what was paid; None = not known
+    net_amount: int | None = None  # kobo: what was paid less the fee; None = not known
+    has_adjustments: bool = False  # whether its anomalies hold what its merchant is to know
+    api_key_id: str | None = None  # the key that initiated it; None for test-payment, and before keys were kept
 
     def __post_init__(self) -> None:
         parse_reference(self.reference)
@@ -219,6 +223,12 @@ class Payment:
         if self.gateway is not None:
             check_gateway(self.gateway, self.environment)
         check_flag(self.is_test, "isTest")
+        check_flag(self.has_adjustments, "hasAdjustments")
+        for figure, name in ((self.fee, "fee"), (self.net_amount, "netAmount")):
+            if figure is not None:
+                check_integer(figure, name, 0, MAX_AMOUNT)
+        if self.api_key_id is not None:
+            check_id(self.api_key_id, "apiKeyId")
 
     def _check_texts(self) -> None:
         if self.customer_email is not None:
@@ -286,6 +296,7 @@ class Payment:
         idempotency_key: str | None = None,
         fingerprint: bytes | None = None,
         is_test: bool = False,
+        api_key_id: str | None = None,
     ) -> "Payment":
         """A new INITIATED payment that expires `ttl` after `now`; no processor is contacted. Raises as the class does,
         on `expiresAt` for a `ttl` that is not positive."""
@@ -317,6 +328,7 @@ class Payment:
             expires_at=expires_at,
             settled_at=None,
             is_test=is_test,
+            api_key_id=api_key_id,
         )
 
     @property
@@ -360,6 +372,14 @@ class Payment:
         """The payment with the gateway whose report is about to settle it; raises GATEWAY_NOT_FOUND."""
         check_gateway(gateway, self.environment)
         return revised(self, gateway=gateway)
+
+    def with_fee(self, fee: int | None, received: int | None) -> "Payment":
+        """The payment with the provider's fee, where it is not known yet: `received` is what the payer paid, the
+        payment's own amount where that is not said. A fee that is no part of it is not believed."""
+        paid = self.amount if received is None else received
+        if fee is None or self.fee is not None or not 0 <= fee <= paid:
+            return self
+        return revised(self, fee=fee, net_amount=paid - fee)
 
     def hand_over(self, gateway: str, now: datetime, actor: str) -> tuple["Payment", Transition | None]:
         """PENDING with the payer's gateway; on a PENDING payment nothing changes and there is no transition."""

@@ -14,6 +14,8 @@ PAGE_MAX = 100
 SUMMARY_MAX = timedelta(days=31)  # a whole month, and a bound on what one summary reads
 CURSOR_LENGTH = 44
 
+# Stand where no time is asked for: every range has a lower and an upper end.
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _PLACE = re.compile(rb"([0-9a-f]{14})([A-Z]{3}-[0-9]{8}-[A-Z0-9]{6})")
@@ -26,7 +28,7 @@ _INSTANT = re.compile(
 @dataclass(frozen=True)
 class PaymentFilter:
     """Which payments: those that meet everything that is not None. `since` is inclusive, `until` is not, and both are
-    about when a payment was created; `email` is compared exactly, in its letter case too."""
+    about when a payment was created; `email` is compared without letter case."""
 
     business_id: str | None = None
     environment: Environment | None = None
@@ -46,13 +48,17 @@ class PaymentFilter:
             (self.status, seen.status),
             (self.reference, seen.reference),
             (self.idempotency_key, seen.idempotency_key),
-            (self.email, seen.customer_email),
+            (_folded(self.email), _folded(seen.customer_email)),
         )
         if any(value is not None and value != found for value, found in wanted):
             return False
         return (self.since is None or seen.created_at >= self.since) and (
             self.until is None or seen.created_at < self.until
         )
+
+
+def _folded(email: str | None) -> str | None:
+    return email.lower() if email is not None else None
 
 
 @dataclass(frozen=True, order=True)
@@ -87,12 +93,16 @@ class PaymentCursor:
 
 @dataclass(frozen=True)
 class PaymentTotal:
-    """How many payments of one UTC day are in one status, and their amounts' sum in kobo, of any size."""
+    """How many payments of one UTC day are in one status, and their amounts' sum in kobo, of any size. `fee` and
+    `net_amount` are the sums over those `with_fee` whose fee is known, None where there is none."""
 
     day: date
     status: Status
     count: int
     amount: int
+    fee: int | None = None
+    net_amount: int | None = None
+    with_fee: int = 0
 
 
 def parse_instant(text: str, field: str) -> datetime:

@@ -10,8 +10,9 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import Attempt, payment_reference
+from payagg.domain.adjustment import LOST, is_named, money_back
+from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.attempt import NO_FACTS, Attempt, ChargeFacts, HandOffKind, payment_reference
 from payagg.domain.checks import check_member, check_text, revised
 from payagg.domain.errors import invalid
 from payagg.domain.payment import (
@@ -67,6 +68,9 @@ class ProviderReport:
     environment: Environment | None = None
     reason: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    is_known_word: bool = True  # whether the adapter's table has the word; one that it lacks is PENDING
+    facts: ChargeFacts = NO_FACTS
+    account: str | None = None  # fingerprint of the account that answered; None for an event
 
     def __post_init__(self) -> None:
         check_text(self.provider_reference, "providerReference", REASON_MAX)
@@ -111,7 +115,7 @@ class ProviderReport:
     def changes_nothing(self, asked: Attempt) -> bool:
         """Whether, as the answer about this attempt, it leaves everything as it is: the payer is still at it."""
         is_about_it = self.provider_reference == asked.provider_reference
-        return is_about_it and not self.is_news and asked.last_decline is None
+        return is_about_it and self.is_known_word and not self.is_news and asked.last_decline is None
 
     @property
     def trigger(self) -> Trigger | None:
@@ -134,9 +138,15 @@ class ProviderReport:
         return self.outcome is Outcome.REVERSED and bool(self.amounts) and max(self.amounts) < payment.amount
 
     def proves_unpaid(self, payment: Payment, attempt: Attempt) -> bool:
-        """Whether it is evidence that nothing was paid, about this very attempt and in its environment."""
+        """Whether it is evidence that nothing was paid, about this very attempt and in its environment.
+
+        Not from another account, which knows nothing of the charge. Nor is "no such charge" where the provider gave us
+        a page for it: it did know of it.
+        """
         is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None
-        return self.outcome is Outcome.UNPAID and is_about_it
+        had_page = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.REDIRECT
+        is_believed = (self.is_of_a_charge or not had_page) and not attempt.is_of_other_account(self.account)
+        return self.outcome is Outcome.UNPAID and is_about_it and is_believed
 
 
 class FaultKind(Enum):
@@ -190,13 +200,15 @@ class ReportEffect(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be stored: `changes` in their order, the attempt, and the anomaly with its details."""
+    """What is to be stored: `changes` in their order, the attempt, the anomaly with its details, and the fee where it
+    was learned after the payment had become final."""
 
     effect: ReportEffect
     changes: tuple[tuple[Payment, Transition | None], ...] = ()
     attempt: Attempt | None = None
     anomaly: AnomalyKind | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    facts: ChargeFacts | None = None
 
 
 _UNCHANGED = Verdict(ReportEffect.UNCHANGED)
@@ -213,47 +225,64 @@ def judge(
     paid: Sequence[str | None],
     actor: str,
     now: datetime,
+    known: Sequence[Anomaly] = (),
 ) -> Verdict:
     """What a report from `gateway` in `environment` does to the payment as stored.
 
     `asked` is the attempt whose look-up brought the report, None for an event. `paid` holds the reasons of the
-    payment's transitions to SUCCESS: each names the charge that was paid.
+    payment's transitions to SUCCESS: each names the charge that was paid. `known` are the payment's anomalies.
     """
     if payment is None:
         anomaly = AnomalyKind.UNKNOWN_REFERENCE if report.is_news else None
         return Verdict(ReportEffect.UNKNOWN_PAYMENT, anomaly=anomaly, details=report.evidence())
     # An answer about another reference than the one asked for must not move that other payment.
     if asked is not None and report.provider_reference != asked.provider_reference:
-        return _mismatch(report, "reference")
-    if not report.is_news:
-        return _in_flight(report, attempts) if asked is not None else _UNCHANGED
-    if payment.environment is not environment:
-        return _anomaly(report, AnomalyKind.WRONG_ENVIRONMENT)
+        return _mismatch(report, payment, "reference")
+    # That another account has no such charge, or one that failed, says nothing of ours. That it has ours, with every
+    # figure right, is true whatever key asked: a rotated key must not hide a payment.
+    is_foreign = asked is not None and asked.is_of_other_account(report.account)
+    if is_foreign and report.outcome not in (Outcome.SUCCEEDED, Outcome.REVERSED):
+        return _UNCHANGED
     attempt = next(
         (a for a in attempts if (a.provider_reference, a.gateway) == (report.provider_reference, gateway)), None
     )
+    if not report.is_news:
+        is_own = payment.environment is environment and attempt is not None
+        if is_own and not report.is_known_word and was_paid(payment, known):
+            return _anomaly(report, AnomalyKind.UNKNOWN_STATUS)
+        return _in_flight(report, attempts) if asked is not None else _UNCHANGED
+    if payment.environment is not environment:
+        return _anomaly(report, AnomalyKind.WRONG_ENVIRONMENT)
     if attempt is None:
         return _anomaly(report, AnomalyKind.WRONG_PROVIDER, gateway=gateway)
     if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
-        return _anomaly(report, AnomalyKind.DISPUTE)
+        return _disputed(report, payment, known)
     if difference == "amount" and report.is_partial_refund(payment):
-        return _anomaly(report, AnomalyKind.PARTIAL_REFUND)
+        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND)
     if difference is not None:
-        return _mismatch(report, difference)
+        return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to asking tells how the last card fared; only a signed event says that the charge is over.
         return Verdict(ReportEffect.DECLINED, attempt=revised(attempt, last_decline=report.reason or DECLINED))
-    return _settle(report, payment, gateway, paid, actor, now)
+    return _settle(report, payment, attempt, paid, known, actor, now)
+
+
+def was_paid(payment: Payment, known: Sequence[Anomaly]) -> bool:
+    """Whether the payment was ever paid, whatever its status says: refunds and disputes are news of such a one."""
+    if payment.status in (Status.SUCCESS, Status.REVERSED):
+        return True
+    return any(fact.kind is AnomalyKind.LATE_SUCCESS for fact in known)
 
 
 def _settle(
     report: ProviderReport,
     payment: Payment,
-    gateway: str,
+    attempt: Attempt,
     paid: Sequence[str | None],
+    known: Sequence[Anomaly],
     actor: str,
     now: datetime,
 ) -> Verdict:
@@ -261,17 +290,62 @@ def _settle(
     trigger = TRIGGER_FOR[report.outcome]
     expired = (payment.expire(),) if payment.is_expired(now) else ()
     payment = payment.as_of(now)
-    if payment.is_final:
-        is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
-        is_same_charge = list(paid) in ([report.provider_reference], [SIMULATED])
-        if is_repeat and (is_same_charge or trigger is not Trigger.SUCCEED):
-            return Verdict(ReportEffect.UNCHANGED, expired)
-        kind = AnomalyKind.SECOND_CHARGE if is_repeat else LATE_FOR[trigger]
-        return Verdict(ReportEffect.ANOMALY, expired, anomaly=kind, details=report.evidence())
-    # A success names the charge that was paid, so that a second paid one can be told from a repeat.
-    reason = report.provider_reference if trigger is Trigger.SUCCEED else report.reason
-    moved = payment.served_by(gateway).move(trigger, now, actor=actor, reason=reason)
-    return Verdict(ReportEffect.MOVED, (moved,))
+    is_success = trigger is Trigger.SUCCEED
+    confirmed = attempt.confirm(report.facts, now) if is_success else None
+    if not payment.is_final:
+        # A success names the charge that was paid, so that a second paid one can be told from a repeat.
+        reason = report.provider_reference if is_success else report.reason
+        served = payment.served_by(attempt.gateway)
+        served = served.with_fee(report.facts.fee, report.facts.received) if is_success else served
+        return Verdict(ReportEffect.MOVED, (served.move(trigger, now, actor=actor, reason=reason),), attempt=confirmed)
+    is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
+    if is_success:
+        charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)}
+        is_same_charge = not charges.isdisjoint((report.provider_reference, SIMULATED))
+        if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):
+            learned = confirmed if confirmed != attempt else None
+            return Verdict(ReportEffect.UNCHANGED, expired, attempt=learned, facts=report.facts if is_repeat else None)
+        if charges:
+            # The two may differ in the provider's id of the transaction alone.
+            own_id = {"providerId": report.facts.provider_id} if is_same_charge else {}
+            details = report.evidence(**own_id)
+            return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
+    elif is_repeat:
+        return Verdict(ReportEffect.UNCHANGED, expired)
+    elif trigger is Trigger.REVERSE:
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL)
+        return revised(verdict, changes=expired)
+    details = report.evidence()
+    return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
+
+
+PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
+
+
+def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind) -> Verdict:
+    """Money that went back. A refund or dispute has an id; a status that says so has none, and may be about the same
+    money as one that has: it counts for what is not known to have gone back."""
+    if "disputeId" in report.details:
+        return _disputed(report, payment, known)
+    before = money_back(known, payment.amount)
+    if before.is_unnamed or not is_named(report.details):
+        if before.kobo >= payment.amount:
+            return _UNCHANGED
+        if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:
+            return _anomaly(report, kind, amount=payment.amount - before.kobo)
+    return _anomaly(report, kind)
+
+
+def _disputed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:
+    """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
+    not count already."""
+    if report.details.get("state") in LOST:
+        others = [fact for fact in known if fact.details.get("disputeId") != report.details.get("disputeId")]
+        before = money_back(others, payment.amount)
+        left = max(0, payment.amount - before.kobo)
+        if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
+            return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
+    return _anomaly(report, AnomalyKind.DISPUTE)
 
 
 def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:
@@ -291,7 +365,12 @@ def judge_silence(
         return _UNCHANGED
     if report is not None and report.proves_unpaid(payment, attempt):
         return Verdict(ReportEffect.MOVED, (payment.move(Trigger.EXPIRE, now, actor=actor, reason=EXPIRED_REASON),))
-    details = {"providerReference": attempt.provider_reference, "gateway": attempt.gateway}
+    details = {
+        "providerReference": attempt.provider_reference,
+        "gateway": attempt.gateway,
+        "reason": AnomalyKind.NO_EVIDENCE.value,
+        "expected": payment.amount,
+    }
     return Verdict(ReportEffect.ANOMALY, anomaly=AnomalyKind.NO_EVIDENCE, details=details)
 
 
@@ -299,5 +378,13 @@ def _anomaly(report: ProviderReport, kind: AnomalyKind, **more: Any) -> Verdict:
     return Verdict(ReportEffect.ANOMALY, anomaly=kind, details=report.evidence(**more))
 
 
-def _mismatch(report: ProviderReport, fact: str) -> Verdict:
-    return Verdict(ReportEffect.MISMATCH, anomaly=AnomalyKind.MISMATCH, details=report.evidence(field=fact))
+def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
+    """Facts that differ. Of money that is said to have come the merchant is told what was expected and received."""
+    more: dict[str, Any] = {"field": fact, "expected": payment.amount}
+    received = report.facts.received if report.facts.received is not None else max(report.amounts, default=None)
+    if received is not None:
+        more["received"] = received
+    if report.outcome is Outcome.SUCCEEDED and fact in ("amount", "currency"):
+        is_short = received is None or received < payment.amount
+        more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"
+    return Verdict(ReportEffect.MISMATCH, anomaly=AnomalyKind.MISMATCH, details=report.evidence(**more))

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv6Address
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from payagg.domain.checks import check_text
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURRENCY = "NGN"
 MIN_AMOUNT = 100  # kobo; interface, Limits
 MAX_AMOUNT = 2**53 - 1  # kobo; the largest integer every JSON reader keeps exact
@@ -56,6 +57,14 @@ class Environment(Enum):
 
     SANDBOX = "SANDBOX"
     LIVE = "LIVE"
+
+
+def instant_past(last_id: str | None, now: datetime) -> datetime:
+    """What the next id is to begin with so that it sorts behind the last one, though the clock went back since: `now`,
+    or a millisecond past the instant that the last one begins with."""
+    if last_id is None:
+        return now
+    return max(now, _EPOCH + timedelta(milliseconds=int(last_id.partition("_")[2][:12], 16) + 1))
 
 
 def make_reference(prefix: str, day: datetime, number: int) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.checks import (
     check_bytes,
     check_flag,
@@ -21,7 +21,7 @@ from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
 from payagg.domain.values import Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
-STORED_ENDPOINTS_MAX = 20  # per business and environment, those switched off included
+STORED_ENDPOINTS_MAX = 20  # per business and environment, active and not; see `crowded_out`
 DESCRIPTION_MAX = 200  # interface, Limits
 EVENT_NAME_MAX = 50
 COUNT_MAX = 2**63 - 1  # the column is a 64-bit integer
@@ -67,6 +67,7 @@ class EventType(Enum):
     PAYMENT_LATE_SUCCESS = "payment.late_success"
     PAYMENT_REFUNDED = "payment.refunded"
     PAYMENT_DISPUTED = "payment.disputed"
+    PAYMENT_ATTENTION = "payment.attention"
 
 
 TEST_EVENT = "webhook.test"  # sent by the test call alone; nobody subscribes to it
@@ -78,26 +79,35 @@ EVENT_FOR = {
 }
 
 
-# Events that tell of an anomaly and of no change of status. Their numbers go on after the last change's.
+# Events that tell of an anomaly and of no change of status.
 NOTICE_FOR = {
     AnomalyKind.LATE_SUCCESS: EventType.PAYMENT_LATE_SUCCESS,
     AnomalyKind.SECOND_CHARGE: EventType.PAYMENT_LATE_SUCCESS,
     AnomalyKind.LATE_REVERSAL: EventType.PAYMENT_REFUNDED,
     AnomalyKind.PARTIAL_REFUND: EventType.PAYMENT_REFUNDED,
     AnomalyKind.DISPUTE: EventType.PAYMENT_DISPUTED,
+    AnomalyKind.MISMATCH: EventType.PAYMENT_ATTENTION,
+    AnomalyKind.NO_EVIDENCE: EventType.PAYMENT_ATTENTION,
 }
 
 
-def notice_of(kind: AnomalyKind, payment: Payment) -> EventType | None:
-    """What the merchant is told of an anomaly; None for one that is no news to him.
+def notice_of(anomaly: Anomaly, *, was_paid: bool) -> EventType | None:
+    """What the merchant is told of an anomaly of his payment; None for one that is no news to him, or not yet.
 
-    Only a final payment has notices, so that its numbers can go on; a refund or a dispute is news of a paid one.
+    A refund or a dispute is news of a payment that was paid, whatever its status: one that comes before is told once
+    the payment is. A mismatch is news where it gives a reason: of money that came.
     """
-    notice = NOTICE_FOR.get(kind)
-    is_about_paid = notice in (EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED)
-    if not payment.is_final or (is_about_paid and payment.status is not Status.SUCCESS):
+    notice = NOTICE_FOR.get(anomaly.kind)
+    if notice in (EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED):
+        return notice if was_paid else None
+    if notice is EventType.PAYMENT_ATTENTION and "reason" not in anomaly.details:
         return None
     return notice
+
+
+def next_sequence(payment: Payment, known: Sequence[Anomaly]) -> int:
+    """The number of the payment's next event: one more than the last change of status and the last notice have."""
+    return max(payment.sequence, *(fact.event_sequence or 0 for fact in known), 0) + 1
 
 
 class DeliveryStatus(Enum):
@@ -322,6 +332,13 @@ class Delivery:
             created_at=event.created_at,
             next_attempt_at=event.created_at,
         )
+
+
+def crowded_out(endpoints: Sequence[WebhookEndpoint]) -> list[WebhookEndpoint]:
+    """Which of one business's endpoints in one environment are removed, as more are stored than may be: of those that
+    are off the ones unchanged for longest, so that none stands in the way of a new one."""
+    off = sorted((one for one in endpoints if not one.is_active), key=lambda one: (one.updated_at, one.id))
+    return off[: max(0, len(endpoints) - STORED_ENDPOINTS_MAX)]
 
 
 def parse_endpoint_url(text: str, environment: Environment) -> str:

@@ -3,12 +3,21 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert
 
-from payagg.domain.anomaly import CLOSE_REASON_MAX, Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.anomaly import (
+    ASSIGNEE_MAX,
+    CLOSE_REASON_MAX,
+    NOTE_MAX,
+    Anomaly,
+    AnomalyKind,
+    AnomalyStatus,
+    Severity,
+)
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
+NOT_BLANK = r"\S"
 AnomalyId = Annotated[
     str,
     Meta(
@@ -26,16 +35,45 @@ class CloseAnomaly(Struct, rename="camel", kw_only=True, frozen=True, forbid_unk
     reason: Annotated[str, Meta(min_length=1, max_length=CLOSE_REASON_MAX, examples=["Refunded at the provider."])]
 
 
+class AssignAnomaly(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """`assignee` is who works on it; null: nobody."""
+
+    assignee: Annotated[str, Meta(min_length=1, max_length=ASSIGNEE_MAX, pattern=NOT_BLANK, examples=["ada"])] | None
+
+
+class AddNote(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """`text` is what somebody found out or did."""
+
+    text: Annotated[
+        str, Meta(min_length=1, max_length=NOTE_MAX, pattern=NOT_BLANK, examples=["Asked the provider, case 4711."])
+    ]
+
+
+class AnomalyNote(Struct, rename="camel", frozen=True):
+    at: datetime
+    by: str
+    text: str
+
+
 class AnomalyView(Struct, rename="camel", frozen=True):
-    """A fact about money that moved no payment. `details` are the provider's figures and words as they came."""
+    """A fact about money that moved no payment. `details` are the provider's figures and words as they came, `dueAt` of
+    a dispute is until when the provider wants an answer, in its own words.
+
+    `ageSeconds`: how long it waits, or had waited when it was closed. `notes` are what people wrote, oldest first.
+    """
 
     id: str
     reference: str | None
     kind: AnomalyKind
+    severity: Severity
     status: AnomalyStatus
     source: str
     details: dict[str, Any]
+    due_at: str | None
     created_at: datetime
+    age_seconds: int
+    assignee: str | None
+    notes: list[AnomalyNote]
     acknowledged_by: str | None
     acknowledged_at: datetime | None
     closed_by: str | None
@@ -43,15 +81,20 @@ class AnomalyView(Struct, rename="camel", frozen=True):
     close_reason: str | None
 
     @classmethod
-    def of(cls, anomaly: Anomaly) -> "AnomalyView":
+    def of(cls, anomaly: Anomaly, now: datetime) -> "AnomalyView":
         return cls(
             id=anomaly.id,
             reference=anomaly.reference,
             kind=anomaly.kind,
+            severity=anomaly.severity,
             status=anomaly.status,
             source=anomaly.source,
             details=dict(anomaly.details),
+            due_at=anomaly.details.get("dueAt") or None,
             created_at=anomaly.at,
+            age_seconds=int(anomaly.age(now).total_seconds()),
+            assignee=anomaly.assignee,
+            notes=convert(anomaly.notes, list[AnomalyNote]),
             acknowledged_by=anomaly.acknowledged_by,
             acknowledged_at=anomaly.acknowledged_at,
             closed_by=anomaly.closed_by,

@@ -6,15 +6,42 @@ import msgspec
 from msgspec import UNSET
 
 from payagg.application.schemas.payments import Message, PaymentDetail
+from payagg.domain.adjustment import amount_of
+from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 
 
-class Notice(msgspec.Struct, rename="camel", frozen=True):
-    """What an event that tells of an anomaly adds; `amount` is the provider's figure in kobo, where it named one."""
+class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    """What an event that tells of an anomaly adds. `amount` is kobo, null where the provider named none.
+
+    Of a refund: its id at the provider. Of a dispute: its id, its state (`opened`, `won`, `lost`, `accepted`) and until
+    when an answer is due. Of `payment.attention`: why, and the kobo expected and received.
+    """
 
     anomaly_id: str
     kind: str
     amount: int | None
+    refund_id: str | None = None
+    dispute_id: str | None = None
+    state: str | None = None
+    due_at: str | None = None
+    reason: str | None = None
+    expected: int | None = None
+    received: int | None = None
+
+    @classmethod
+    def of(cls, anomaly: Anomaly, payment: Payment) -> "Notice":
+        details = anomaly.details
+        named = {"refund_id": "refundId", "dispute_id": "disputeId", "due_at": "dueAt"}
+        same = ("state", "reason", "expected", "received")
+        more = {field: details.get(named.get(field, field)) or None for field in (*named, *same)}
+        if anomaly.kind is AnomalyKind.DISPUTE:
+            # What is disputed, all where no part is named; `amount` there is what of it counts as gone.
+            amount: int | None = max(details.get("amounts") or [payment.amount])
+        else:
+            amount = amount_of(details, payment.amount)
+        return cls(anomaly.id, anomaly.kind.value, amount, **more)
 
 
 class EventBody(msgspec.Struct, rename="camel", frozen=True):

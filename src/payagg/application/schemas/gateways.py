@@ -17,9 +17,11 @@ from payagg.domain.gateway import (
     NAME_MIN,
     ORDER_MAX,
     REORDER_MAX,
+    REPLACED_MAX,
     BusinessGateway,
     Gateway,
 )
+from payagg.domain.values import Environment
 
 SEARCH_MAX = 100
 
@@ -202,6 +204,19 @@ class GatewayWithBusinessSettings(Struct, rename="camel", kw_only=True, frozen=T
             display_name=settings.display_name if settings else None,
             is_default=settings.is_default if settings else False,
         )
+
+
+class EndedSecret(Struct, rename="camel", kw_only=True, frozen=True):
+    """A replaced signing secret that would have proved events of `environment` until `validUntil`."""
+
+    environment: Environment
+    valid_until: datetime
+
+
+class EndedOverlap(Struct, rename="camel", kw_only=True, frozen=True):
+    """What proves no event any more, newest first; empty where nothing was replaced within the overlap."""
+
+    ended_secrets: Annotated[list[EndedSecret], Meta(max_length=REPLACED_MAX)]
 
 
 class UploadedLogo(Struct, rename="camel", kw_only=True, frozen=True):

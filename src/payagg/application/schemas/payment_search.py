@@ -5,6 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from payagg.application.schemas.adjustments import AdjustmentDay
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_MAX
@@ -48,11 +49,15 @@ class AdminPaymentPage(Struct, rename="camel", frozen=True):
 
 
 class StatusTotal(Struct, rename="camel", frozen=True):
-    """The payments of one status, and the sum of their amounts."""
+    """The payments of one status, and the sum of their amounts. `fee` and `netAmount` add up what is known, null where
+    nothing is; of `withFee` payments it is."""
 
     status: Status
     count: Count
     amount: KoboSum
+    fee: KoboSum | None
+    net_amount: KoboSum | None
+    with_fee: Count
 
 
 class PaymentDay(Struct, rename="camel", frozen=True):
@@ -63,9 +68,10 @@ class PaymentDay(Struct, rename="camel", frozen=True):
 
 
 class PaymentSummary(Struct, rename="camel", frozen=True):
-    """The days that have payments, oldest first."""
+    """The days that have payments, and those that have adjustments, each oldest first."""
 
     since: datetime = field(name="from")
     until: datetime = field(name="to")
     currency: str
     days: list[PaymentDay]
+    adjustments: list[AdjustmentDay]

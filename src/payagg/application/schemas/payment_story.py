@@ -1,10 +1,12 @@
 """What managers and administrators see of one payment's story. Nothing that a provider said or was told, no address."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.schemas.resolutions import ResolutionView
 from payagg.application.schemas.webhooks import DeliveryView, EventId
 from payagg.domain.attempt import Attempt, AttemptState, HandOffKind
 from payagg.domain.payment import Status, Transition
@@ -59,6 +61,30 @@ class PaymentAttempt(Struct, rename="camel", frozen=True):
         )
 
 
+class AdminPaymentAttempt(PaymentAttempt, frozen=True):
+    """What operators need beside it to find the charge at the provider: its id there, how it was paid, the fee in kobo,
+    and whether it was made with another provider account than the one on file; null where that is not known."""
+
+    provider_id: str | None
+    channel: str | None
+    fee: int | None
+    paid_at: datetime | None
+    is_other_account: bool | None
+
+    @classmethod
+    def with_charge(cls, attempt: Attempt, account: str | None) -> "AdminPaymentAttempt":
+        """`account` is the fingerprint of the account on file."""
+        is_known = attempt.account is not None and account is not None
+        return cls(
+            **structs.asdict(PaymentAttempt.of(attempt)),
+            provider_id=attempt.provider_id,
+            channel=attempt.channel,
+            fee=attempt.fee,
+            paid_at=attempt.paid_at,
+            is_other_account=attempt.is_of_other_account(account) if is_known else None,
+        )
+
+
 class PaymentEvent(Struct, rename="camel", frozen=True):
     """An event that the payment caused; its body is in the list of events."""
 
@@ -79,12 +105,23 @@ class PaymentDelivery(DeliveryView, frozen=True):
 
 
 class PaymentStory(Struct, rename="camel", frozen=True):
-    """The payment as it is now, and what happened to it, each list oldest first. Of a payment that ended long ago the
-    transitions and attempts may be in the archive, since `archivedAt`, and no longer here."""
+    """The payment as it is now, and what happened to it, each list oldest first. `apiKeyId` names the key that
+    initiated it; null for a test payment of the dashboard. Of a payment that ended long ago the transitions and
+    attempts may be in the archive, since `archivedAt`, and no longer here."""
 
     payment: PaymentDetail
+    api_key_id: str | None
     transitions: list[PaymentTransition]
-    attempts: list[PaymentAttempt]
+    attempts: Sequence[PaymentAttempt]
     events: list[PaymentEvent]
     deliveries: list[PaymentDelivery]
     archived_at: datetime | None
+
+
+class AdminPaymentStory(PaymentStory, frozen=True):
+    """As PaymentStory, with what operators need of each charge, and the requests to end the payment by hand, oldest
+    first. `resolvable`: whether one may be made, as nobody else will end the payment."""
+
+    attempts: Sequence[AdminPaymentAttempt]
+    resolutions: list[ResolutionView]
+    resolvable: bool

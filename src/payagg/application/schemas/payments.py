@@ -1,11 +1,14 @@
 """What callers send and see of payments. Limits stand in the types, so decoding and OpenAPI share them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from payagg.domain.adjustment import Adjustment, AdjustmentKind, told_of
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import Business
 from payagg.domain.gateway import UnavailableReason
@@ -30,7 +33,17 @@ from payagg.domain.values import (
     Environment,
 )
 
-Kobo = Annotated[int, Meta(ge=MIN_AMOUNT, le=MAX_AMOUNT, description="Integer kobo.", examples=[150000])]
+# `must` says what a value of another type or form has to be.
+Kobo = Annotated[
+    int,
+    Meta(
+        ge=MIN_AMOUNT,
+        le=MAX_AMOUNT,
+        description="Integer kobo.",
+        examples=[150000],
+        extra={"must": "Must be an integer number of kobo: 150050 is ₦1,500.50."},
+    ),
+]
 Reference = Annotated[
     str,
     Meta(
@@ -112,7 +125,15 @@ class TestPayment(Struct, rename="camel", kw_only=True, frozen=True):
 class SimulatePayment(Struct, rename="camel", kw_only=True, frozen=True):
     """`outcome` in any letter case: SUCCESS, FAILED or REVERSED."""
 
-    outcome: Annotated[str, Meta(max_length=8, pattern=OUTCOME_PATTERN, examples=["SUCCESS"])]
+    outcome: Annotated[
+        str,
+        Meta(
+            max_length=8,
+            pattern=OUTCOME_PATTERN,
+            examples=["SUCCESS"],
+            extra={"must": f"Must be one of {', '.join(OUTCOMES)}."},
+        ),
+    ]
 
 
 class ProcessPayment(Struct, rename="camel", kw_only=True, frozen=True):
@@ -132,8 +153,27 @@ class InitiatedPayment(Struct, rename="camel", frozen=True):
     expires_at: datetime
 
 
+class PaymentAdjustment(Struct, rename="camel", frozen=True, omit_defaults=True):
+    """A refund, a dispute, or money that came late, twice or short. `amount` is kobo, null where the provider named
+    none. `state`: of a dispute `opened`, `won`, `lost` or `accepted`; of ATTENTION its reason; else `processed`.
+    ATTENTION also tells the kobo expected and, where any came, what was received, in the units of its currency."""
+
+    kind: AdjustmentKind
+    amount: int | None
+    state: str
+    at: datetime
+    expected: int | None = None
+    received: int | None = None
+
+    @classmethod
+    def of(cls, adjustment: Adjustment) -> "PaymentAdjustment":
+        return cls(**{name: getattr(adjustment, name) for name in PaymentAdjustment.__struct_fields__})
+
+
 class PaymentDetail(Struct, rename="camel", frozen=True):
-    """The merchant's view of a payment; also `data` of every event."""
+    """The merchant's view of a payment; also `data` of every event. `fee` is what the provider keeps and `netAmount`
+    what is left of what was paid, in kobo, null where the provider has not said. `adjustments` are refunds, disputes
+    and money that came late, twice or short, oldest first."""
 
     reference: Reference
     amount: Kobo
@@ -151,9 +191,13 @@ class PaymentDetail(Struct, rename="camel", frozen=True):
     updated_at: datetime
     expires_at: datetime
     settled_at: datetime | None
+    fee: int | None
+    net_amount: int | None
+    adjustments: list[PaymentAdjustment]
 
     @classmethod
-    def of(cls, payment: Payment) -> "PaymentDetail":
+    def of(cls, payment: Payment, facts: Sequence[Anomaly] = ()) -> "PaymentDetail":
+        """`facts` are the payment's anomalies; one without `has_adjustments` has none that count."""
         return cls(
             reference=payment.reference,
             amount=payment.amount,
@@ -171,6 +215,9 @@ class PaymentDetail(Struct, rename="camel", frozen=True):
             updated_at=payment.updated_at,
             expires_at=payment.expires_at,
             settled_at=payment.settled_at,
+            fee=payment.fee,
+            net_amount=payment.net_amount,
+            adjustments=[PaymentAdjustment.of(one) for one in told_of(facts, payment.amount)],
         )
 
 

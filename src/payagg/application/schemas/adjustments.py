@@ -1,0 +1,50 @@
+"""What merchants see of a payment's money beside its status."""
+
+from datetime import date
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from payagg.application.schemas.anomalies import AnomalyId
+from payagg.application.schemas.payments import PaymentAdjustment, Reference
+from payagg.domain.adjustment import Adjustment, AdjustmentKind
+
+PAGE_DEFAULT = 20
+PAGE_MAX = 100
+
+
+class AdjustmentView(PaymentAdjustment, rename="camel", frozen=True, omit_defaults=True, kw_only=True):
+    """An adjustment and its payment; `needsAttention` while somebody has to do something about it."""
+
+    id: AnomalyId
+    reference: Reference
+    needs_attention: bool
+
+    @classmethod
+    def of(cls, adjustment: Adjustment) -> "AdjustmentView":
+        return cls(**{name: getattr(adjustment, name) for name in cls.__struct_fields__})
+
+
+class AdjustmentPage(Struct, rename="camel", frozen=True):
+    """Newest first. Pass `nextCursor` as `after` to go on while `hasMore`."""
+
+    adjustments: Annotated[list[AdjustmentView], Meta(max_length=PAGE_MAX)]
+    next_cursor: AnomalyId | None
+    has_more: bool
+
+
+class KindTotal(Struct, rename="camel", frozen=True):
+    """The adjustments of one kind: how many, the sum of the amounts that are known, and `effect`, what they add to what
+    payments brought in: negative for refunds and disputes that were lost."""
+
+    kind: AdjustmentKind
+    count: Annotated[int, Meta(ge=0)]
+    amount: Annotated[int, Meta(ge=0, le=2**63 - 1, description="Integer kobo.", examples=[50000])]
+    effect: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1, description="Integer kobo.", examples=[-50000])]
+
+
+class AdjustmentDay(Struct, rename="camel", frozen=True):
+    """The adjustments of one UTC day, whenever their payments were made; a kind without any is left out."""
+
+    date: Annotated[date, Meta(examples=["2025-01-31"])]
+    totals: list[KindTotal]

@@ -1,0 +1,87 @@
+"""What administrators see of reconciliations."""
+
+from datetime import date, datetime
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta, Struct
+
+from payagg.application.schemas.payment_search import KoboSum
+from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRun
+from payagg.domain.values import Environment
+
+PAGE_DEFAULT = 50
+PAGE_MAX = 100
+COLUMNS = ("bucket", "reference", "providerReference", "kind", "lineId", "ourKobo", "theirKobo", "effect")
+ReconciliationId = Annotated[
+    str,
+    Meta(
+        min_length=36,
+        max_length=36,
+        pattern="^rec_[0-9a-f]{32}$",
+        examples=["rec_0194bb8f3c0000000000000000000001"],
+    ),
+]
+
+
+class BucketView(Struct, rename="camel", frozen=True):
+    """`ours` and `theirs` are kobo."""
+
+    payments: int
+    ours: KoboSum
+    lines: int
+    theirs: KoboSum
+
+
+class ReconciliationView(Struct, rename="camel", frozen=True):
+    """A gateway's days, both included. `source` is `list`, or `file` and the file's SHA-256. Without `endedAt` it is
+    under way, or was killed and can be run again. `buckets` has those that hold anything."""
+
+    id: ReconciliationId
+    gateway: str
+    environment: Environment
+    first_day: date
+    last_day: date
+    source: str
+    started_by: str
+    started_at: datetime
+    ended_at: datetime | None
+    buckets: dict[str, BucketView]
+
+    @classmethod
+    def of(cls, run: ReconciliationRun) -> "ReconciliationView":
+        return cls(
+            id=run.id,
+            gateway=run.gateway,
+            environment=run.environment,
+            first_day=run.first_day,
+            last_day=run.last_day,
+            source=run.source,
+            started_by=run.started_by,
+            started_at=run.started_at,
+            ended_at=run.ended_at,
+            buckets={
+                bucket: BucketView(**{name: _exact(value) for name, value in total.items()})
+                for bucket, total in sorted(run.totals.items())
+            },
+        )
+
+
+class ReconciliationPage(Struct, rename="camel", frozen=True):
+    """Newest first. Pass `nextCursor` as `after` to go on."""
+
+    reconciliations: list[ReconciliationView]
+    next_cursor: ReconciliationId | None
+    has_more: bool
+
+
+def cells_of(one: ReconciliationFinding) -> list[Any]:
+    """A finding's values in the order of COLUMNS."""
+    kind = one.line_kind.value if one.line_kind is not None else None
+    told = (one.bucket.value, one.reference, one.provider_reference, kind, one.line_id)
+    return [*told, one.ours, one.theirs, one.effect]
+
+
+def _exact(value: int) -> int:
+    # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
+    return cast(int, msgspec.Raw(str(value).encode()))

@@ -1,0 +1,165 @@
+"""What became of a payment's money beside its status: refunds, disputes, money that came late, twice or short.
+
+Read from the payment's anomalies, which keep each fact as it came.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from typing import Any
+
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+
+
+class AdjustmentKind(Enum):
+    REFUND = "REFUND"
+    DISPUTE = "DISPUTE"
+    LATE_SUCCESS = "LATE_SUCCESS"  # paid after the payment had ended
+    SECOND_CHARGE = "SECOND_CHARGE"  # paid twice
+    ATTENTION = "ATTENTION"  # money that does not fit the payment, or of which nothing is known
+
+
+KIND_FOR = {
+    AnomalyKind.LATE_REVERSAL: AdjustmentKind.REFUND,
+    AnomalyKind.PARTIAL_REFUND: AdjustmentKind.REFUND,
+    AnomalyKind.DISPUTE: AdjustmentKind.DISPUTE,
+    AnomalyKind.LATE_SUCCESS: AdjustmentKind.LATE_SUCCESS,
+    AnomalyKind.SECOND_CHARGE: AdjustmentKind.SECOND_CHARGE,
+    AnomalyKind.MISMATCH: AdjustmentKind.ATTENTION,
+    AnomalyKind.NO_EVIDENCE: AdjustmentKind.ATTENTION,
+}
+NAMES = ("refundId", "disputeId", "eventDigest", "refundReference")
+OPENED = "opened"  # the state of a dispute that is not resolved
+LOST = ("lost", "accepted")  # states of a dispute in which its money has gone back
+# What people work off; a refund is done, and a dispute ends by its own state.
+WORKED_OFF = (AdjustmentKind.LATE_SUCCESS, AdjustmentKind.SECOND_CHARGE, AdjustmentKind.ATTENTION)
+OTHER_CURRENCY = "CURRENCY_MISMATCH"  # the reason whose figure is in no kobo
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """`amount` is kobo, None where the provider named none: of a dispute what is disputed, for ATTENTION what was
+    received, unless that was another currency. `state`: of a dispute `opened`, `won`, `lost` or `accepted`, for
+    ATTENTION its reason, else `processed`. `expected` and `received` are figures of ATTENTION alone.
+    """
+
+    id: str  # of the anomaly that holds the latest fact
+    reference: str
+    kind: AdjustmentKind
+    amount: int | None
+    state: str
+    at: datetime
+    expected: int | None = None
+    received: int | None = None
+    is_closed: bool = False  # worked off by people
+
+    @property
+    def effect(self) -> int:
+        return effect_of(self.kind, self.state, self.amount or 0)
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether somebody has to do something about it: a dispute waits for an answer until it is resolved, money that
+        came late, twice or short until an operator closes its anomaly."""
+        if self.kind is AdjustmentKind.DISPUTE:
+            return self.state == OPENED
+        return self.kind in WORKED_OFF and not self.is_closed
+
+
+@dataclass(frozen=True)
+class AdjustmentTotal:
+    """The adjustments of one kind on one UTC day: how many, the sum of the amounts that are known, and what they add
+    to what payments brought in, all in kobo and of any size."""
+
+    day: date
+    kind: AdjustmentKind
+    count: int
+    amount: int
+    effect: int
+
+
+def effect_of(kind: AdjustmentKind, state: str, amount: int) -> int:
+    """Kobo that adjustments of `amount` add to what their payments brought in, negative where they take away."""
+    if kind is AdjustmentKind.REFUND or (kind is AdjustmentKind.DISPUTE and state in LOST):
+        return -amount
+    return amount if kind in (AdjustmentKind.LATE_SUCCESS, AdjustmentKind.SECOND_CHARGE) else 0
+
+
+def amount_of(details: Mapping[str, Any], payment_amount: int | None = None) -> int | None:
+    """The one figure of an anomaly's facts: the payment's own amount where that is one of the provider's figures, as
+    the others hold a fee that the payer bore."""
+    if "amount" in details:
+        return int(details["amount"])
+    amounts = details.get("amounts") or []
+    return payment_amount if payment_amount in amounts else max(amounts, default=None)
+
+
+def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
+    """What the anomalies of one payment tell its merchant, oldest first; the facts of one dispute are one adjustment.
+    A mismatch counts where it gives its merchant a reason, of money that came."""
+    found: dict[str, Adjustment] = {}
+    for fact in sorted(facts, key=lambda fact: (fact.at, fact.event_sequence or 0, fact.id)):
+        kind, details = KIND_FOR.get(fact.kind), fact.details
+        if kind is None or (kind is AdjustmentKind.ATTENTION and "reason" not in details):
+            continue
+        amount, state = amount_of(details, payment_amount), str(details.get("state") or "processed")
+        expected = received = None
+        if kind is AdjustmentKind.ATTENTION:
+            expected, received, state = details.get("expected"), details.get("received"), str(details["reason"])
+            amount = received if state != OTHER_CURRENCY else None
+        elif kind is AdjustmentKind.DISPUTE and amount is None:
+            amount = payment_amount  # a dispute that names no part is about all of it
+        key = f"dispute {details['disputeId']}" if details.get("disputeId") else fact.id
+        if state == OPENED and key in found:
+            continue  # its event came late: how the dispute ended, or that it is open, is known
+        found[key] = Adjustment(
+            id=fact.id,
+            reference=fact.reference or "",
+            kind=kind,
+            amount=amount,
+            state=state,
+            at=fact.at,
+            expected=expected,
+            received=received,
+            is_closed=fact.status is AnomalyStatus.CLOSED,
+        )
+    return list(found.values())
+
+
+def added_up(groups: Iterable[tuple[date, AnomalyKind, str, int, int]]) -> list[AdjustmentTotal]:
+    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, how many, sum of amounts."""
+    totals: dict[tuple[date, AdjustmentKind], AdjustmentTotal] = {}
+    for day, of_anomaly, state, count, amount in groups:
+        kind = KIND_FOR[of_anomaly]
+        before = totals.get((day, kind), AdjustmentTotal(day, kind, 0, 0, 0))
+        effect = before.effect + effect_of(kind, state, amount)
+        totals[day, kind] = AdjustmentTotal(day, kind, before.count + count, before.amount + amount, effect)
+    order = {kind: number for number, kind in enumerate(AdjustmentKind)}
+    return sorted(totals.values(), key=lambda total: (total.day, order[total.kind]))
+
+
+def told_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
+    """The adjustments that the payment's merchant knows of: those an event told."""
+    return adjustments_of([fact for fact in facts if fact.event_sequence is not None], payment_amount)
+
+
+@dataclass(frozen=True)
+class MoneyBack:
+    """`kobo` that is known to have gone back; `is_unnamed` = some of it by a status alone, without an id of its own."""
+
+    kobo: int
+    is_unnamed: bool
+
+
+def is_named(details: Mapping[str, Any]) -> bool:
+    """Whether the facts carry an id by which two of them can be told apart: of a refund or a dispute, or of the event
+    that brought a refund without one."""
+    return any(details.get(name) for name in NAMES)
+
+
+def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
+    """What the anomalies of one payment say of it."""
+    own = [fact for fact in facts if KIND_FOR.get(fact.kind) in (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE)]
+    is_unnamed = any(not is_named(fact.details) for fact in own)
+    return MoneyBack(-sum(one.effect for one in adjustments_of(own, payment_amount)), is_unnamed)
