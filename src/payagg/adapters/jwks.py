@@ -15,6 +15,7 @@ from payagg.domain.report import ProviderFault
 
 ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may read holds no shared secret
 KEYS_MAX = 100
+RSA_EXPONENT_MIN = 65537  # FIPS 186-5, A.1.1; smaller ones were forged where a verifier was lax
 FETCH_SECONDS = 5.0
 FRESH_SECONDS = 300.0
 PAUSE_SECONDS = 10.0  # between two loads, however many tokens name a key we do not know
@@ -102,13 +103,17 @@ def parsed(body: bytes) -> dict[str, VerifyingKey]:
 
 
 def _usable(jwk: dict[str, Any]) -> VerifyingKey | None:
-    if jwk.get("use", "sig") != "sig":
+    """None for a key that its owner keeps for another use (RFC 7517, 4.2 and 4.3), and for a weak one."""
+    uses = jwk.get("key_ops", ["verify"])
+    if jwk.get("use", "sig") != "sig" or not isinstance(uses, list) or "verify" not in uses:
         return None
     try:
         key = PyJWK(jwk)
     except (PyJWTError, ValueError, TypeError, NotImplementedError):
         return None
-    is_weak = jwk.get("kty") == "RSA" and key.key.key_size < RSA_BITS_MIN
+    is_weak = jwk.get("kty") == "RSA" and (
+        key.key.key_size < RSA_BITS_MIN or key.key.public_numbers().e < RSA_EXPONENT_MIN
+    )
     return VerifyingKey(key.key, key.algorithm_name) if key.algorithm_name in ALGORITHMS and not is_weak else None
 
 

@@ -19,6 +19,7 @@ from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 
 TOKEN_MAX = 8192  # characters
+LEEWAY = 30  # seconds that the issuer's clock and ours may be apart, for `exp`, `nbf` and `iat`
 HMAC_BYTES_MIN = 32  # shorter keys can be guessed offline from one token
 RSA_BITS_MIN = 2048
 FITTING = {
@@ -85,6 +86,7 @@ class Tokens:
                 token,
                 key,
                 algorithms=[algorithm],
+                leeway=LEEWAY,
                 issuer=self._issuer,
                 audience=self._audience,
                 options={"require": self._required},
@@ -178,12 +180,23 @@ class AesVault:
         ciphertext = self._ciphers[self._first].encrypt(nonce, plain, context.encode())
         return bytes([_VERSION, len(kid)]) + kid + nonce + ciphertext
 
+    @property
+    def sealing_key(self) -> str:
+        if self._first is None:
+            raise ValueError("no encryption key is configured")
+        return self._first
+
+    def key_id(self, sealed: bytes) -> str:
+        if len(sealed) < 2 or sealed[0] != _VERSION:
+            return "(unreadable)"
+        return sealed[2 : 2 + sealed[1]].decode("ascii", "replace")
+
     def open(self, sealed: bytes, context: str) -> bytes:
         """Raises ValueError for a blob that was altered, sealed elsewhere or under a key that is gone."""
         if len(sealed) < 2 or sealed[0] != _VERSION:
             raise ValueError("not a sealed blob")
-        rest = sealed[2:]
-        kid, rest = rest[: sealed[1]].decode("ascii", "replace"), rest[sealed[1] :]
+        rest = sealed[2 + sealed[1] :]
+        kid = self.key_id(sealed)
         cipher = self._ciphers.get(kid)
         if cipher is None:
             raise ValueError("sealed under an encryption key that is not configured")

@@ -1,11 +1,17 @@
 """Anomalies in memory."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import UTC
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.repositories import AnomalyFilter
+from payagg.application.repositories import AdjustmentFilter, AnomalyFilter
+from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.checks import revised
+from payagg.domain.payment import Payment
+from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 
 OF_PAYMENT_MAX = 1_000
 
@@ -17,24 +23,67 @@ class MemoryAnomalies:
     async def add(self, anomaly: Anomaly) -> None:
         self.state.anomalies[anomaly.id] = anomaly
 
+    async def last_id(self) -> str | None:
+        return max(self.state.anomalies, default=None)
+
     async def of_payment(self, reference: str) -> list[Anomaly]:
         return await self.page(AnomalyFilter(reference=reference), OF_PAYMENT_MAX)
+
+    async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
+        return [anomaly for reference in references for anomaly in await self.of_payment(reference)]
+
+    async def adjustments(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
+        found = [
+            one
+            for payment, one in self._told()
+            if (payment.business_id, payment.environment) == (wanted.business_id, wanted.environment)
+            and (one.needs_attention or not wanted.needs_attention)
+            and (wanted.after is None or one.id < wanted.after)
+        ]
+        return sorted(found, key=lambda one: one.id, reverse=True)[:limit]
+
+    async def adjustment_totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
+        since, until = wanted.since or EARLIEST, wanted.until or LATEST
+        return added_up(
+            (one.at.astimezone(UTC).date(), self.state.anomalies[one.id].kind, one.state, 1, one.amount or 0)
+            for payment, one in self._told()
+            if wanted.business_id in (None, payment.business_id)
+            and wanted.environment in (None, payment.environment)
+            and since <= one.at < until
+        )
+
+    def _told(self) -> Iterator[tuple[Payment, Adjustment]]:
+        facts: defaultdict[str, list[Anomaly]] = defaultdict(list)
+        for anomaly in self.state.anomalies.values():
+            if anomaly.business_id is not None and anomaly.reference in self.state.payments:
+                facts[anomaly.reference].append(anomaly)
+        for reference, own in facts.items():
+            payment = self.state.payments[reference]
+            yield from ((payment, one) for one in told_of(own, payment.amount))
 
     async def lock(self, anomaly_id: str) -> Anomaly | None:
         return self.state.anomalies.get(anomaly_id)
 
     async def save(self, anomaly: Anomaly) -> None:
         before = self.state.anomalies[anomaly.id]
-        if (before.status.value, anomaly.status.value) not in ANOMALY.pairs():
+        is_worked_on = before.status is anomaly.status and before.status not in ANOMALY.final
+        if not is_worked_on and (before.status.value, anomaly.status.value) not in ANOMALY.pairs():
             raise BrokenRule("an anomaly cannot make that move")
         self.state.anomalies[anomaly.id] = anomaly
+
+    async def notify(self, anomaly_id: str, sequence: int) -> None:
+        before = self.state.anomalies[anomaly_id]
+        if before.event_sequence is not None:
+            raise BrokenRule("an anomaly is told once")
+        self.state.anomalies[anomaly_id] = revised(before, event_sequence=sequence)
 
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         found = [
             anomaly
             for anomaly in self.state.anomalies.values()
             if wanted.status in (None, anomaly.status)
-            and wanted.kind in (None, anomaly.kind)
+            and (wanted.kinds is None or anomaly.kind in wanted.kinds)
+            and wanted.assignee in (None, anomaly.assignee)
             and wanted.reference in (None, anomaly.reference)
             and (wanted.after is None or anomaly.id < wanted.after)
         ]

@@ -19,7 +19,7 @@ OWNED: Mapping[str, Callable[[Any], str]] = {
     "attempts": lambda key: key[0],
     "events": lambda key: key[0],
 }
-NAMED = ("calls", "anomalies", "deliveries")  # by an id of their own; the row has the reference
+NAMED = ("calls", "anomalies", "resolutions", "deliveries")  # by an id of their own; the row has the reference
 
 
 @dataclass(frozen=True)

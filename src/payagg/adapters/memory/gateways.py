@@ -40,8 +40,9 @@ class MemoryGateways:
         return sorted(self.state.gateways.values(), key=lambda gateway: gateway.id)
 
     async def to_wipe(self, now: datetime) -> list[Gateway]:
-        ended = [g for g in self._living() if g.replaced_secrets_until is not None and g.replaced_secrets_until <= now]
-        return [*self._deleted_with_secrets(), *ended]
+        deleted = [g for g in self._deleted_with_secrets() if g.credentials is not None]
+        others = [g for g in self.state.gateways.values() if g not in deleted]
+        return [*deleted, *(g for g in others if g.replaced_secrets_until and g.replaced_secrets_until <= now)]
 
     async def add(self, gateway: Gateway) -> bool:
         if gateway.id in self.state.gateways or await self.by_slug(gateway.slug) is not None:

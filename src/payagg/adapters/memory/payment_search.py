@@ -1,6 +1,6 @@
 """Payments searched in memory."""
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -23,13 +23,23 @@ class MemoryPaymentSearch:
         return sorted(older, key=PaymentCursor.of, reverse=True)[:limit]
 
     async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
-        counts: Counter[tuple[date, Status]] = Counter()
-        amounts: Counter[tuple[date, Status]] = Counter()
+        groups: defaultdict[tuple[date, Status], list[Payment]] = defaultdict(list)
         for payment in self.state.payments.values():
             if wanted.matches(payment, now):
-                key = payment.created_at.astimezone(UTC).date(), payment.as_of(now).status
-                counts[key] += 1
-                amounts[key] += payment.amount
+                groups[payment.created_at.astimezone(UTC).date(), payment.as_of(now).status].append(payment)
         order = {status: number for number, status in enumerate(Status)}
-        keys = sorted(counts, key=lambda key: (key[0], order[key[1]]))
-        return [PaymentTotal(*key, counts[key], amounts[key]) for key in keys]
+        return [_total(*key, groups[key]) for key in sorted(groups, key=lambda key: (key[0], order[key[1]]))]
+
+
+def _total(day: date, status: Status, payments: list[Payment]) -> PaymentTotal:
+    fees = [payment.fee for payment in payments if payment.fee is not None]
+    nets = [payment.net_amount for payment in payments if payment.net_amount is not None]
+    return PaymentTotal(
+        day=day,
+        status=status,
+        count=len(payments),
+        amount=sum(payment.amount for payment in payments),
+        fee=sum(fees) if fees else None,
+        net_amount=sum(nets) if nets else None,
+        with_fee=len(fees),
+    )

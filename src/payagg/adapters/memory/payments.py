@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
 from payagg.application.ports import Conflict, ReferenceTaken
 from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
-from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
+from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Status, Transition
@@ -28,6 +29,7 @@ IMMUTABLE = (
     "created_at",
     "expires_at",
     "is_test",
+    "api_key_id",
 )
 ALONE = (AttemptState.CLAIMED, AttemptState.HANDED_OFF)  # at most one attempt of a payment is in each of these
 
@@ -57,7 +59,8 @@ class MemoryPayments:
         if payment is None:
             return None
         subscribers = await MemoryWebhooks(self.state).subscribers(payment.business_id, payment.environment)
-        return PaymentToSettle(payment, _numbered(self.state.attempts, reference), subscribers)
+        anomalies = await MemoryAnomalies(self.state).of_payment(reference)
+        return PaymentToSettle(payment, _numbered(self.state.attempts, reference), subscribers, anomalies)
 
     async def add(self, payment: Payment) -> bool:
         key = payment.business_id, payment.environment, payment.idempotency_key
@@ -84,6 +87,13 @@ class MemoryPayments:
             raise BrokenRule("the simulator alone serves a test payment")
         self.state.payments[payment.reference] = payment
         self.state.transitions[payment.reference, transition.sequence] = transition
+
+    async def note(self, payment: Payment) -> None:
+        stored = self.state.payments[payment.reference]
+        noted = {name: getattr(payment, name) for name in ("fee", "net_amount", "has_adjustments", "sequence")}
+        if stored.is_final and noted["sequence"] != stored.sequence:
+            raise BrokenRule("a final payment keeps its number")
+        self.state.payments[payment.reference] = revised(stored, **noted)
 
     async def expired(self, now: datetime, limit: int) -> list[Payment]:
         expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
@@ -138,6 +148,7 @@ class MemoryPayments:
 
     async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
         own = [a for a in self.state.attempts.values() if a.gateway == gateway and (a.next_ask_at or now) > now]
+        own = [a for a in own if (a.confirmed_at or now) > now - HASTEN_PAID]
         chosen = [a for a in own if self.state.payments[a.reference].environment is environment]
         for attempt in chosen:
             self._write(revised(attempt, next_ask_at=now))
@@ -154,12 +165,14 @@ class MemoryPayments:
     async def has_open_attempts(self, gateway_id: str) -> bool:
         return await self.open_attempts(gateway_id, 1) > 0
 
-    async def open_attempts(self, gateway_id: str, most: int) -> int:
-        attempts = self.state.attempts.values()
-        return min(most, sum(a.gateway_id == gateway_id and a.next_ask_at is not None for a in attempts))
+    async def open_attempts(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
+        own = [a for a in self.state.attempts.values() if a.gateway_id == gateway_id and a.next_ask_at is not None]
+        is_open = [a for a in own if a.confirmed_at is None]
+        return min(most, sum(not other_than or a.account not in (None, *other_than) for a in is_open))
 
     async def transitions(self, reference: str) -> list[Transition]:
-        return _numbered(self.state.transitions, reference)
+        own = [transition for transition in self.state.transitions.values() if transition.reference == reference]
+        return sorted(own, key=lambda transition: transition.sequence)
 
     async def add_call(self, call: ProviderCall) -> None:
         self.state.calls[call.id] = call

@@ -17,6 +17,8 @@ from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
 from payagg.domain.rate_limit import HitWindow
+from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRun
+from payagg.domain.resolution import Resolution
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
@@ -38,6 +40,9 @@ class State:
     archive_parts: dict[int, ArchivePart] = field(default_factory=dict)  # by number
     archived: dict[str, ArchivedPayment] = field(default_factory=dict)  # by reference
     anomalies: dict[str, Anomaly] = field(default_factory=dict)
+    reconciliations: dict[str, ReconciliationRun] = field(default_factory=dict)
+    findings: dict[tuple[str, int], ReconciliationFinding] = field(default_factory=dict)  # run id, number
+    resolutions: dict[str, Resolution] = field(default_factory=dict)
     businesses: dict[str, Business] = field(default_factory=dict)
     members: dict[tuple[str, str], Role] = field(default_factory=dict)  # business id, subject
     api_keys: dict[str, ApiKey] = field(default_factory=dict)
@@ -52,6 +57,7 @@ class State:
     refused: dict[tuple[str, Environment, SignatureFault, int], RefusedEvent] = field(default_factory=dict)  # ..., slot
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
     revocations: dict[tuple[RevokedClaim, str], Revocation] = field(default_factory=dict)
+    ended_sessions: dict[bytes, datetime] = field(default_factory=dict)  # by digest: when it would have ended by itself
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels

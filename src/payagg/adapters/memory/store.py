@@ -16,7 +16,10 @@ from payagg.adapters.memory.gateways import MemoryGateways
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.payments import MemoryPayments
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
+from payagg.adapters.memory.reconciliations import MemoryReconciliations
+from payagg.adapters.memory.resolutions import MemoryResolutions
 from payagg.adapters.memory.revocations import MemoryRevocations
+from payagg.adapters.memory.sealed import MemorySealed
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
 from payagg.application.ports import StaleKey
@@ -36,6 +39,8 @@ class MemoryTransaction:
     gateways: MemoryGateways
     payments: MemoryPayments
     anomalies: MemoryAnomalies
+    reconciliations: MemoryReconciliations
+    resolutions: MemoryResolutions
     payment_search: MemoryPaymentSearch
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
@@ -43,6 +48,7 @@ class MemoryTransaction:
     archive: MemoryArchive
     audit: MemoryAudit
     revocations: MemoryRevocations
+    sealed: MemorySealed
     moves: MemoryCellMoves
 
 
@@ -60,6 +66,8 @@ class MemoryStore:
             gateways=MemoryGateways(self.state),
             payments=MemoryPayments(self.state),
             anomalies=MemoryAnomalies(self.state),
+            reconciliations=MemoryReconciliations(self.state),
+            resolutions=MemoryResolutions(self.state),
             payment_search=MemoryPaymentSearch(self.state),
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
@@ -67,6 +75,7 @@ class MemoryStore:
             archive=MemoryArchive(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
+            sealed=MemorySealed(self.state),
             moves=MemoryCellMoves(self.state),
         )
 
@@ -99,6 +108,9 @@ class MemoryStore:
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         return any(one.refuses(token_id, subject, issued_at) for one in self.state.revocations.values())
+
+    async def has_session_ended(self, session: bytes) -> bool:
+        return session in self.state.ended_sessions
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:

@@ -56,6 +56,9 @@ class MemoryWebhooks:
         self.state.endpoints[endpoint_id] = replace(stored, is_active=False, updated_at=now)
         self.state.removed[endpoint_id] = now
 
+    async def last_event_id(self, business_id: str, environment: Environment) -> str | None:
+        return max((event.id for event in self._events(business_id, environment)), default=None)
+
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None:
         self.state.events[event.reference, event.sequence] = event
         self.state.deliveries.update({delivery.id: delivery for delivery in deliveries})
@@ -73,6 +76,11 @@ class MemoryWebhooks:
         delivery = self.state.deliveries.get(delivery_id)
         return delivery if delivery is not None and delivery.endpoint_id == endpoint_id else None
 
+    async def own_delivery(self, reference: str, delivery_id: str) -> Delivery | None:
+        delivery = self.state.deliveries.get(delivery_id)
+        is_own = delivery is not None and (delivery.reference, delivery.endpoint_id) == (reference, None)
+        return delivery if is_own else None
+
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         if delivery.lease_until is not None and delivery.lease_until > now:
             return
@@ -88,9 +96,11 @@ class MemoryWebhooks:
         )
 
     async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
-        own = [e for e in self.state.events.values() if e.business_id == business_id and e.environment is environment]
-        own.sort(key=lambda event: event.id)
+        own = sorted(self._events(business_id, environment), key=lambda event: event.id)
         return [event for event in own if after is None or event.id > after][:limit]
+
+    def _events(self, business_id: str, environment: Environment) -> list[Event]:
+        return [e for e in self.state.events.values() if e.business_id == business_id and e.environment is environment]
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]:
         events = [event for event in self.state.events.values() if event.reference == reference]

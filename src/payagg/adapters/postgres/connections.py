@@ -57,10 +57,10 @@ def each_host(parameters: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def sync_connection(database_url: str) -> "psycopg.Connection[Any]":
-    """One without timeouts, for migrations and operators; PgBouncer may stand between. Raises psycopg.Error, and
-    Unavailable for a URL that cannot be read."""
-    return psycopg.connect(**conninfo(database_url), prepare_threshold=None)
+def sync_connection(database_url: str, **parameters: str) -> "psycopg.Connection[Any]":
+    """One without timeouts, for migrations and operators; PgBouncer may stand between. `parameters` of libpq stand
+    before the URL's. Raises psycopg.Error, and Unavailable for a URL that cannot be read."""
+    return psycopg.connect(**conninfo(database_url) | parameters, prepare_threshold=None)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The money rules, each as one query that finds what breaks it. Reads only, in one snapshot, bounded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -9,15 +10,25 @@ from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.partitions import WEEK, weeks
 from payagg.domain.payment import PAYMENT
-from payagg.domain.webhook import NOTICE_FOR
+from payagg.domain.webhook import NOTICE_FOR, EventType
 
 AHEAD_ENOUGH = 2 * WEEK  # the worker makes more, where it can
 SHOWN = 20  # references listed per broken rule
 ANOMALIES_SHOWN = 100
 STATEMENT_SECONDS = 600
+
+
+def _told_by(*events: EventType) -> list[str]:
+    return sorted(kind.value for kind, event in NOTICE_FOR.items() if event in events)
+
+
 WORDS = {
     "final": sorted(status.value for status in PAYMENT.final),
     "notices": sorted({event.value for event in NOTICE_FOR.values()}),
+    "told_by": sorted(f"{kind.value} {event.value}" for kind, event in NOTICE_FOR.items()),
+    "told": sorted(kind.value for kind in NOTICE_FOR),
+    "of_paid": _told_by(EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED),
+    "attention": _told_by(EventType.PAYMENT_ATTENTION),
     "moves": sorted({f"{now.value} {then.value}" for (now, _), then in PAYMENT.moves.items() if now is not then}),
 }
 
@@ -32,12 +43,18 @@ RULES = {
     "an open payment has no final transition": """
         SELECT p.reference FROM payments p JOIN transitions t USING (reference)
         WHERE p.status <> ALL (:final) AND t.to_status = ANY (:final)""",
-    "transitions are numbered 1, 2, ... without a gap, up to the payment's sequence": """
-        SELECT p.reference FROM payments p LEFT JOIN transitions t USING (reference)
+    "transitions and notices are numbered 1, 2, ... without a gap, up to the payment's sequence or beyond its end": """
+        SELECT p.reference FROM payments p
+        LEFT JOIN (SELECT reference, sequence FROM transitions UNION ALL
+            SELECT reference, event_sequence FROM anomalies WHERE event_sequence IS NOT NULL) n USING (reference)
         LEFT JOIN archived_payments x ON x.reference = p.reference WHERE x.reference IS NULL
-        GROUP BY p.reference, p.sequence
-        HAVING count(t.sequence) <> p.sequence OR coalesce(max(t.sequence), 0) <> p.sequence
-            OR coalesce(min(t.sequence), 1) <> 1""",
+        GROUP BY p.reference, p.sequence, p.status
+        HAVING count(n.sequence) <> count(DISTINCT n.sequence) OR coalesce(min(n.sequence), 1) <> 1
+            OR coalesce(max(n.sequence), 0) <> count(n.sequence) OR count(n.sequence) < p.sequence
+            OR (count(n.sequence) > p.sequence AND p.status <> ALL (:final))""",
+    "a final payment's sequence is its last transition's": """
+        SELECT p.reference FROM payments p JOIN transitions t USING (reference) WHERE p.status = ANY (:final)
+        GROUP BY p.reference, p.sequence HAVING max(t.sequence) <> p.sequence""",
     "each transition is a move of the payment machine and starts where the last one ended": """
         SELECT reference FROM (
             SELECT reference, from_status, to_status,
@@ -50,13 +67,22 @@ RULES = {
             ON e.reference = t.reference AND e.sequence = t.sequence
         WHERE (e.id IS NULL AND t.at > now() - interval '29 days') OR t.reference IS NULL
             OR e.type <> 'payment.' || lower(t.to_status)""",
-    "each notice of an anomaly has exactly one event, numbered after the last transition": """
+    "each notice of an anomaly has exactly one event, of the matching type": """
         SELECT coalesce(a.reference, e.reference) FROM anomalies a
         FULL JOIN (SELECT * FROM events WHERE type = ANY (:notices)) e
             ON e.reference = a.reference AND e.sequence = a.event_sequence
-        LEFT JOIN payments p ON p.reference = e.reference
         WHERE (a.event_sequence IS NOT NULL AND e.id IS NULL AND a.at > now() - interval '29 days')
-            OR (e.id IS NOT NULL AND (a.id IS NULL OR e.sequence <= p.sequence))""",
+            OR (e.id IS NOT NULL AND (a.id IS NULL OR a.kind || ' ' || e.type <> ALL (:told_by)))""",
+    # What was kept before these facts had an owner was told by other rules.
+    "what became of money that was paid is told, and so is money that does not fit its payment": """
+        SELECT a.reference FROM anomalies a JOIN payments p USING (reference)
+        WHERE a.event_sequence IS NULL AND a.business_id IS NOT NULL AND CASE
+            WHEN a.kind = ANY (:of_paid) THEN p.status IN ('SUCCESS', 'REVERSED') OR EXISTS (
+                SELECT FROM anomalies l WHERE l.reference = a.reference AND l.kind = 'LATE_SUCCESS')
+            WHEN a.kind = ANY (:attention) THEN a.details ? 'reason' ELSE a.kind = ANY (:told) END""",
+    "a payment with a told fact has adjustments": """
+        SELECT p.reference FROM payments p JOIN anomalies a USING (reference)
+        WHERE a.event_sequence IS NOT NULL AND a.business_id IS NOT NULL AND NOT p.has_adjustments""",
     "an event says the amount and currency of its payment": """
         SELECT e.reference FROM events e JOIN payments p USING (reference)
         CROSS JOIN LATERAL (SELECT convert_from(e.body, 'UTF8')::jsonb -> 'data' AS said) body
@@ -70,6 +96,16 @@ RULES = {
     "a PENDING payment's gateway can be asked: it has credentials, deleted or not": """
         SELECT p.reference FROM payments p JOIN attempts a USING (reference) LEFT JOIN gateways g ON g.id = a.gateway_id
         WHERE p.status = 'PENDING' AND a.state = 'HANDED_OFF' AND a.gateway <> 'sandbox' AND g.credentials IS NULL""",
+    "a PENDING payment will be asked about, or people know that nobody can answer": """
+        SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
+            SELECT FROM attempts a
+            WHERE a.reference = p.reference AND a.state = 'HANDED_OFF' AND a.next_ask_at IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM anomalies a
+            WHERE a.reference = p.reference AND a.kind = 'NO_EVIDENCE' AND a.status <> 'CLOSED')""",
+    "a deleted gateway keeps no credentials beyond its settling, and no secret once no event of it is proved": """
+        SELECT id FROM gateways WHERE status = 'DELETED' AND (
+            (credentials IS NOT NULL AND updated_at < now() - interval '4 days')
+            OR (replaced_secrets IS NOT NULL AND updated_at < now() - interval '181 days'))""",
     "no test payment ever met a provider": """
         SELECT p.reference FROM payments p JOIN attempts a USING (reference)
         WHERE p.is_test AND a.gateway <> 'sandbox'""",
@@ -126,6 +162,21 @@ REFUSED_EVENTS = """
     SELECT received_at, fault, path, size, encode(digest, 'hex'), headers::text FROM refused_events
     WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
 
+DAYS_SHOWN = 20
+# From the first day that a LIVE payer was sent there to yesterday, which the worker does in its first hours.
+UNRECONCILED = """
+    WITH begun AS (
+        SELECT a.gateway, (min(a.handed_off_at) AT TIME ZONE 'UTC')::date AS day FROM attempts a
+        JOIN gateways g ON g.slug = a.gateway AND g.status <> 'DELETED' AND g.credentials IS NOT NULL
+        WHERE a.environment = 'LIVE' AND a.handed_off_at IS NOT NULL AND a.gateway = ANY (:with_lists) GROUP BY 1)
+    SELECT b.gateway, array_agg(d::date::text ORDER BY d) FROM begun b
+    CROSS JOIN LATERAL generate_series(
+        b.day, ((now() - interval '4 hours') AT TIME ZONE 'UTC')::date - 1, interval '1 day') d
+    WHERE NOT EXISTS (
+        SELECT FROM reconciliation_runs r WHERE r.gateway = b.gateway AND r.environment = 'LIVE'
+            AND r.ended_at IS NOT NULL AND d::date BETWEEN r.first_day AND r.last_day)
+    GROUP BY b.gateway ORDER BY b.gateway"""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -143,10 +194,12 @@ class Findings:
     anomalies: list[str]
     refused_events: list[str]
     partitions: str  # how far ahead there are some, in words
+    unreconciled: list[str]  # days without a reconciliation, a line for each gateway that has some
 
 
-def examine(database_url: str) -> Findings:
-    """Every rule against one snapshot of the database; raises Unavailable."""
+def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
+    """Every rule against one snapshot of the database; `with_lists` are the gateways whose provider has lists.
+    Raises Unavailable."""
     with translated(), sync_engine(database_url) as engine, engine.connect() as plain:
         connection = plain.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))
@@ -174,6 +227,7 @@ def examine(database_url: str) -> Findings:
                 for at, fault, path, size, digest, headers in refused
             ],
             _partitions(connection),
+            _unreconciled(connection, with_lists),
         )
 
 
@@ -189,3 +243,12 @@ def _partitions(connection: Connection) -> str:
         f"{ahead}: run `payagg migrate`, unless a worker has only just begun. Without one nothing is lost, but "
         "retention costs more."
     )
+
+
+def _unreconciled(connection: Connection, with_lists: Sequence[str]) -> list[str]:
+    rows = connection.execute(text(UNRECONCILED), {"with_lists": list(with_lists)})
+    return [
+        f"{len(days)} days of {gateway} without a reconciliation (`payagg reconcile`): {', '.join(days[:DAYS_SHOWN])}"
+        + (" ..." if len(days) > DAYS_SHOWN else "")
+        for gateway, days in rows
+    ]

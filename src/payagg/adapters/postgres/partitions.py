@@ -318,6 +318,6 @@ def _proof(table: str) -> dict[str, sql.Composable]:
 
 @contextmanager
 def _connected(database_url: str) -> Iterator["psycopg.Connection[Any]"]:
-    with translated(), sync_connection(database_url) as connection:
+    with translated(), sync_connection(database_url, application_name="payagg partitions") as connection:
         connection.autocommit = True
         yield connection

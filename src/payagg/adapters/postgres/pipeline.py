@@ -2,7 +2,7 @@
 
 What needs no answer travels with the next statement that does, or with COMMIT; what only reads needs no BEGIN. A cursor
 of the driver prepares itself anew for each statement and asks the loop for the socket anew for each answer, which costs
-twice as much (docs/decisions/0608-one-runner.md). Connecting, types and errors stay the driver's.
+twice as much (docs/decisions/one-runner.md). Connecting, types and errors stay the driver's.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 """Which server is the primary, where more than one may say so of itself: one that was frozen or cut off goes on
-believing it until it hears otherwise, and answers what is out of date (docs/decisions/0145-newest-timeline.md).
+believing it until it hears otherwise, and answers what is out of date (docs/decisions/one-primary.md).
 
 Each promotion begins a timeline with a higher number. So the newest timeline that this process has met tells the others
 apart, and where a URL names several hosts all of them are asked, at the same time.

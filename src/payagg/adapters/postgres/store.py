@@ -24,7 +24,10 @@ from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import BEGIN_ASK, PostgresPayments
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
-from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
+from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
+from payagg.adapters.postgres.repositories.resolutions import PostgresResolutions
+from payagg.adapters.postgres.repositories.revocations import HAS_SESSION_ENDED, IS_REVOKED, PostgresRevocations
+from payagg.adapters.postgres.repositories.sealed import PostgresSealed
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.repositories import GatewayChoices, RefusedEvent
@@ -56,11 +59,19 @@ class PostgresTransaction:
 
     @cached_property
     def payments(self) -> PostgresPayments:
-        return PostgresPayments(self._connection)
+        return PostgresPayments(self._connection, self.webhooks)
 
     @cached_property
     def anomalies(self) -> PostgresAnomalies:
         return PostgresAnomalies(self._connection)
+
+    @cached_property
+    def reconciliations(self) -> PostgresReconciliations:
+        return PostgresReconciliations(self._connection)
+
+    @cached_property
+    def resolutions(self) -> PostgresResolutions:
+        return PostgresResolutions(self._connection)
 
     @cached_property
     def payment_search(self) -> PostgresPaymentSearch:
@@ -89,6 +100,10 @@ class PostgresTransaction:
     @cached_property
     def revocations(self) -> PostgresRevocations:
         return PostgresRevocations(self._connection)
+
+    @cached_property
+    def sealed(self) -> PostgresSealed:
+        return PostgresSealed(self._connection)
 
     @cached_property
     def moves(self) -> PostgresCellMoves:
@@ -146,6 +161,10 @@ class PostgresStore:
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
         return bool(is_revoked)
+
+    async def has_session_ended(self, session: bytes) -> bool:
+        [(has_ended,)] = await self.pool.read(HAS_SESSION_ENDED, session=session)
+        return bool(has_ended)
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         return await self._hot.find_payment(reference, remembered)

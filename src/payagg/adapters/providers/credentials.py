@@ -1,10 +1,12 @@
 """What the two adapters share about credentials: names per environment, switches, base addresses."""
 
+import hmac
 import re
 from collections.abc import Mapping
 
 from payagg.adapters.providers.transport import Transport
 from payagg.domain.errors import invalid
+from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import Environment
 
 PREFIX = {Environment.SANDBOX: "sandbox", Environment.LIVE: "live"}
@@ -24,6 +26,21 @@ def names(keys: tuple[str, ...]) -> tuple[str, ...]:
 def alone(environment: Environment, name: str, secret: str) -> dict[str, str]:
     """Credentials that hold nothing but `secret`; none when it is empty."""
     return {PREFIX[environment] + name: secret} if secret else {}
+
+
+def account(credentials: Mapping[str, str], environment: Environment, name: str, base_url: str) -> str:
+    """A fingerprint of the account that the key under `name` opens at the base address, `base_url` unless another is
+    set: the key can neither be read from it nor be the same for two accounts."""
+    address = value(credentials, environment, "BaseUrl") or base_url
+    return hmac.new(value(credentials, environment, name).encode(), address.encode(), "sha256").hexdigest()[:32]
+
+
+def base_url(credentials: Mapping[str, str], transport: Transport, environment: Environment, default: str) -> str:
+    """Where calls go, without a slash at its end; raises ProviderFault for an address that may not be called."""
+    address = value(credentials, environment, "BaseUrl") or default
+    if not transport.is_allowed(address):
+        raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
+    return address.rstrip("/")
 
 
 def is_switched_on(credentials: Mapping[str, str], environment: Environment) -> bool:

@@ -1,6 +1,7 @@
-"""References in provider bodies: only what could be one of ours goes further."""
+"""References, ids, words and instants in provider bodies: only what has the form of one goes further."""
 
 import re
+from datetime import UTC, datetime
 
 from payagg.domain.values import REFERENCE_SHAPE
 
@@ -16,3 +17,23 @@ def ours(text: object) -> str | None:
 def word(text: object) -> str:
     """A provider's status word, safe to store and to show to an operator."""
     return re.sub(r"[^A-Za-z0-9 _.:-]", "?", text)[:_WORD_MAX] if isinstance(text, str) else ""
+
+
+def identity(value: object) -> str | None:
+    """A provider's own id, a number or text, safe to store; None for anything else and for what is a reference of ours,
+    which one provider sends in the same place."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    text = word(str(value))
+    return text if text and ours(text) is None else None
+
+
+def instant(value: object) -> datetime | None:
+    """A date and time with its zone; None for anything else, as one without a zone may be hours off."""
+    if not isinstance(value, str):
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return at.astimezone(UTC) if at.utcoffset() is not None and 2000 < at.year < 3000 else None

@@ -58,13 +58,18 @@ class Transport:
         return parts.scheme == "https" and is_public_name(host)
 
     async def exchange(
-        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        body_max: int = BODY_MAX,
     ) -> ProviderAnswer:
         """One request and its whole answer; raises ProviderFault. Never retried: only the caller knows what a
         lost answer means. A 429 or 5xx is a fault here, every other status is the caller's to read."""
         try:
             async with asyncio.timeout(self.deadline):
-                answer = await self._exchange(method, url, headers, content)
+                answer = await self._exchange(method, url, headers, content, body_max)
         except (TimeoutError, httpx.TimeoutException):
             raise ProviderFault(FaultKind.TIMEOUT) from None
         except httpx.ConnectError:
@@ -79,7 +84,7 @@ class Transport:
         return answer
 
     async def _exchange(
-        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, body_max: int
     ) -> ProviderAnswer:
         # A connection of its own for each call: a request sent on a pooled one that the provider had just closed
         # fails in a way that looks like a lost answer, and a lost answer to a charge is expensive to clear up.
@@ -95,7 +100,7 @@ class Transport:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
-                if len(body) > BODY_MAX:
+                if len(body) > body_max:
                     raise ProviderFault(FaultKind.MALFORMED, "the answer is too large")
             return ProviderAnswer(response.status_code, bytes(body))
 

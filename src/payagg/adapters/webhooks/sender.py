@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -64,7 +64,7 @@ class HttpSender:
         deadline: float = TRY_SECONDS,
     ) -> None:
         self._network = CheckedNetwork(resolve or Resolver(), allow_loopback=allow_loopback)
-        self._tls = tls or ssl.create_default_context()
+        self._tls = tls or _default_tls()
         self._tls.set_alpn_protocols(["http/1.1"])
         self._deadline = deadline
         self._idle: dict[Place, deque[tuple[float, HttpConnection]]] = {}  # each until a moment of the monotonic clock
@@ -223,3 +223,9 @@ def _words(failure: Exception) -> str:
     if isinstance(failure, httptools.HttpParserError):
         return "the answer was not understood"
     return "the connection broke"
+
+
+@cache
+def _default_tls() -> ssl.SSLContext:
+    """Reading the system's certificates takes 20 ms: once for a process."""
+    return ssl.create_default_context()

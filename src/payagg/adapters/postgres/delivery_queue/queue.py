@@ -16,14 +16,12 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     DEACTIVATED,
     DUE,
     FINISH,
-    LANES_PER_CLAIM,
     OLDEST,
     PURGE_DELIVERIES,
     PURGE_ENDPOINTS,
     PURGE_EVENTS,
     RELEASE,
     SIGNERS,
-    WALK,
 )
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
@@ -109,10 +107,9 @@ class PostgresDeliveryQueue:
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
             left = {"limit": limit - len(leased), "failing": failing - sum(one.is_failing for one in leased)}
-            [(lanes,)] = await connection.rows(WALK, after=self._after)
-            # One row at the least: it says which lane was the last one where the limit was met.
-            rows = await connection.rows(CLAIM, **limits, **left, lanes=lanes)
-            self._after = rows[0][0] or (lanes[-1] if len(lanes) >= LANES_PER_CLAIM else "")
+            # One row at the least: it says where the next one goes on.
+            rows = await connection.rows(CLAIM, **limits, **left, after=self._after)
+            self._after = rows[0][0] or ""
             leased += [_leased(row) for row in rows if row[1] is not None]
             if len(leased) >= limit or (not self._after and is_round):
                 break

@@ -29,23 +29,13 @@ WITH due AS (
     SELECT own.lane, row_number() OVER (ORDER BY random())
     FROM (SELECT DISTINCT lane FROM due) own CROSS JOIN seen WHERE NOT seen.is_more
 """
-# Of its own, and not a part of the claim: Citus runs no recursive part of a statement that writes (decision 0163).
-WALK = Statement(
-    f"""
+_WALKED = f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
     UNION ALL
     SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
            l.n + 1
     FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
-)
-SELECT coalesce(array_agg(lane ORDER BY n), CAST(ARRAY[] AS text[])) FROM lanes WHERE lane IS NOT NULL
-""",
-    reads=True,
-)
-_WALKED = """
-WITH lanes(lane, n) AS (
-    SELECT * FROM unnest(CAST(:lanes AS text[])) WITH ORDINALITY
 """
 # Candidates are chosen from the snapshot, as many as a partition may have less those in flight, and locked afterwards:
 # two workers that choose the same rows share them instead of going on to the next ones, so a partition is never in
@@ -112,10 +102,13 @@ LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
 ORDER BY t.next_attempt_at, t.id
 """
 CLAIM_DUE = Statement(f"{_DUE}{_TAKEN}{_LEASED} SELECT seen.is_more, t.*, {_BODY} FROM seen {_WITH_BODIES}")
+# Where the next one goes on: after the last lane that was chosen, or looked at; null where there is none behind it.
 CLAIM = Statement(f"""{_WALKED}{_TAKEN}{_LEASED}, walked AS (
-    SELECT CASE WHEN count(*) >= :limit THEN max(lane) END AS last_chosen FROM candidates
+    SELECT CASE WHEN count(*) >= :limit THEN max(lane)
+                ELSE (SELECT CASE WHEN count(lane) >= {LANES_PER_CLAIM} THEN max(lane) END FROM lanes) END AS last_seen
+    FROM candidates
 )
-SELECT w.last_chosen, t.*, {_BODY}
+SELECT w.last_seen, t.*, {_BODY}
 FROM walked w
 {_WITH_BODIES}""")
 CLAIM_SUSPECT = Statement(f"""

@@ -15,7 +15,7 @@ from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBrok
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
-from payagg.adapters.postgres.repositories.payments import PAYMENT
+from payagg.adapters.postgres.repositories.payment_rows import ADD, PAYMENT, encoded
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports import Conflict, ReferenceTaken, StaleKey, Unavailable
 from payagg.application.store import KeyHolder
@@ -29,55 +29,7 @@ from payagg.domain.values import REFERENCE_SHAPE, Environment
 BATCH_MAX = 64
 CONCURRENCY = 2  # one run's answer is read while the next one's commit is on its way
 
-_TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint", "is_test": "boolean"}
-_GIVEN = ", ".join(
-    f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in PAYMENT.names
-)
-_REMEMBERED = ("key_id", "key_status", "business_status", "kyc_status")
-_NAMES = ", ".join(PAYMENT.names)
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
-_STORED = {"fingerprint": "decode(fingerprint, 'base64')"} | {
-    name: f"{name} + waited" for name in ("created_at", "updated_at", "expires_at")
-}
-_DATED = ", ".join(_STORED.get(name, name) for name in PAYMENT.names)
-
-# Who won comes back with its dates, a reference that exists already without: no idempotency key may stay behind without
-# its payment, so such a row is left out from the start. One that another transaction adds at this moment breaks the
-# whole statement instead. Rows go in by key, so that two processes never wait for each other in a circle. What a caller
-# remembered of its key is compared and never judged here: the rule is the domain's alone.
-#
-# `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
-# as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
-# decision 0605). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
-ADD = Statement(f"""
-WITH asked AS MATERIALIZED (
-    SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
-    FROM json_to_recordset(CAST(:rows AS json)) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
-    LEFT JOIN LATERAL (
-        SELECT true AS is_taken FROM payments p WHERE p.reference = row.reference LIMIT 1
-    ) AS known ON true
-    WHERE (NOT CAST(:dates AS boolean) OR pg_current_xact_id() IS NOT NULL)
-    AND (key_id IS NULL OR (key_status, business_status, kyc_status) = (
-        SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
-        WHERE k.id = key_id
-    ))
-), given AS (
-    SELECT * FROM asked WHERE is_taken IS NULL
-), keyed AS (
-    INSERT INTO idempotency_keys (business_id, environment, key, reference)
-    SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
-    ORDER BY business_id, environment, idempotency_key
-    ON CONFLICT DO NOTHING RETURNING reference
-), added AS (
-    INSERT INTO payments ({_NAMES})
-    SELECT {_DATED} FROM given
-    WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
-    ORDER BY reference
-    RETURNING reference, created_at, expires_at
-)
-SELECT reference, created_at, expires_at FROM added
-UNION ALL SELECT reference, NULL, NULL FROM asked WHERE is_taken
-""")
 # One row for each question, by its place: how the remembered key stands now, and what there is of the payment. LIMIT
 # keeps the lookup of a key a lookup, however few keys there are.
 _STANDING = """LEFT JOIN LATERAL (
@@ -178,7 +130,7 @@ class FastPath:
         return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
 
     async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
-        return await self._add.ask(_Row(payment, remembered, _encoded(payment, remembered)))
+        return await self._add.ask(_Row(payment, remembered, encoded(payment, remembered)))
 
     async def find_original(
         self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
@@ -298,18 +250,6 @@ class FastPath:
             if isinstance(stored, Payment) and is_own and stored.created_at >= payment.created_at:
                 return stored, True
         return ReferenceTaken(payment.reference)
-
-
-def _encoded(payment: Payment, remembered: KeyHolder | None) -> bytes:
-    """The row of `given` as a JSON object; raises VALIDATION_ERROR for text that is not Unicode."""
-    try:
-        row = msgspec.json.encode(payment)
-    except (UnicodeEncodeError, OverflowError):
-        raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
-    if remembered is None:
-        return row
-    standing = msgspec.json.encode(dict(zip(_REMEMBERED, (remembered.key.id, *remembered.standing), strict=True)))
-    return row[:-1] + b"," + standing[1:]
 
 
 def _storable(text: str) -> str:

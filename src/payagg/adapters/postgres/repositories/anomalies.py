@@ -1,38 +1,72 @@
 """Anomalies as rows."""
 
+from collections.abc import Collection
 from functools import cache
+from typing import Any
 
-from sqlalchemy import bindparam, func, select, text, true, update
+from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories import adjustments
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import anomalies
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import AnomalyFilter
+from payagg.application.repositories import AdjustmentFilter, AnomalyFilter
+from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
+from payagg.domain.values import Environment
 
-ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus)
+
+class _AnomalyMap(RowMap[Anomaly]):
+    """JSON has lists; an anomaly has a tuple of notes."""
+
+    def load(self, row: Any) -> Anomaly:
+        values = list(row)
+        values[_NOTES] = tuple(values[_NOTES])
+        return super().load(values)
+
+
+ANOMALY = _AnomalyMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus, environment=Environment)
+_NOTES = ANOMALY.names.index("notes")
 OF_PAYMENT_MAX = 1_000
 # The words of the partial index: only with them does the plan know that it fits.
 UNCLOSED = text("anomalies.status <> 'CLOSED'")
 # What people do about one; the rest is fixed, and the database says so too.
-MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_at", "close_reason")
+MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_at", "close_reason", "assignee", "notes")
 
 ADD = Statement(insert(anomalies).values(parameters(*ANOMALY.names)))
+LAST = Statement(select(anomalies.c.id).order_by(anomalies.c.id.desc()).limit(in_text(1)), reads=True)
 OF_PAYMENT = Statement(
     select(*ANOMALY.columns)
     .where(anomalies.c.reference == bindparam("reference"))
     .order_by(anomalies.c.id.desc())
     .limit(in_text(OF_PAYMENT_MAX))
 )
+OF_PAYMENTS = Statement(
+    f"""
+    SELECT {", ".join(f"own.{name}" for name in ANOMALY.names)}
+    FROM unnest(CAST(:references AS text[])) AS wanted (reference)
+    CROSS JOIN LATERAL (
+        SELECT * FROM anomalies a WHERE a.reference = wanted.reference ORDER BY a.id DESC LIMIT {OF_PAYMENT_MAX}
+    ) own
+    """,  # noqa: S608 - our own names
+    reads=True,
+)
+_COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
 LOCK = Statement(select(*ANOMALY.columns).where(anomalies.c.id == bindparam("id")).with_for_update())
 SAVE = Statement(update(anomalies).where(anomalies.c.id == bindparam("id")).values(parameters(*MOVING)))
+NOTIFY = Statement(
+    update(anomalies).where(anomalies.c.id == bindparam("id")).values(event_sequence=bindparam("sequence"))
+)
 COUNT_UNCLOSED = Statement(select(anomalies.c.kind, func.count()).where(UNCLOSED).group_by(anomalies.c.kind))
 
 
 @cache
-def _page(status: AnomalyStatus | None, of_kind: bool, of_payment: bool, is_after: bool) -> Statement:
+def _page(
+    status: AnomalyStatus | None, of_kinds: bool, of_payment: bool, of_assignee: bool, is_after: bool
+) -> Statement:
     own = anomalies.c
     query = select(*ANOMALY.columns)
     if status is not None:
@@ -40,8 +74,9 @@ def _page(status: AnomalyStatus | None, of_kind: bool, of_payment: bool, is_afte
         if status is not AnomalyStatus.CLOSED:
             query = query.where(UNCLOSED)
     return Statement(
-        query.where(own.kind == bindparam("kind") if of_kind else true())
+        query.where(own.kind == any_(bindparam("kinds", type_=ARRAY(Text))) if of_kinds else true())
         .where(own.reference == bindparam("reference") if of_payment else true())
+        .where(own.assignee == bindparam("assignee") if of_assignee else true())
         .where(own.id < bindparam("after") if is_after else true())
         .order_by(own.id.desc())
         .limit(bindparam("limit"))
@@ -53,20 +88,54 @@ class PostgresAnomalies:
         self._connection = connection
 
     async def add(self, anomaly: Anomaly) -> None:
-        self._connection.send(ADD, **{**ANOMALY.values(anomaly), "details": dict(anomaly.details)})
+        json = {"details": dict(anomaly.details), "notes": [dict(note) for note in anomaly.notes]}
+        self._connection.send(ADD, **{**ANOMALY.values(anomaly), **json})
+
+    async def last_id(self) -> str | None:
+        return await self._connection.value(LAST)
 
     async def of_payment(self, reference: str) -> list[Anomaly]:
         return ANOMALY.all(await self._connection.rows(OF_PAYMENT, reference=reference))
+
+    async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
+        return ANOMALY.all(await self._connection.rows(OF_PAYMENTS, references=list(references)))
+
+    async def adjustments(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
+        rows = await self._connection.rows(
+            adjustments.page(wanted.needs_attention, wanted.after is not None, _COLUMNS),
+            business_id=wanted.business_id,
+            environment=wanted.environment.value,
+            after=wanted.after,
+            limit=limit,
+        )
+        return [one for row in rows for one in adjustments_of([ANOMALY.load(row[:-1])], row[-1])]
+
+    async def adjustment_totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
+        rows = await self._connection.rows(
+            adjustments.totals(wanted.business_id is not None),
+            business_id=wanted.business_id,
+            environments=[one.value for one in Environment if wanted.environment in (None, one)],
+            since=wanted.since or EARLIEST,
+            until=wanted.until or LATEST,
+            **adjustments.ids_within(wanted),
+        )
+        return added_up((day, AnomalyKind(kind), state, count, int(amount)) for day, kind, state, count, amount in rows)
 
     async def lock(self, anomaly_id: str) -> Anomaly | None:
         return ANOMALY.loaded(await self._connection.row(LOCK, id=anomaly_id))
 
     async def save(self, anomaly: Anomaly) -> None:
         values = {name: stored(getattr(anomaly, name)) for name in MOVING}
+        values["notes"] = [dict(note) for note in anomaly.notes]
         self._connection.send(SAVE, id=anomaly.id, **values)
 
+    async def notify(self, anomaly_id: str, sequence: int) -> None:
+        self._connection.send(NOTIFY, id=anomaly_id, sequence=sequence)
+
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
-        values = {"kind": stored(wanted.kind), "reference": wanted.reference, "after": wanted.after}
+        kinds = None if wanted.kinds is None else [kind.value for kind in wanted.kinds]
+        values: dict[str, Any] = {"kinds": kinds, "reference": wanted.reference, "assignee": wanted.assignee}
+        values["after"] = wanted.after
         page = _page(wanted.status, *(value is not None for value in values.values()))
         return ANOMALY.all(await self._connection.rows(page, limit=limit, **values))
 

@@ -11,7 +11,10 @@ import json
 from payagg.adapters.postgres.statement import Statement
 
 # Found by `reference`; a payment's idempotency key is found by the payment's own columns.
-OWNED = ("transitions", "attempts", "provider_calls", "anomalies", "events", "event_metadata", "deliveries")
+OWNED = (
+    *("transitions", "attempts", "provider_calls", "anomalies", "resolutions"),
+    *("events", "event_metadata", "deliveries"),
+)
 _KEY = "k.business_id = p.business_id AND k.environment = p.environment AND k.key = p.idempotency_key"
 
 

@@ -29,6 +29,7 @@ _DELETED_WITH_SECRETS = and_(
     gateways.c.status == _DELETED,
     or_(gateways.c.credentials.is_not(None), gateways.c.replaced_secrets.is_not(None)),
 )
+_DELETED_WITH_CREDENTIALS = and_(gateways.c.status == _DELETED, gateways.c.credentials.is_not(None))
 _GATEWAYS = select(*GATEWAY.columns)
 _BY_ID = gateways.c.id == bindparam("id")
 _BY_SLUG = gateways.c.slug == bindparam("slug")
@@ -44,7 +45,7 @@ SETTLING = Statement(
     )
 )
 TO_WIPE = Statement(
-    _GATEWAYS.where(or_(_DELETED_WITH_SECRETS, gateways.c.replaced_secrets_until <= bindparam("now")))
+    _GATEWAYS.where(or_(_DELETED_WITH_CREDENTIALS, gateways.c.replaced_secrets_until <= bindparam("now")))
     .order_by(gateways.c.updated_at, gateways.c.id)
     .limit(in_text(WIPES_MAX))
     .with_for_update(skip_locked=True, key_share=True)

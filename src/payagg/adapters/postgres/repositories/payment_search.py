@@ -1,7 +1,8 @@
 """Payments searched by index: a page is merged from one range for each environment and status."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,16 +31,16 @@ from sqlalchemy import (
 )
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.payments import PAYMENT
+from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.tables import idempotency_keys, payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.payment import Payment, Status
-from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
+from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.values import Environment
 
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
-# that has a number (decision 0605). The transaction that asks began before it looks.
+# that has a number (docs/decisions/lists.md). The transaction that asks began before it looks.
 HORIZON = Statement(
     """
     SELECT least(now(), min(xact_start)) FROM pg_stat_activity
@@ -50,8 +51,6 @@ HORIZON = Statement(
 # What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default, at most,
 # and in an export. Each size is a statement that every connection keeps, so there is none for each page.
 SIZES = (21, 101, 501)
-# Stand where no time is asked for: every range has a lower and an upper end.
-EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _ORDER = {status: number for number, status in enumerate(Status)}
 _NEWEST_FIRST = (payments.c.created_at.desc(), payments.c.reference.desc())
 # True of every payment: said to be allowed one index of two, and not to be misled into the other.
@@ -71,6 +70,7 @@ class _Shape(NamedTuple):
     size: int
 
 
+_IS_THEIRS = func.lower(payments.c.customer_email) == func.lower(bindparam("email", type_=Text))
 _IN_ENVIRONMENTS = any_(bindparam("environments", type_=ARRAY(Text)))
 OF_REFERENCE = Statement(select(*PAYMENT.columns).where(payments.c.reference == bindparam("reference")))
 OF_KEY = Statement(
@@ -91,7 +91,10 @@ def _totals(has_business: bool) -> Statement:
     seen = case((is_past, in_text(Status.FAILED.value)), else_=own.status)
     day = cast(func.timezone(in_text("UTC"), own.created_at), Date)
     query = (
-        select(day, seen, func.count(), func.sum(own.amount))
+        select(
+            *(day, seen, func.count(), func.sum(own.amount)),
+            *(func.sum(own.fee), func.sum(own.net_amount), func.count(own.fee)),
+        )
         .where(and_(_OF_BUSINESS, own.business_id == bindparam("business_id")) if has_business else _OF_ALL)
         .where(own.environment == _IN_ENVIRONMENTS)
         # All of them, so that the times after the status in the index bound what is read.
@@ -140,7 +143,7 @@ def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
     elif shape.has_business:
         fixed.append(own.business_id == bindparam("business_id"))
     if shape.has_email:
-        fixed.append(own.customer_email == bindparam("email"))
+        fixed.append(_IS_THEIRS)
     else:
         fixed.append(_OF_BUSINESS if shape.has_business else _OF_ALL)
     is_past = own.expires_at <= bindparam("now")
@@ -159,10 +162,9 @@ def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
 def _businesses_of_email() -> CTE:
     """The businesses that have payments of this address, one step in the index for each."""
     own = payments.c
-    is_theirs = own.customer_email == bindparam("email")
-    first = select(func.min(own.business_id).label("business_id")).where(is_theirs)
+    first = select(func.min(own.business_id).label("business_id")).where(_IS_THEIRS)
     each = first.cte("each", recursive=True)
-    following = select(func.min(own.business_id)).where(is_theirs, own.business_id > each.c.business_id)
+    following = select(func.min(own.business_id)).where(_IS_THEIRS, own.business_id > each.c.business_id)
     return each.union_all(select(following.correlate(each).scalar_subquery()).where(each.c.business_id.is_not(None)))
 
 
@@ -188,7 +190,10 @@ class PostgresPaymentSearch:
             until=wanted.until or LATEST,
             now=now,
         )
-        totals = [PaymentTotal(day, Status(seen), count, int(amount)) for day, seen, count, amount in rows]
+        totals = [
+            PaymentTotal(day, Status(seen), count, int(amount), _whole(fee), _whole(net), with_fee)
+            for day, seen, count, amount, fee, net, with_fee in rows
+        ]
         shown = [total for total in totals if wanted.status in (None, total.status)]
         return sorted(shown, key=lambda total: (total.day, _ORDER[total.status]))
 
@@ -226,6 +231,10 @@ class PostgresPaymentSearch:
             limit=limit,
         )
         return PAYMENT.all(rows)
+
+
+def _whole(total: Decimal | None) -> int | None:
+    return None if total is None else int(total)
 
 
 def _environments(wanted: PaymentFilter) -> list[str]:

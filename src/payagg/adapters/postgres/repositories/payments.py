@@ -9,6 +9,7 @@ from sqlalchemy import (
     ARRAY,
     Integer,
     Text,
+    all_,
     and_,
     any_,
     bindparam,
@@ -22,15 +23,19 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from payagg.adapters.postgres.errors import Taken
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.anomalies import ANOMALY
+from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMALIES_OF
 from payagg.adapters.postgres.repositories.businesses import BUSINESS
+from payagg.adapters.postgres.repositories.payment_rows import ADD, NOTED, PAYMENT, encoded
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
-from payagg.adapters.postgres.repositories.webhooks import ENDPOINT, SUBSCRIBERS_TO
+from payagg.adapters.postgres.repositories.webhooks import ENDPOINT, LAST_EVENT_BESIDE, SUBSCRIBERS_TO, PostgresWebhooks
 from payagg.adapters.postgres.schema.tables import (
     HAS_PAYER,
+    IS_UNSETTLED,
     attempts,
     businesses,
-    idempotency_keys,
     payments,
     provider_calls,
     transitions,
@@ -38,33 +43,23 @@ from payagg.adapters.postgres.schema.tables import (
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports import Conflict, ReferenceTaken
 from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
-from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import Environment
 
-PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
 CALL = RowMap(ProviderCall, provider_calls)
 CALLS_MAX = 1_000
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
-MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at")
+MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at", "fee", "net_amount")
 _REFERENCE = payments.c.reference == bindparam("reference")
 _OF_PAYMENT = select(*PAYMENT.columns).where(_REFERENCE)
 GET = Statement(_OF_PAYMENT)
 LOCK = Statement(_OF_PAYMENT.with_for_update(key_share=True))
 BUSINESS_OF = Statement(
     select(*BUSINESS.columns).join(payments, payments.c.business_id == businesses.c.id).where(_REFERENCE)
-)
-ADD_KEY = Statement(
-    insert(idempotency_keys)
-    .values(parameters("business_id", "environment", "key", "reference"))
-    .on_conflict_do_nothing()
-    .returning(idempotency_keys.c.key)
-)
-ADD = Statement(
-    insert(payments).values(parameters(*PAYMENT.names)).on_conflict_do_nothing().returning(payments.c.reference)
 )
 _MOVED = (
     update(payments)
@@ -86,6 +81,7 @@ _NOTED = (
     .cte("noted")
 )
 MOVE = Statement(must_find(_NOTED))
+NOTE = Statement(update(payments).where(_REFERENCE).values(parameters(*NOTED)))
 EXPIRED = Statement(
     select(*PAYMENT.columns)
     .where(payments.c.status == in_text(Status.INITIATED.value), payments.c.expires_at <= bindparam("now"))
@@ -168,6 +164,7 @@ HASTEN_ASKS = Statement(f"""
 WITH later AS (
     SELECT a.reference, a.number FROM attempts a
     WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at > :now
+    AND (a.confirmed_at IS NULL OR a.confirmed_at > :paid_since)
     ORDER BY a.next_ask_at, a.reference LIMIT {HASTENED_AT_ONCE} FOR NO KEY UPDATE
 ), hastened AS (
     UPDATE attempts a SET next_ask_at = :now FROM later l WHERE a.reference = l.reference AND a.number = l.number
@@ -196,12 +193,14 @@ CROSS JOIN LATERAL (
 # In an order, though any one will do: it leads by the index, also where half of the table would match.
 _OPEN_ATTEMPTS = (
     select(attempts.c.reference)
-    .where(attempts.c.gateway_id == bindparam("gateway_id"), attempts.c.next_ask_at.is_not(None))
+    .where(attempts.c.gateway_id == bindparam("gateway_id"), text(IS_UNSETTLED))
     .order_by(attempts.c.reference)
 )
+_ACCOUNTS = bindparam("accounts", type_=ARRAY(Text))
+_IS_OTHER = or_(func.cardinality(_ACCOUNTS) == 0, attempts.c.account != all_(_ACCOUNTS))
 OPEN_ATTEMPT = Statement(_OPEN_ATTEMPTS.limit(in_text(1)))
 COUNT_OPEN_ATTEMPTS = Statement(
-    select(func.count()).select_from(_OPEN_ATTEMPTS.limit(bindparam("most", type_=Integer)).subquery())
+    select(func.count()).select_from(_OPEN_ATTEMPTS.where(_IS_OTHER).limit(bindparam("most", type_=Integer)).subquery())
 )
 BEGIN_ASK = Statement(
     update(attempts)
@@ -275,8 +274,9 @@ WHERE k.business_id = old.business_id AND k.environment = old.environment AND k.
 
 
 class PostgresPayments:
-    def __init__(self, connection: StatementConnection) -> None:
+    def __init__(self, connection: StatementConnection, webhooks: PostgresWebhooks) -> None:
         self._connection = connection
+        self._webhooks = webhooks
 
     async def get(self, reference: str) -> Payment | None:
         return PAYMENT.loaded(await self._connection.row(GET, reference=reference))
@@ -301,20 +301,24 @@ class PostgresPayments:
 
     async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
         own = {"reference": reference}
-        found, numbered, endpoints = await self._connection.all((LOCK, own), (ATTEMPTS, own), (SUBSCRIBERS_TO, own))
+        # What the change will want is read in the same round trip.
+        asked = ((statement, own) for statement in (LOCK, ATTEMPTS, SUBSCRIBERS_TO, ANOMALIES_OF, LAST_EVENT_BESIDE))
+        found, numbered, endpoints, anomalies, last = await self._connection.all(*asked)
         if not found:
             return None
-        return PaymentToSettle(PAYMENT.load(found[0]), [_attempt(row) for row in numbered], ENDPOINT.all(endpoints))
+        payment = PAYMENT.load(found[0])
+        self._webhooks.last_ids[payment.business_id, payment.environment] = last[0][0] if last else None
+        attempts = [_attempt(row) for row in numbered]
+        return PaymentToSettle(payment, attempts, ENDPOINT.all(endpoints), ANOMALY.all(anomalies))
 
     async def add(self, payment: Payment) -> bool:
-        values = PAYMENT.values(payment)
-        if payment.idempotency_key is not None:
-            identity = {name: values[name] for name in ("business_id", "environment", "reference")}
-            if await self._connection.row(ADD_KEY, key=payment.idempotency_key, **identity) is None:
-                return False
-        if await self._connection.row(ADD, **values) is None:
+        try:
+            added = await self._connection.row(ADD, rows=f"[{encoded(payment).decode()}]", dates=False)
+        except Taken:
+            raise ReferenceTaken(payment.reference) from None
+        if added is not None and added[1] is None:
             raise ReferenceTaken(payment.reference)
-        return True
+        return added is not None
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         moved = {name: stored(getattr(payment, name)) for name in MOVING}
@@ -322,6 +326,9 @@ class PostgresPayments:
         stood = {"from_status": transition.from_status.value, "before": transition.sequence - 1}
         stale = Conflict("the payment was moved by another transaction")
         self._connection.send(MOVE, or_else=stale, reference=payment.reference, **moved, **own, **stood)
+
+    async def note(self, payment: Payment) -> None:
+        self._connection.send(NOTE, **{name: getattr(payment, name) for name in ("reference", *NOTED)})
 
     async def expired(self, now: datetime, limit: int) -> list[Payment]:
         return PAYMENT.all(await self._connection.rows(EXPIRED, now=now, limit=limit))
@@ -358,7 +365,8 @@ class PostgresPayments:
         return [_attempt(row) for row in rows]
 
     async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
-        values = {"gateway": gateway, "environment": environment.value, "now": now}
+        paid_since = now - HASTEN_PAID
+        values = {"gateway": gateway, "environment": environment.value, "now": now, "paid_since": paid_since}
         return await self._connection.value(HASTEN_ASKS, **values) or 0
 
     async def end_asks(self, reference: str) -> None:
@@ -370,8 +378,9 @@ class PostgresPayments:
     async def has_open_attempts(self, gateway_id: str) -> bool:
         return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None
 
-    async def open_attempts(self, gateway_id: str, most: int) -> int:
-        return await self._connection.value(COUNT_OPEN_ATTEMPTS, gateway_id=gateway_id, most=most) or 0
+    async def open_attempts(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
+        values = {"gateway_id": gateway_id, "most": most, "accounts": list(other_than)}
+        return await self._connection.value(COUNT_OPEN_ATTEMPTS, **values) or 0
 
     async def transitions(self, reference: str) -> list[Transition]:
         return TRANSITION.all(await self._connection.rows(TRANSITIONS, reference=reference))

@@ -25,14 +25,16 @@ class RowMap(Generic[T]):
         self.names = tuple((renamed or {}).get(name, name) for name in self._fields)
         self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
         self._words = tuple(
-            (self._fields.index(name), {word.value: word for word in kind}) for name, kind in words.items()
+            (self._fields.index(name), {None: None, **{word.value: word for word in kind}})
+            for name, kind in words.items()
         )
 
     def load(self, row: Any) -> T:
         """The object of a row whose values stand in the order of `names`. They were checked when they came in."""
         values = list(row)
         for position, words in self._words:
-            values[position] = words[values[position]]
+            if values[position] is not None:
+                values[position] = words[values[position]]
         return restored(self._cls, dict(zip(self._fields, values, strict=True)))
 
     def loaded(self, row: Any | None) -> T | None:

@@ -41,6 +41,7 @@ from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoi
 
 ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 OF_PAYMENT_MAX = 1_000
+PAST_EVENTS = "evt_g"  # every id of an event is below it
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
 
@@ -121,6 +122,7 @@ ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
 ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
+# Where the clock went back, ids go on behind the last one (`last_event_id`), and are shown once it has passed them.
 HORIZON = Statement(
     """
     SELECT least(clock_timestamp(), min(xact_start)) FROM pg_stat_activity
@@ -161,6 +163,15 @@ def _log(is_after: bool) -> Statement:
 LOCK_DELIVERY = Statement(
     select(*DELIVERY.columns).where(_OF_ENDPOINT, deliveries.c.id == bindparam("id")).with_for_update()
 )
+LOCK_OWN_DELIVERY = Statement(
+    select(*DELIVERY.columns)
+    .where(
+        deliveries.c.reference == bindparam("reference"),
+        deliveries.c.id == bindparam("id"),
+        deliveries.c.endpoint_id.is_(None),
+    )
+    .with_for_update()
+)
 RECOUNT = Statement(
     update(webhook_endpoints)
     .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
@@ -176,24 +187,37 @@ REDELIVER = Statement(
 )
 
 
-def _events_between() -> Statement:
-    # As one range of the index, from one place in it to another, and the business unknown to the planner: expecting few
-    # of its events, the server would sort all that a large one has in all partitions instead of merging them.
-    place = tuple_(events.c.business_id, events.c.environment, events.c.id)
-    business_id = select(bindparam("business_id", type_=Text)).scalar_subquery()
-    environment = bindparam("environment", type_=Text)
-    return Statement(
-        select(*_WHOLE_EVENT)
-        .where(
-            place > tuple_(business_id, environment, bindparam("after", type_=Text)),
-            place < tuple_(business_id, environment, bindparam("before", type_=Text)),
-        )
-        .order_by(*place)
-        .limit(bindparam("limit"))
+# As one range of the index, from one place in it to another, and the business unknown to the planner: expecting few
+# of its events, the server would sort all that a large one has in all partitions instead of merging them.
+_PLACE = (events.c.business_id, events.c.environment, events.c.id)
+
+
+def _between(after: Any, before: Any, business_id: Any, environment: Any) -> Any:
+    first, last = (tuple_(business_id, environment, id) for id in (after, before))
+    return and_(tuple_(*_PLACE) > first, tuple_(*_PLACE) < last)
+
+
+def _last_event(business_id: Any, environment: Any) -> Statement:
+    backwards = [column.desc() for column in _PLACE]
+    between = _between(in_text(""), in_text(PAST_EVENTS), business_id, environment)
+    return Statement(select(events.c.id).where(between).order_by(*backwards).limit(in_text(1)), reads=True)
+
+
+_OF_BUSINESS = (select(bindparam("business_id", type_=Text)).scalar_subquery(), bindparam("environment", type_=Text))
+EVENTS = Statement(
+    select(*_WHOLE_EVENT)
+    .where(_between(bindparam("after", type_=Text), bindparam("before", type_=Text), *_OF_BUSINESS))
+    .order_by(*_PLACE)
+    .limit(bindparam("limit"))
+)
+LAST_EVENT = _last_event(*_OF_BUSINESS)
+# Of a payment's business and environment.
+LAST_EVENT_BESIDE = _last_event(
+    *(
+        select(column).where(payments.c.reference == bindparam("reference")).scalar_subquery()
+        for column in (payments.c.business_id, payments.c.environment)
     )
-
-
-EVENTS = _events_between()
+)
 EVENTS_OF_PAYMENT = Statement(
     select(*_WHOLE_EVENT)
     .where(events.c.reference == bindparam("reference"))
@@ -221,6 +245,9 @@ SAVE_BODY = Statement(
 class PostgresWebhooks:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
+        # The last event's id by business and environment, read once: what a transaction adds becomes visible together,
+        # and needs no order of its own.
+        self.last_ids: dict[tuple[str, Environment], str | None] = {}
 
     async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
         found = ENDPOINT.all(await self._connection.rows(ENDPOINTS, business_id=business_id))
@@ -254,6 +281,13 @@ class PostgresWebhooks:
     async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
         self._connection.send(REMOVE_ENDPOINT, endpoint_id=endpoint_id, now=now)
 
+    async def last_event_id(self, business_id: str, environment: Environment) -> str | None:
+        owner = (business_id, environment)
+        if owner not in self.last_ids:
+            values = {"business_id": business_id, "environment": environment.value}
+            self.last_ids[owner] = await self._connection.value(LAST_EVENT, **values)
+        return self.last_ids[owner]
+
     async def emit(self, event: Event, deliveries_: Sequence[Delivery]) -> None:
         self._connection.send(ADD_EVENT, **EVENT.values(event) | self._body(event))
         for delivery in deliveries_:
@@ -271,15 +305,19 @@ class PostgresWebhooks:
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         return DELIVERY.loaded(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
 
+    async def own_delivery(self, reference: str, delivery_id: str) -> Delivery | None:
+        return DELIVERY.loaded(await self._connection.row(LOCK_OWN_DELIVERY, reference=reference, id=delivery_id))
+
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         if delivery.lease_until is not None and delivery.lease_until > now:
             return
-        self._connection.send(
-            RECOUNT,
-            endpoint_id=delivery.endpoint_id,
-            was_delivered=int(delivery.status is DeliveryStatus.DELIVERED),
-            was_failed=int(delivery.status is DeliveryStatus.FAILED),
-        )
+        if delivery.endpoint_id is not None:
+            self._connection.send(
+                RECOUNT,
+                endpoint_id=delivery.endpoint_id,
+                was_delivered=int(delivery.status is DeliveryStatus.DELIVERED),
+                was_failed=int(delivery.status is DeliveryStatus.FAILED),
+            )
         self._connection.send(REDELIVER, of_reference=delivery.reference, delivery_id=delivery.id, now=now)
 
     async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:

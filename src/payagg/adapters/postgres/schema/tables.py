@@ -2,7 +2,7 @@
 
 Shape rules: whatever belongs to one payment is found by `reference` alone, and every unique rule of those tables
 contains `reference` (idempotency keys are a table of their own), so a table can be partitioned by ranges of it. Events
-are (see partitions.py); why the others are not is in decision 0610.
+are (see partitions.py); why the others are not is in docs/decisions/partitioned-events.md.
 Columns and dataclass fields share their names. Enumerations are stored as their words.
 """
 
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
     ForeignKey,
     Identity,
@@ -38,6 +39,10 @@ from payagg.domain.payment import PAYER_FIELDS
 metadata = MetaData()
 # What retention looks for, as its indexes say it: a planner compares the words.
 HAS_PAYER = f"settled_at IS NOT NULL AND ({' OR '.join(f'{name} IS NOT NULL' for name in PAYER_FIELDS)})"
+# Attempts of which nobody knows yet whether they were paid.
+IS_UNSETTLED = "next_ask_at IS NOT NULL AND gateway_id IS NOT NULL AND confirmed_at IS NULL"
+# Anomalies that a merchant may have to do something about.
+MAY_NEED_ATTENTION = "kind IN ('DISPUTE', 'LATE_SUCCESS', 'SECOND_CHARGE', 'MISMATCH', 'NO_EVIDENCE')"
 HAS_BODY = "handled_at IS NOT NULL AND body <> ''"
 
 
@@ -181,6 +186,11 @@ payments = Table(
     _at("expires_at"),
     _at("settled_at", nullable=True),
     Column("is_test", Boolean, nullable=False, server_default="false"),
+    Column("fee", BigInteger),
+    Column("net_amount", BigInteger),
+    Column("has_adjustments", Boolean, nullable=False, server_default="false"),
+    CheckConstraint("(fee IS NULL) = (net_amount IS NULL) AND fee >= 0 AND net_amount >= 0", name="fee_has_its_net"),
+    Column("api_key_id", Text),
     CheckConstraint(
         "NOT is_test OR (environment = 'SANDBOX' AND (gateway IS NULL OR gateway = 'sandbox'))",
         name="test_is_simulated",
@@ -193,23 +203,29 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     Index("payments_to_expire", "expires_at", "reference", postgresql_where=text("status = 'INITIATED'")),
-    # Lists and summaries of one business, of all, and by a payer's address; see migration 0005. The first two are
-    # partial by what is true of every row, and serve only the queries that say so.
+    # Lists and summaries of one business, of all, and by a payer's address; see migrations 0005 and 0020. The first two
+    # are partial by what is true of every row, and serve only the queries that say so.
     Index(
         "payments_of_business",
         *("business_id", "environment", "status", "created_at", "reference"),
-        postgresql_include=["amount", "expires_at"],
+        postgresql_include=["amount", "expires_at", "fee", "net_amount"],
         postgresql_where=text("amount > 0"),
     ),
     Index(
         "payments_by_time",
         *("environment", "status", "created_at", "reference"),
-        postgresql_include=["amount", "expires_at"],
+        postgresql_include=["amount", "expires_at", "fee", "net_amount"],
         postgresql_where=text("currency = 'NGN'"),
     ),
     Index(
         "payments_of_email",
         *("customer_email", "business_id", "environment", "status", "created_at", "reference"),
+        postgresql_where=text("customer_email IS NOT NULL"),
+    ),
+    # The one above serves servers of the release before.
+    Index(
+        "payments_of_payer",
+        *(text("lower(customer_email)"), "business_id", "environment", "status", "created_at", "reference"),
         postgresql_where=text("customer_email IS NOT NULL"),
     ),
     # Retention finds what it has to clear, and nothing it has cleared; a payment enters when it becomes final.
@@ -264,12 +280,19 @@ attempts = Table(
     Column("last_decline", Text),  # our word for it
     _at("held_until", nullable=True),  # a reconciler is asking, and others keep away
     Column("environment", Text, nullable=False, server_default="LIVE"),  # the payment's
+    Column("account", Text),
+    _at("confirmed_at", nullable=True),
+    Column("provider_id", Text),
+    Column("channel", Text),
+    Column("fee", BigInteger),
+    _at("paid_at", nullable=True),
     PrimaryKeyConstraint("reference", "number"),
     CheckConstraint("(state = 'HANDED_OFF') = (hand_off_url IS NOT NULL)", name="hand_off_is_whole"),
     # The rule that nobody pays twice: two processes may both believe they won, the index believes only one.
     Index("one_hand_off_per_payment", "reference", unique=True, postgresql_where=text("state = 'HANDED_OFF'")),
     Index("one_claim_per_payment", "reference", unique=True, postgresql_where=text("state = 'CLAIMED'")),
-    # Its second condition keeps it out of the plans of those who ask by time.
+    Index("attempts_unsettled", "gateway_id", "reference", postgresql_where=text(IS_UNSETTLED)),
+    # Goes with the next release: the one before this one asks by it.
     Index(
         "attempts_open_of_gateway",
         "gateway_id",
@@ -285,6 +308,15 @@ attempts = Table(
         "next_ask_at",
         "reference",
         postgresql_where=text("next_ask_at IS NOT NULL"),
+    ),
+    # What a reconciliation with the provider's own list compares.
+    Index(
+        "attempts_handed_off",
+        "gateway",
+        "environment",
+        "handed_off_at",
+        "reference",
+        postgresql_where=text("handed_off_at IS NOT NULL"),
     ),
 )
 
@@ -348,14 +380,77 @@ anomalies = Table(
     Column("closed_by", Text),
     _at("closed_at", nullable=True),
     Column("close_reason", Text),
+    Column("business_id", Text),
+    Column("environment", Text),
+    Column("assignee", Text),
+    Column("notes", JSONB, nullable=False, server_default=text("'[]'")),
     CheckConstraint("status IN ('OPEN', 'ACKNOWLEDGED', 'CLOSED')", name="anomaly_status_known"),
     CheckConstraint(
         "(status = 'CLOSED') = (closed_at IS NOT NULL AND closed_by IS NOT NULL AND close_reason IS NOT NULL)",
         name="closed_with_a_reason",
     ),
     Index("anomalies_of_payment", "reference"),
+    Index(
+        "anomalies_of_business", "business_id", "environment", "id", postgresql_where=text("business_id IS NOT NULL")
+    ),
+    Index(
+        "anomalies_needing_attention",
+        *("business_id", "environment", "id"),
+        postgresql_where=text(f"business_id IS NOT NULL AND {MAY_NEED_ATTENTION}"),
+    ),
     # What is still to be worked off, for lists and the gauge.
     Index("anomalies_unclosed", "id", postgresql_where=text("status <> 'CLOSED'")),
+)
+
+reconciliation_runs = Table(
+    "reconciliation_runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("gateway", Text, nullable=False),
+    *_word("environment", "SANDBOX", "LIVE"),
+    Column("first_day", Date, nullable=False),
+    Column("last_day", Date, nullable=False),
+    Column("source", Text, nullable=False),  # list, or file and its SHA-256
+    Column("started_by", Text, nullable=False),
+    _at("started_at"),
+    Column("claim", Text, unique=True),  # which of all workers does the day; NULL = somebody's own run
+    _at("ended_at", nullable=True),  # NULL = under way, or killed
+    Column("totals", JSONB, nullable=False),  # by bucket: payments, ours, lines, theirs; kobo
+    CheckConstraint("first_day <= last_day", name="days_in_order"),
+)
+
+reconciliation_findings = Table(
+    "reconciliation_findings",
+    metadata,
+    Column("run_id", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("bucket", Text, nullable=False),
+    Column("reference", Text),
+    Column("provider_reference", Text),
+    Column("line_kind", Text),
+    Column("line_id", Text),
+    Column("ours", BigInteger),  # kobo
+    Column("theirs", BigInteger),
+    Column("effect", Text),  # what the report of it did
+    PrimaryKeyConstraint("run_id", "number"),
+)
+
+# Requests to end a payment by hand. Who asks does not confirm.
+resolutions = Table(
+    "resolutions",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("reference", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Column("requested_by", Text, nullable=False),
+    _at("requested_at"),
+    Column("confirmed_by", Text),
+    _at("confirmed_at", nullable=True),
+    PrimaryKeyConstraint("reference", "id"),
+    CheckConstraint(
+        "(confirmed_by IS NULL) = (confirmed_at IS NULL) AND confirmed_by <> requested_by", name="confirmed_by_another"
+    ),
 )
 
 provider_health = Table(
@@ -416,7 +511,7 @@ events = Table(
     Column("environment", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     _at("created_at"),
-    # Where large metadata lies apart: at which byte of `body` it stood, a null being there now; see decisions/0527.
+    # Where large metadata lies apart: at which byte of `body` it stood, a null being there now.
     Column("metadata_at", Integer),
     Column("metadata_digest", LargeBinary),
     PrimaryKeyConstraint("reference", "sequence"),
@@ -506,7 +601,16 @@ token_revocations = Table(
     PrimaryKeyConstraint("claim", "value"),
 )
 
-# Lost on a crash and not replicated, which suits a counter that lives for a minute.
+# Console sessions whose user has signed out; by the SHA-256 of the session's form token.
+ended_sessions = Table(
+    "ended_sessions",
+    metadata,
+    Column("session", LargeBinary, primary_key=True),
+    _at("ends_at"),  # by itself; the row may go then
+    CheckConstraint("octet_length(session) = 32", name="session_is_a_digest"),
+    Index("ended_sessions_ends_at", "ends_at"),
+)
+
 # Lost on a crash and not replicated, which suits what lives for a minute. One row a bucket, so that its lock is the
 # limit's: `hits` has the number of hits by mark (domain/rate_limit.py).
 rate_hits = Table(

@@ -64,12 +64,20 @@ def final_trigger(moves: Moves, table: str, column: str) -> str:
     )
 
 
-def clearing_trigger(moves: Moves, table: str, column: str, clearable: Sequence[str]) -> str:
-    """As `final_trigger`, but the columns `clearable` may become NULL and no other value, and nothing beside them may
-    change: personal data ends, the rest of the row stays."""
+def clearing_trigger(
+    moves: Moves, table: str, column: str, clearable: Sequence[str] = (), settable: Sequence[str] = ()
+) -> str:
+    """As `final_trigger`, but the columns `clearable` may become NULL and no other value, those of `settable` may get
+    a value where they have none (NULL, or false), and nothing beside them may change: personal data ends, what comes
+    to be known is added, the rest of the row stays."""
     states = ", ".join(f"'{state}'" for state in moves.final)
-    names = "ARRAY[" + ", ".join(f"'{name}'" for name in clearable) + "]"
-    altered = " OR ".join(f"NEW.{name} IS DISTINCT FROM OLD.{name} AND NEW.{name} IS NOT NULL" for name in clearable)
+    names = "ARRAY[" + ", ".join(f"'{name}'" for name in (*clearable, *settable)) + "]"
+    changes = [f"NEW.{name} IS DISTINCT FROM OLD.{name} AND NEW.{name} IS NOT NULL" for name in clearable]
+    changes += [
+        f"NEW.{name} IS DISTINCT FROM OLD.{name} AND coalesce(to_jsonb(OLD.{name}), 'false') <> 'false'"
+        for name in settable
+    ]
+    altered = " OR ".join(changes)
     return _trigger(
         f"{table}_final",
         f"UPDATE ON {table}",

@@ -1,5 +1,6 @@
 """Calls to Paystack: initialize a transaction, verify one by our reference."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -10,18 +11,20 @@ from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.payer import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.references import ours
-from payagg.adapters.providers.transport import Transport, decoded
+from payagg.adapters.providers.transport import BODY_MAX, ProviderAnswer, Transport, decoded
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
 
 
-class _PaystackEnvelope(msgspec.Struct):
+class PaystackEnvelope(msgspec.Struct):
     """`status` says whether the API call worked, never whether anybody paid; old errors carry nothing else."""
 
     status: Any = None
     message: Any = None
     code: Any = None
     data: msgspec.Raw = msgspec.Raw(b"")
+    meta: Any = None  # of lists: how many pages there are
 
 
 class _Page(msgspec.Struct):
@@ -45,7 +48,7 @@ class PaystackClient:
         }
         status, envelope = await self._send(charge, "POST", "/transaction/initialize", body)
         if not _worked(status, envelope):
-            raise _fault(status, envelope)
+            raise fault_of(status, envelope)
         page = decoded(envelope.data, _Page)
         # The payer's browser is sent there, so the address is held to the rules of any address we call ourselves.
         if page.reference != charge.reference or not self.transport.is_page(page.authorization_url):
@@ -59,7 +62,7 @@ class PaystackClient:
         if not _worked(status, envelope):
             if _is_unknown_reference(status, envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
-            raise _fault(status, envelope)
+            raise fault_of(status, envelope)
         transaction = decoded(envelope.data, PaystackTransaction)
         reference = ours(transaction.reference)
         if reference is None:
@@ -68,21 +71,29 @@ class PaystackClient:
 
     async def _send(
         self, charge: Charge, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> tuple[int, _PaystackEnvelope]:
-        base_url = named.value(charge.credentials, charge.environment, "BaseUrl") or BASE_URL
-        if not self.transport.is_allowed(base_url):
-            raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
-        secret = named.value(charge.credentials, charge.environment, "SecretKey")
-        answer = await self.transport.exchange(
-            method,
-            base_url.rstrip("/") + path,
-            {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"},
-            msgspec.json.encode(body) if body is not None else None,
-        )
-        return answer.status, decoded(msgspec.Raw(answer.body), _PaystackEnvelope)
+    ) -> tuple[int, PaystackEnvelope]:
+        content = msgspec.json.encode(body) if body is not None else None
+        answer = await sent(self.transport, charge.credentials, charge.environment, method, path, content)
+        return answer.status, decoded(msgspec.Raw(answer.body), PaystackEnvelope)
 
 
-def _worked(status: int, envelope: _PaystackEnvelope) -> bool:
+async def sent(
+    transport: Transport,
+    credentials: Mapping[str, str],
+    environment: Environment,
+    method: str,
+    path: str,
+    content: bytes | None = None,
+    body_max: int = BODY_MAX,
+) -> ProviderAnswer:
+    """One call with the environment's key; raises ProviderFault."""
+    address = named.base_url(credentials, transport, environment, BASE_URL) + path
+    secret = named.value(credentials, environment, "SecretKey")
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    return await transport.exchange(method, address, headers, content, body_max)
+
+
+def _worked(status: int, envelope: PaystackEnvelope) -> bool:
     return status in (200, 201) and envelope.status is True
 
 
@@ -90,14 +101,14 @@ def _text(value: object) -> str:
     return value.lower() if isinstance(value, str) else ""
 
 
-def _is_unknown_reference(status: int, envelope: _PaystackEnvelope) -> bool:
+def _is_unknown_reference(status: int, envelope: PaystackEnvelope) -> bool:
     """404 by the specification, 400 as integrators see it; the words count, as a wrong address is a 404 as well."""
     said = _text(envelope.message)
     known = _text(envelope.code) == "transaction_not_found" or ("not found" in said and "reference" in said)
     return status in (400, 404) and known
 
 
-def _fault(status: int, envelope: _PaystackEnvelope) -> ProviderFault:
+def fault_of(status: int, envelope: PaystackEnvelope) -> ProviderFault:
     """By HTTP status, then code, then message: older errors carry the last alone."""
     code, said = _text(envelope.code), _text(envelope.message)
     if code == "duplicate_reference" or "duplicate transaction reference" in said:

@@ -6,7 +6,8 @@ import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.references import word
+from payagg.adapters.providers.references import identity, instant, word
+from payagg.domain.attempt import ChargeFacts
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 
@@ -20,6 +21,8 @@ OUTCOMES = {
     "reversed": Outcome.REVERSED,
     "abandoned": Outcome.UNPAID,
 }
+# Words for a payer who is still at it; any word in neither table is unknown.
+IN_FLIGHT = frozenset({"ongoing", "pending", "processing", "queued"})
 ABSENT = msgspec.Raw(b"")
 
 
@@ -34,6 +37,10 @@ class PaystackTransaction(msgspec.Struct):
     requested_amount: msgspec.Raw = ABSENT
     gateway_response: Any = None
     message: Any = None
+    id: Any = None
+    channel: Any = None
+    fees: msgspec.Raw = ABSENT
+    paid_at: Any = None
 
 
 def report_of(transaction: PaystackTransaction, reference: str) -> ProviderReport:
@@ -51,6 +58,14 @@ def report_of(transaction: PaystackTransaction, reference: str) -> ProviderRepor
         currency=word(transaction.currency),
         environment=environment,
         reason=reason_of(transaction.gateway_response, transaction.message) if outcome is Outcome.FAILED else None,
+        is_known_word=isinstance(said, str) and (said in OUTCOMES or said in IN_FLIGHT),
+        facts=ChargeFacts(
+            provider_id=identity(transaction.id),
+            channel=word(transaction.channel) or None,
+            fee=kobo_of(transaction.fees, UNIT),
+            received=kobo_of(transaction.amount, UNIT),
+            paid_at=instant(transaction.paid_at),
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """Paystack's events: the signature over the raw bytes first, then a narrow reading."""
 
 import hmac
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.reduction import names_in
-from payagg.adapters.providers.references import ours, word
+from payagg.adapters.providers.references import identity, instant, ours, word
 from payagg.adapters.providers.transport import decoded
 from payagg.domain.report import Outcome, ProviderReport
 
@@ -18,6 +19,7 @@ DIGEST = "sha512"  # lower-case hex of HMAC-SHA512
 CHARGES = frozenset({"charge.success", "charge.failed"})
 REFUNDED = "refund.processed"
 DISPUTE_RESOLVED = "charge.dispute.resolve"
+ACCEPTED = frozenset({"merchant-accepted", "auto-accepted"})  # by the merchant, or because he did not answer
 DISPUTES = frozenset({"charge.dispute.create", "charge.dispute.remind", DISPUTE_RESOLVED})
 
 
@@ -31,6 +33,7 @@ class _Refund(msgspec.Struct):
 
     transaction_reference: Any = None
     refund_reference: Any = None
+    id: Any = None
     amount: msgspec.Raw = ABSENT
     currency: Any = None
     domain: Any = None
@@ -41,6 +44,8 @@ class _Dispute(msgspec.Struct):
     id: Any = None
     resolution: Any = None
     refund_amount: msgspec.Raw = ABSENT
+    due_at: Any = None
+    dueAt: Any = None  # noqa: N815 - both spellings appear
     transaction: PaystackTransaction = msgspec.field(default_factory=PaystackTransaction)
 
 
@@ -85,29 +90,42 @@ def _refund(refund: _Refund) -> ProviderReport | None:
         currency=word(refund.currency),
         environment=DOMAINS.get(refund.domain) if isinstance(refund.domain, str) else None,
         # Two refunds of half each are two facts.
-        details={"refundReference": known} if (known := word(refund.refund_reference)) else {},
+        details={"refundId": known} if (known := word(refund.refund_reference) or identity(refund.id)) else {},
     )
 
 
 def _dispute(event: str, dispute: _Dispute) -> ProviderReport | None:
-    """DISPUTED from the first word of it to its resolution, REVERSED once the money went back.
-
-    A reminder states the same fact as the dispute it reminds of.
-    """
+    """DISPUTED with the state of the dispute, or REVERSED once all of the money went back. A reminder states the same
+    fact as the dispute it reminds of."""
     report = _charge(dispute.transaction)
-    if report is None or (event == DISPUTE_RESOLVED and report.outcome is Outcome.REVERSED):
-        return report
-    amount = kobo_of(dispute.refund_amount, UNIT)
+    if report is None:
+        return None
+    is_resolved, is_reversed = event == DISPUTE_RESOLVED, report.outcome is Outcome.REVERSED
+    state = _state(word(dispute.resolution), is_reversed=is_reversed) if is_resolved else "opened"
+    part = kobo_of(dispute.refund_amount, UNIT)
+    due = instant(dispute.due_at or dispute.dueAt)
+    details = {
+        "disputeId": identity(dispute.id) or "",
+        "state": state,
+        "resolution": word(dispute.resolution),
+        **({"dueAt": due.isoformat()} if due is not None and state == "opened" else {}),
+    }
+    is_whole = part is None or part >= max(report.amounts, default=0)
+    if is_resolved and is_reversed and is_whole:
+        return replace(report, details=details)
     return ProviderReport(
         provider_reference=report.provider_reference,
         outcome=Outcome.DISPUTED,
-        word="resolved" if event == DISPUTE_RESOLVED else "disputed",
-        amounts=frozenset() if amount is None else frozenset({amount}),
+        word="resolved" if is_resolved else "disputed",
+        amounts=frozenset() if part is None else frozenset({part}),
         currency=report.currency,
         environment=report.environment,
-        # A number; anything that holds more would be another text in what is kept of the event.
-        details={
-            "disputeId": str(dispute.id)[:50] if isinstance(dispute.id, int | str) else "",
-            "resolution": word(dispute.resolution),
-        },
+        details=details,
     )
+
+
+def _state(resolution: str, *, is_reversed: bool) -> str:
+    """How a resolved dispute ended: with the money gone unless the merchant's answer stood."""
+    if resolution in ACCEPTED:
+        return "accepted"
+    return "lost" if is_reversed else "won"

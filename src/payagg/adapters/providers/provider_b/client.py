@@ -1,6 +1,7 @@
 """Calls to Payaza: ask about a charge by our reference. Starting one needs no call."""
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -8,17 +9,18 @@ from urllib.parse import quote
 import msgspec
 
 from payagg.adapters.providers import credentials as named
-from payagg.adapters.providers.provider_b.status_map import ABSENT, BASE_URL, OUTCOMES, received
+from payagg.adapters.providers.provider_b.status_map import ABSENT, BASE_URL, OUTCOMES, facts_of, is_known, received
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import Transport, decoded
+from payagg.adapters.providers.transport import BODY_MAX, ProviderAnswer, Transport, decoded
 from payagg.domain.attempt import Charge
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
 
 QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
 
 
-class _PayazaEnvelope(msgspec.Struct):
+class PayazaEnvelope(msgspec.Struct):
     """Two envelopes in one: `message, success, data` and, for errors, `response_code, response_message`.
     `success` says that data was found, never that anybody paid."""
 
@@ -38,6 +40,8 @@ class _PayazaTransaction(msgspec.Struct):
     transaction_fee: msgspec.Raw = ABSENT
     currency: Any = None
     status_reason: Any = None
+    transaction_reference: Any = None
+    transaction_type: Any = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class PayazaClient:
         if not (status == 200 and envelope.success is True):
             if _is_unknown_reference(envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
-            raise _fault(status, envelope)
+            raise fault_of(status, envelope)
         transaction = decoded(envelope.data, _PayazaTransaction)
         reference = ours(transaction.merchant_transaction_reference)
         if reference is None:
@@ -64,28 +68,45 @@ class PayazaClient:
             amounts=received(transaction.amount_received, transaction.transaction_fee),
             currency=word(transaction.currency),
             reason=reason_of(transaction.status_reason) if outcome is Outcome.FAILED else None,
+            is_known_word=is_known(said),
+            facts=facts_of(
+                transaction.transaction_reference,
+                transaction.amount_received,
+                transaction.transaction_fee,
+                transaction.transaction_type,
+                outcome,
+            ),
         )
 
-    async def _send(self, charge: Charge, path: str) -> tuple[int, _PayazaEnvelope]:
-        base_url = named.value(charge.credentials, charge.environment, "BaseUrl") or BASE_URL
-        if not self.transport.is_allowed(base_url):
-            raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
-        key = named.value(charge.credentials, charge.environment, "PublicKey")
-        token = base64.b64encode(key.encode()).decode()
-        answer = await self.transport.exchange("GET", base_url.rstrip("/") + path, {"Authorization": f"Payaza {token}"})
-        return answer.status, decoded(answer.body, _PayazaEnvelope)
+    async def _send(self, charge: Charge, path: str) -> tuple[int, PayazaEnvelope]:
+        answer = await asked(self.transport, charge.credentials, charge.environment, path)
+        return answer.status, decoded(answer.body, PayazaEnvelope)
 
 
-def _said(envelope: _PayazaEnvelope) -> str:
+async def asked(
+    transport: Transport,
+    credentials: Mapping[str, str],
+    environment: Environment,
+    path: str,
+    body_max: int = BODY_MAX,
+) -> ProviderAnswer:
+    """One GET with the environment's key; raises ProviderFault."""
+    address = named.base_url(credentials, transport, environment, BASE_URL) + path
+    token = base64.b64encode(named.value(credentials, environment, "PublicKey").encode()).decode()
+    headers = {"Authorization": f"Payaza {token}"}
+    return await transport.exchange("GET", address, headers, body_max=body_max)
+
+
+def _said(envelope: PayazaEnvelope) -> str:
     return " ".join(text.lower() for text in (envelope.message, envelope.response_message) if isinstance(text, str))
 
 
-def _is_unknown_reference(envelope: _PayazaEnvelope) -> bool:
+def _is_unknown_reference(envelope: PayazaEnvelope) -> bool:
     """The HTTP status of this answer is not documented, so only the body's words decide."""
     return "transaction not found" in _said(envelope)
 
 
-def _fault(status: int, envelope: _PayazaEnvelope) -> ProviderFault:
+def fault_of(status: int, envelope: PayazaEnvelope) -> ProviderFault:
     if status in (401, 403) or "authentication failed" in _said(envelope):
         return ProviderFault(FaultKind.BAD_CREDENTIALS)
     if isinstance(envelope.response_code, int) and envelope.response_code >= 500:

@@ -3,13 +3,35 @@
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.references import identity, word
+from payagg.domain.attempt import ChargeFacts
 from payagg.domain.report import Outcome
 
 BASE_URL = "https://api.payaza.africa/live"  # `/live` is part of the address for test keys as well
 UNIT = 100  # kobo in the naira Payaza speaks
 # Any other word leaves the payment in flight.
 OUTCOMES = {"Completed": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
+# Words for a payer who is still at it; any word in neither table is unknown.
+IN_FLIGHT = frozenset({"Initialized", "Pending", "Processing"})
 ABSENT = msgspec.Raw(b"")
+
+
+def is_known(status: object) -> bool:
+    return isinstance(status, str) and (status in OUTCOMES or status in IN_FLIGHT)
+
+
+def facts_of(
+    provider_id: object, amount: msgspec.Raw, fee: msgspec.Raw, channel: object, outcome: Outcome
+) -> ChargeFacts:
+    """What it says beside the status; an amount stands there before anything was paid, and counts only then. Its dates
+    have no zone and are left alone."""
+    is_paid = outcome is Outcome.SUCCEEDED
+    return ChargeFacts(
+        provider_id=identity(provider_id),
+        channel=word(channel) or None,
+        fee=kobo_of(fee, UNIT) if is_paid else None,
+        received=kobo_of(amount, UNIT) if is_paid else None,
+    )
 
 
 def received(amount: msgspec.Raw, fee: msgspec.Raw) -> frozenset[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
-from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, received
+from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, facts_of, is_known, received
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.reduction import names_in
 from payagg.adapters.providers.references import ours, word
@@ -32,6 +32,7 @@ class _PayazaEvent(msgspec.Struct):
     amount_validation: Any = None
     currency_code: Any = None
     status_reason: Any = None
+    channel: Any = None
 
 
 READ = names_in(_PayazaEvent)
@@ -66,6 +67,10 @@ def read_event(body: bytes) -> ProviderReport | None:
         amounts=_amounts(event),
         currency=word(event.currency_code),
         reason=reason_of(event.status_reason) if outcome is Outcome.FAILED else None,
+        is_known_word=is_known(event.status),
+        facts=facts_of(
+            event.transaction_reference, event.amount_received, event.transaction_fee, event.channel, outcome
+        ),
     )
 
 

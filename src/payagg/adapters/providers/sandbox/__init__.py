@@ -32,6 +32,9 @@ class Simulator:
     def is_switched_on(self, credentials: Mapping[str, str], environment: Environment) -> bool:
         return simulator_allowed(environment)
 
+    def account(self, credentials: Mapping[str, str], environment: Environment) -> str | None:
+        return None  # it has none
+
     async def start_charge(self, charge: Charge) -> HandOff:
         return HandOff(HandOffKind.SIMULATOR, charge.checkout_url)
 

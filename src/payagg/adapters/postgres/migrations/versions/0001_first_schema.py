@@ -4,7 +4,6 @@ from pathlib import Path
 
 from alembic import op
 
-from payagg.adapters.postgres.migrations.engine import unlogged
 from payagg.adapters.postgres.schema.triggers import (
     REFUSE,
     Moves,
@@ -59,7 +58,7 @@ KYC = Moves(
 
 
 def upgrade() -> None:
-    statements = Path(__file__).with_suffix(".sql").read_text().replace("UNLOGGED ", unlogged())
+    statements = Path(__file__).with_suffix(".sql").read_text()
     for statement in filter(str.strip, statements.split(";\n")):
         op.execute(statement)
     op.execute(REFUSE)

@@ -3,7 +3,6 @@ over any minute keep the hits of a bucket in one row."""
 
 from alembic import op
 
-from payagg.adapters.postgres.migrations.engine import unlogged
 from payagg.adapters.postgres.schema.triggers import Moves, clearing_trigger
 
 revision = "0006"
@@ -32,6 +31,6 @@ def upgrade() -> None:
     op.execute(clearing_trigger(PAYMENT, "payments", "status", CLEARABLE))
     # rate_counters stays for servers of the release before.
     op.execute(
-        f"CREATE {unlogged()}TABLE rate_hits (bucket TEXT NOT NULL, hits JSONB NOT NULL, ends_at TIMESTAMPTZ NOT NULL,"
+        "CREATE UNLOGGED TABLE rate_hits (bucket TEXT NOT NULL, hits JSONB NOT NULL, ends_at TIMESTAMPTZ NOT NULL,"
         " PRIMARY KEY (bucket))"
     )

@@ -2,7 +2,6 @@
 
 from alembic import op
 
-from payagg.adapters.postgres.migrations.engine import unlogged
 from payagg.adapters.postgres.schema.triggers import fixed_trigger
 
 revision = "0007"
@@ -41,4 +40,4 @@ def upgrade() -> None:
     op.execute("DROP TRIGGER payments_fixed ON payments")
     fixed = ("reference", "business_id", "environment", "amount", "currency", "created_at", "is_test")
     op.execute(fixed_trigger("payments", fixed))
-    op.execute(REFUSED_EVENTS.replace("UNLOGGED ", unlogged()))
+    op.execute(REFUSED_EVENTS)

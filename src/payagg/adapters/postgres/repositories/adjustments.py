@@ -1,0 +1,83 @@
+"""Adjustments by index, over many payments: which of the anomalies are the latest told fact of one, and their sums.
+
+What `payagg.domain.adjustment` says of one payment's anomalies is said here of rows; the contract suite compares both.
+"""
+# ruff: noqa: S608 - only our own words are put into the texts
+
+from datetime import datetime, timedelta
+from functools import cache
+
+from payagg.adapters.postgres.schema.tables import MAY_NEED_ATTENTION
+from payagg.adapters.postgres.statement import Statement
+from payagg.domain.payment_search import PaymentFilter
+
+# Of a dispute the latest fact stands for all, and of what does not fit only money that came.
+_IS_ADJUSTMENT = """
+    a.event_sequence IS NOT NULL
+    AND (a.kind IN ('LATE_REVERSAL', 'PARTIAL_REFUND', 'LATE_SUCCESS', 'SECOND_CHARGE')
+         OR (a.kind IN ('MISMATCH', 'NO_EVIDENCE') AND a.details ? 'reason')
+         OR (a.kind = 'DISPUTE' AND (coalesce(a.details ->> 'disputeId', '') = '' OR NOT EXISTS (
+             SELECT FROM anomalies later
+             WHERE later.reference = a.reference AND later.id > a.id AND later.kind = 'DISPUTE'
+             AND later.event_sequence IS NOT NULL AND later.details ->> 'disputeId' = a.details ->> 'disputeId'))))
+"""
+# With the words of the partial index: only so does the plan know that it fits.
+_NEEDS_ATTENTION = f"""
+    a.{MAY_NEED_ATTENTION}
+    AND CASE WHEN a.kind = 'DISPUTE' THEN a.details ->> 'state' = 'opened' ELSE a.status <> 'CLOSED' END
+"""
+_AMOUNT = """
+    CASE WHEN a.kind IN ('MISMATCH', 'NO_EVIDENCE')
+         THEN CASE WHEN a.details ->> 'reason' <> 'CURRENCY_MISMATCH' THEN CAST(a.details ->> 'received' AS numeric) END
+         ELSE coalesce(
+             CAST(a.details ->> 'amount' AS numeric),
+             CASE WHEN a.details -> 'amounts' @> to_jsonb(p.amount) THEN p.amount ELSE (
+                 SELECT max(CAST(one AS numeric)) FROM jsonb_array_elements_text(a.details -> 'amounts') one) END,
+             CASE WHEN a.kind = 'DISPUTE' THEN p.amount END)
+    END
+"""
+
+
+@cache
+def page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
+    """Anomalies with the amounts of their payments, newest first."""
+    return Statement(
+        f"""
+        SELECT {columns}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
+        WHERE a.business_id = :business_id AND a.environment = :environment
+        AND {"a.id < :after" if is_after else "true"}
+        AND {_NEEDS_ATTENTION if needs_attention else "true"}
+        AND {_IS_ADJUSTMENT}
+        ORDER BY a.id DESC LIMIT CAST(:limit AS integer)
+        """,
+        reads=True,
+    )
+
+
+@cache
+def totals(has_business: bool) -> Statement:
+    """By day, kind of anomaly and state. An id begins with its instant, so the days bound what is read."""
+    return Statement(
+        f"""
+        SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''), count(*),
+               coalesce(sum({_AMOUNT}), 0)
+        FROM anomalies a JOIN payments p ON p.reference = a.reference
+        WHERE {"a.business_id = :business_id" if has_business else "a.business_id IS NOT NULL"}
+        AND a.environment = ANY (CAST(:environments AS text[])) AND a.id >= :first AND a.id < :last
+        AND a.at >= CAST(:since AS timestamptz) AND a.at < CAST(:until AS timestamptz)
+        AND {_IS_ADJUSTMENT}
+        GROUP BY 1, 2, 3
+        """,
+        reads=True,
+    )
+
+
+def ids_within(wanted: PaymentFilter) -> dict[str, str]:
+    """The ends of a range of ids that holds every one of the time asked for: they begin with milliseconds."""
+    first = _milliseconds(wanted.since) if wanted.since is not None else 0
+    last = _milliseconds(wanted.until) + 1 if wanted.until is not None else 16**12 - 1
+    return {"first": f"anm_{max(first, 0):012x}", "last": f"anm_{max(last, 0):012x}"}
+
+
+def _milliseconds(at: datetime) -> int:
+    return (at - datetime.fromtimestamp(0, at.tzinfo)) // timedelta(milliseconds=1)

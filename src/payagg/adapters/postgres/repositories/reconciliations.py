@@ -1,0 +1,156 @@
+"""Reconciliations as rows, and what of our payments they compare."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, select, true, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.anomalies import ANOMALY
+from payagg.adapters.postgres.repositories.rows import RowMap, parameters
+from payagg.adapters.postgres.schema.tables import (
+    anomalies,
+    attempts,
+    payments,
+    reconciliation_findings,
+    reconciliation_runs,
+)
+from payagg.adapters.postgres.statement import Statement, must_find
+from payagg.application.ports import Conflict
+from payagg.domain.anomaly import Anomaly
+from payagg.domain.payment import Status
+from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun
+from payagg.domain.values import Environment
+
+RUN = RowMap(ReconciliationRun, reconciliation_runs, environment=Environment)
+FINDING = RowMap(ReconciliationFinding, reconciliation_findings, bucket=MatchBucket, line_kind=LineKind)
+_ADDED = insert(reconciliation_runs).values(parameters(*RUN.names))
+ADD = Statement(_ADDED)
+CLAIM = Statement(
+    _ADDED.on_conflict_do_update(
+        index_elements=["claim"],
+        set_={"started_at": _ADDED.excluded.started_at},
+        where=and_(reconciliation_runs.c.ended_at.is_(None), reconciliation_runs.c.started_at < bindparam("stale")),
+    ).returning(reconciliation_runs.c.id)
+)
+GET = Statement(select(*RUN.columns).where(reconciliation_runs.c.id == bindparam("id")))
+_ENDED = (
+    update(reconciliation_runs)
+    .where(reconciliation_runs.c.id == bindparam("id"), reconciliation_runs.c.ended_at.is_(None))
+    .values(parameters("ended_at", "totals"))
+    .returning(reconciliation_runs.c.id)
+    .cte("ended")
+)
+END = Statement(must_find(_ENDED))
+ADD_FINDING = Statement(insert(reconciliation_findings).values(parameters(*FINDING.names)))
+FINDINGS = Statement(
+    select(*FINDING.columns)
+    .where(
+        reconciliation_findings.c.run_id == bindparam("run_id"),
+        reconciliation_findings.c.number > bindparam("after"),
+    )
+    .order_by(reconciliation_findings.c.number)
+    .limit(bindparam("limit"))
+)
+_COMPARED = (payments.c.reference, payments.c.amount, payments.c.status, payments.c.environment)
+_SENT = tuple_(attempts.c.handed_off_at, attempts.c.reference)
+HANDED_OFF = Statement(
+    select(attempts.c.handed_off_at, *_COMPARED)
+    .join(payments, payments.c.reference == attempts.c.reference)
+    .where(
+        attempts.c.gateway == bindparam("gateway"),
+        attempts.c.environment == bindparam("environment"),
+        attempts.c.handed_off_at.is_not(None),
+        attempts.c.handed_off_at < bindparam("until"),
+        tuple_(bindparam("since"), bindparam("after")) < _SENT,
+    )
+    .order_by(attempts.c.handed_off_at, attempts.c.reference)
+    .limit(bindparam("limit"))
+)
+_GIVEN: Any = any_(bindparam("references", type_=ARRAY(Text)))
+OF_GATEWAY = Statement(
+    select(*_COMPARED).where(
+        payments.c.reference == _GIVEN,
+        payments.c.gateway == bindparam("gateway"),
+        payments.c.environment == bindparam("environment"),
+    )
+)
+UNKNOWN = Statement(
+    select(*ANOMALY.columns).where(
+        anomalies.c.reference.is_(None), anomalies.c.details["providerReference"].astext == _GIVEN
+    )
+)
+
+
+@cache
+def _page(is_after: bool) -> Statement:
+    return Statement(
+        select(*RUN.columns)
+        .where(reconciliation_runs.c.id < bindparam("after") if is_after else true())
+        .order_by(reconciliation_runs.c.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+class PostgresReconciliations:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def add(self, run: ReconciliationRun) -> None:
+        self._connection.send(ADD, **_values(run))
+
+    async def claim(self, run: ReconciliationRun, stale: datetime) -> str | None:
+        return await self._connection.value(CLAIM, stale=stale, **_values(run))
+
+    async def get(self, run_id: str) -> ReconciliationRun | None:
+        return RUN.loaded(await self._connection.row(GET, id=run_id))
+
+    async def end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
+        already = Conflict("the reconciliation was ended by another")
+        self._connection.send(END, or_else=already, id=run.id, ended_at=run.ended_at, totals=dict(run.totals))
+        for number, finding in enumerate(findings, 1):
+            self._connection.send(ADD_FINDING, **FINDING.values(finding))
+            if number % 1_000 == 0:
+                await self._connection.flush()
+
+    async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
+        return RUN.all(await self._connection.rows(_page(after is not None), after=after, limit=limit))
+
+    async def findings(self, run_id: str, after: int, limit: int) -> list[ReconciliationFinding]:
+        rows = await self._connection.rows(FINDINGS, run_id=run_id, after=after, limit=limit)
+        return FINDING.all(rows)
+
+    async def handed_off(
+        self, gateway: str, environment: Environment, since: datetime, until: datetime, after: str, limit: int
+    ) -> list[tuple[datetime, OurPayment]]:
+        rows = await self._connection.rows(
+            HANDED_OFF,
+            gateway=gateway,
+            environment=environment.value,
+            since=since,
+            until=until,
+            after=after,
+            limit=limit,
+        )
+        return [(at, _compared(row)) for at, *row in rows]
+
+    async def of_gateway(self, gateway: str, environment: Environment, references: Collection[str]) -> list[OurPayment]:
+        rows = await self._connection.rows(
+            OF_GATEWAY, references=list(references), gateway=gateway, environment=environment.value
+        )
+        return [_compared(row) for row in rows]
+
+    async def unknown(self, provider_references: Collection[str]) -> list[Anomaly]:
+        return ANOMALY.all(await self._connection.rows(UNKNOWN, references=list(provider_references)))
+
+
+def _values(run: ReconciliationRun) -> dict[str, Any]:
+    return {**RUN.values(run), "totals": dict(run.totals)}
+
+
+def _compared(row: Sequence[Any]) -> OurPayment:
+    reference, amount, status, environment = row
+    return OurPayment(reference, amount, Status(status), Environment(environment))

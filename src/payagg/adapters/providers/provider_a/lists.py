@@ -1,0 +1,212 @@
+"""Paystack's lists of transactions, refunds and disputes, and the CSV file that its dashboard exports."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from payagg.adapters.providers import statements
+from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, foreign, line, page_of, query
+from payagg.adapters.providers.provider_a.client import PaystackEnvelope, fault_of, sent
+from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
+from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUNDED, read_event
+from payagg.adapters.providers.references import ours, word
+from payagg.adapters.providers.transport import Transport, decoded
+from payagg.application.ports import LinePage
+from payagg.domain.reconciliation import LineKind, ProviderLine
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+
+PATHS = {LineKind.CHARGE: "/transaction", LineKind.REFUND: "/refund", LineKind.DISPUTE: "/dispute"}
+PROCESSED, RESOLVED, DISPUTED = "processed", "resolved", "charge.dispute.create"
+STATEMENT = statements.StatementShape(
+    columns={
+        "id": "id",
+        "transaction id": "id",
+        "reference": "reference",
+        "transaction reference": "reference",
+        "amount": "amount",
+        "amount paid": "amount",
+        "amount (ngn)": "amount",
+        "amount (kobo)": "amount",
+        "currency": "currency",
+        "status": "status",
+        "transaction date": "at",
+        "created at": "at",
+    },
+    required=("reference", "amount", "currency", "status"),
+    units={"amount": 100, "amount paid": 100, "amount (ngn)": 100, "amount (kobo)": 1},  # the dashboard shows naira
+    ignored=frozenset(
+        [
+            *("channel", "customer email", "customer name", "customer phone", "email", "email address", "customer"),
+            *("fees", "paystack fees", "fees (ngn)", "paid at", "gateway response", "message", "card type", "bank"),
+            *("ip address", "metadata", "settlement", "subaccount", "plan", "integration", "domain", "phone"),
+        ]
+    ),
+)
+
+
+class _ListedTransaction(PaystackTransaction):
+    created_at: Any = None
+    createdAt: Any = None  # noqa: N815 - both spellings are in use
+
+
+class _ListedRefund(msgspec.Struct):
+    """`transaction` is a number in most lists; the reference that events carry is then asked for."""
+
+    id: Any = None
+    transaction: Any = None
+    transaction_reference: Any = None
+    amount: msgspec.Raw = ABSENT
+    status: Any = None
+    created_at: Any = None
+    createdAt: Any = None  # noqa: N815
+
+
+class _ListedDispute(msgspec.Struct):
+    id: Any = None
+    status: Any = None
+    transaction: _ListedTransaction = msgspec.field(default_factory=_ListedTransaction)
+    createdAt: Any = None  # noqa: N815
+    created_at: Any = None
+
+
+@dataclass(frozen=True)
+class PaystackLists:
+    transport: Transport
+    kinds = tuple(LineKind)
+
+    async def lines(
+        self,
+        kind: LineKind,
+        since: datetime,
+        until: datetime,
+        credentials: Mapping[str, str],
+        environment: Environment,
+    ) -> AsyncIterator[LinePage]:
+        reading = _Reading(self.transport, credentials, environment)
+        number, has_more = 1, True
+        first, last = query(since, until)
+        while has_more:
+            wanted = urlencode({"from": first, "to": last, "perPage": PAGE, "page": number})
+            envelope = await reading.get(f"{PATHS[kind]}?{wanted}")
+            items = decoded(envelope.data, list[msgspec.Raw])
+            references = await reading.references(items) if kind is LineKind.REFUND else {}
+            where = f"{kind.value.lower()} list, page {number}"
+            page = page_of(items, where, lambda item, known=references: _line(kind, item, known))  # type: ignore[misc]
+            total = envelope.meta.get("total") if isinstance(envelope.meta, dict) else None
+            yield LinePage(page.lines, page.unreadable, total if type(total) is int else None)
+            has_more = len(items) >= PAGE
+            number += 1
+
+    def read_statement(self, content: bytes, environment: Environment) -> LinePage:
+        domain = next(name for name, one in DOMAINS.items() if one is environment)
+
+        def line_of(row: Mapping[str, str], amount: int | None, _fee: int | None) -> ProviderLine | None:
+            if amount is None:
+                return None
+            told = PaystackTransaction(
+                status=row["status"].lower(),
+                reference=row["reference"],
+                domain=domain,
+                currency=row["currency"],
+                amount=msgspec.Raw(str(amount).encode()),
+            )
+            return _charge(told, row.get("id") or f"of {row['reference']}", row.get("at"))
+
+        return statements.read(content, STATEMENT, line_of)
+
+
+@dataclass
+class _Reading:
+    """One reading of one list."""
+
+    transport: Transport
+    credentials: Mapping[str, str]
+    environment: Environment
+
+    def __post_init__(self) -> None:
+        self.pace = Pace()
+
+    async def get(self, path: str) -> PaystackEnvelope:
+        """A good answer's envelope; raises ProviderFault."""
+
+        async def call() -> PaystackEnvelope:
+            answer = await sent(self.transport, self.credentials, self.environment, "GET", path, body_max=PAGE_BYTES)
+            envelope = decoded(answer.body, PaystackEnvelope)
+            if answer.status != 200 or envelope.status is not True:
+                raise fault_of(answer.status, envelope)
+            return envelope
+
+        return await self.pace.ask(call)
+
+    async def references(self, items: list[msgspec.Raw]) -> dict[int, str]:
+        """Of transactions that refunds name by number alone: the reference of each."""
+        found: dict[int, str] = {}
+        for item in items:
+            try:
+                refund = decoded(item, _ListedRefund)
+            except ProviderFault:
+                continue  # named as unreadable where it is read
+            number = refund.transaction
+            if type(number) is not int or number in found or isinstance(refund.transaction_reference, str):
+                continue
+            try:
+                transaction = decoded((await self.get(f"/transaction/{number}")).data, _ListedTransaction)
+            except ProviderFault as fault:
+                if fault.kind not in (FaultKind.REJECTED, FaultKind.MALFORMED):
+                    raise
+                continue  # no such transaction: the refund cannot be read
+            found[number] = transaction.reference if isinstance(transaction.reference, str) else ""
+        return found
+
+
+def _line(kind: LineKind, item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
+    if kind is LineKind.CHARGE:
+        told = decoded(item, _ListedTransaction)
+        return _charge(told, told.id, told.created_at or told.createdAt)
+    return _refund(item, references) if kind is LineKind.REFUND else _dispute(item)
+
+
+def _charge(told: PaystackTransaction, id: object, at: object) -> ProviderLine | None:
+    reference = ours(told.reference)
+    report = report_of(told, reference or f"other:{word(told.reference)}")
+    return line(LineKind.CHARGE, id, report.amounts, at, report)
+
+
+def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
+    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed."""
+    refund = decoded(item, _ListedRefund)
+    amount = kobo_of(refund.amount, UNIT)
+    reference = refund.transaction_reference
+    if not isinstance(reference, str):
+        told = refund.transaction
+        reference = told.get("reference") if isinstance(told, dict) else references.get(told)
+    if amount is None or not isinstance(reference, str):
+        return None
+    report = ProviderReport(ours(reference) or f"other:{word(reference)}", Outcome.PENDING, word(refund.status))
+    if refund.status == PROCESSED:
+        report = _as_event(REFUNDED, item, reference) or foreign(reference, Outcome.REVERSED, refund.status)
+    return line(LineKind.REFUND, refund.id, (amount,), refund.created_at or refund.createdAt, report)
+
+
+def _dispute(item: msgspec.Raw) -> ProviderLine | None:
+    dispute = decoded(item, _ListedDispute)
+    reference = dispute.transaction.reference
+    name = DISPUTE_RESOLVED if dispute.status == RESOLVED else DISPUTED
+    report = _as_event(name, item, None) or foreign(reference, Outcome.DISPUTED, dispute.status)
+    amount = kobo_of(dispute.transaction.amount, UNIT)
+    amounts = report.amounts or (() if amount is None else (amount,))
+    at = dispute.createdAt or dispute.created_at
+    return line(LineKind.DISPUTE, dispute.id, amounts, at, report) if isinstance(reference, str) else None
+
+
+def _as_event(name: str, item: msgspec.Raw, reference: str | None) -> ProviderReport | None:
+    data = decoded(item, dict[str, msgspec.Raw])
+    if reference is not None:
+        data["transaction_reference"] = msgspec.Raw(msgspec.json.encode(reference))
+    return read_event(msgspec.json.encode({"event": name, "data": data}))
