@@ -16,7 +16,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers import lists_of, providers_of
 from payagg.adapters.providers.looks import looks_of
 from payagg.adapters.security import AesVault, Tokens, UnfitKey
 from payagg.adapters.system import DatabaseClock, SystemEntropy
@@ -36,17 +36,21 @@ from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
 from payagg.application.gateway_copies import GatewayCopies
+from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
 from payagg.application.partitions import Partitions
+from payagg.application.payment_deliveries import PaymentDeliveries
 from payagg.application.payment_options import PaymentOptions
 from payagg.application.payment_search import PaymentSearch
 from payagg.application.payments import Payments
-from payagg.application.ports import Clock, Entropy, LogoStore, OtherCells, Provider, Sender, Vault
+from payagg.application.ports import Clock, Entropy, LogoStore, OtherCells, Provider, ProviderLists, Sender, Vault
 from payagg.application.provider_calls import ProviderCalls, no_crash
 from payagg.application.provider_events import ProviderEvents
 from payagg.application.reconciliation import Reconciler
+from payagg.application.reconciliation_runs import ReconciliationRuns
 from payagg.application.refused_events import RefusedEvents
+from payagg.application.resolutions import Resolutions
 from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.application.signposts import Signposts
@@ -85,6 +89,7 @@ class Services:
     logos: LogoStore
     payments: Payments
     anomalies: Anomalies
+    resolutions: Resolutions
     checkout: Checkout
     verification: Verification
     settlement: Settlement
@@ -93,6 +98,7 @@ class Services:
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
+    payment_deliveries: PaymentDeliveries
     gateway_settling: GatewaySettling
     businesses: Businesses
     audit: AuditTrail
@@ -101,6 +107,7 @@ class Services:
     event_receiver: ProviderEvents | CellEvents
     refused_events: RefusedEvents
     reconciler: Reconciler
+    reconciliation_runs: ReconciliationRuns
     dispatcher: Dispatcher
     retention: Retention
     partitions: Partitions
@@ -127,6 +134,7 @@ def assemble(
     vault: Vault,
     tokens: Tokens,
     providers: dict[str, Provider],
+    lists: dict[str, ProviderLists],
     sender: Sender,
     logos: LogoStore,
     crash_point: Callable[[str], None] = no_crash,
@@ -168,6 +176,7 @@ def assemble(
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),
+        resolutions=Resolutions(store, clock, entropy, settlement),
         checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
@@ -186,7 +195,8 @@ def assemble(
         checkout_settings=CheckoutSettings(store, clock, entropy),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
-        gateway_settling=GatewaySettling(store, clock, entropy),
+        payment_deliveries=PaymentDeliveries(store, clock, entropy),
+        gateway_settling=GatewaySettling(store, clock, entropy, GatewayCredentials(vault, providers)),
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),
         payment_search=PaymentSearch(store, clock),
@@ -194,6 +204,9 @@ def assemble(
         event_receiver=event_receiver or provider_events,
         refused_events=refused_events,
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
+        reconciliation_runs=ReconciliationRuns(
+            store, clock, entropy, payment_options, settlement, lists, tuple(cells.others) if cells is not None else ()
+        ),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         retention=Retention(store, clock, entropy, settings.idempotency_retention),
         partitions=Partitions(store, clock, settings.reference_prefix),
@@ -242,6 +255,12 @@ def other_cells_of(settings: Settings) -> HttpCells | None:
     return None if cells is None or secret is None else HttpCells(cells, secret)
 
 
+def gateway_credentials(settings: Settings) -> GatewayCredentials:
+    """What opens stored credentials, before there are services."""
+    providers = providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev)
+    return GatewayCredentials(AesVault(settings.encryption_keys), providers)
+
+
 def archive_reader(settings: Settings) -> ArchiveReader:
     """Nothing is contacted, and pyarrow not needed, before something is read."""
     return ArchiveReader(ArchiveObjects(archive_place(settings)), Parquet())
@@ -280,9 +299,16 @@ def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -
         vault=AesVault(settings.encryption_keys),
         tokens=tokens_of(settings),
         providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
+        lists=lists_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
         sender=sender,
         logos=ObjectLogos("memory:///"),
     )
+
+
+def credentials_of(settings: Settings) -> GatewayCredentials:
+    """For a command that looks at gateways and calls no provider."""
+    providers = providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev)
+    return GatewayCredentials(AesVault(settings.encryption_keys), providers)
 
 
 async def _load(keys: KeySet) -> None:
@@ -319,6 +345,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             vault=AesVault(settings.encryption_keys),
             tokens=tokens,
             providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
+            lists=lists_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
             other_cells=other_cells,

@@ -2,9 +2,10 @@
 
 import argparse
 from datetime import date
+from pathlib import Path
 
 from payagg import __version__
-from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.anomaly import AnomalyKind, Severity
 
 DAYS_MAX = 36_500
 
@@ -94,25 +95,41 @@ def parser() -> argparse.ArgumentParser:
     archive = commands.add_parser("archive", help="write the history of payments that ended as Parquet files")
     archive.add_argument("--before", type=_date, required=True, metavar="DATE", help="the first day that is not; UTC")
     archive.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
+    reseal = commands.add_parser("reseal", help="seal every stored secret under the first encryption key")
+    reseal.add_argument("--dry-run", action="store_true", help="list which keys seal how many things, change nothing")
     erase = commands.add_parser("erase", help="clear one payer from every payment that can no longer be paid")
     erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
     catch_up = commands.add_parser(
         "catch-up", help="after a restore into the past, before servers start: ask providers"
     )
     catch_up.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
+    reconcile = commands.add_parser("reconcile", help="compare a provider's own list or statement with our payments")
+    reconcile.add_argument("--gateway", required=True, metavar="SLUG", help="for example provider_a")
+    reconcile.add_argument("--environment", choices=("LIVE", "SANDBOX"), help="default: LIVE")
+    reconcile.add_argument("--from", dest="first", type=_date, required=True, metavar="DATE", help="the first day; UTC")
+    reconcile.add_argument("--to", dest="last", type=_date, metavar="DATE", help="the last day; default: the first")
+    reconcile.add_argument("--file", type=Path, metavar="CSV", help="the provider's exported statement, and no list")
     commands.add_parser("doctor", help="check the money rules on the live database")
-    anomalies = commands.add_parser("anomalies", help="list, acknowledge and close what moved no payment")
+    anomalies = commands.add_parser("anomalies", help="list what moved no payment, and work it off")
     steps = anomalies.add_subparsers(dest="action", required=True)
     listed = steps.add_parser("list", help="newest first")
     listed.add_argument("--status", choices=("OPEN", "ACKNOWLEDGED", "CLOSED"))
     listed.add_argument("--kind", choices=[kind.value for kind in AnomalyKind])
+    listed.add_argument("--severity", choices=[severity.value for severity in Severity])
+    listed.add_argument("--assignee", metavar="SUB", help="who works on it")
     listed.add_argument("--reference")
     listed.add_argument("--after", metavar="ID", help="the last id of the page before")
     listed.add_argument("--limit", type=_count, default=50)
     acknowledge = steps.add_parser("acknowledge", help="somebody looks at it")
+    assign = steps.add_parser("assign", help="say who works on it")
+    who = assign.add_mutually_exclusive_group(required=True)
+    who.add_argument("--to", metavar="SUB")
+    who.add_argument("--nobody", action="store_true", help="nobody works on it any more")
+    note = steps.add_parser("note", help="write down what was found out")
+    note.add_argument("--text", required=True)
     close = steps.add_parser("close", help="it is worked off")
     close.add_argument("--reason", required=True, help="what was done")
-    for step in (acknowledge, close):
+    for step in (acknowledge, assign, note, close):
         step.add_argument("id")
         step.add_argument("--by", required=True, metavar="SUB")
     commands.add_parser("keygen", help="print new secrets as lines of an environment file")

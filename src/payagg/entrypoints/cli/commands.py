@@ -15,7 +15,8 @@ from payagg.application.archive import ArchiveTaken
 from payagg.application.archive_reader import ArchiveDamaged
 from payagg.application.ports import ArchiveUnavailable, Unavailable
 from payagg.domain.errors import Refusal
-from payagg.entrypoints.cli import archives, cells, configuration, operators, tokens
+from payagg.domain.report import ProviderFault
+from payagg.entrypoints.cli import archives, cells, configuration, keys, operators, reconciliations, tokens
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -35,6 +36,9 @@ def run(options: argparse.Namespace) -> int:
         raise CommandFailed(str(error)) from error
     except Refusal as refusal:
         raise CommandFailed(f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message) from refusal
+    except ProviderFault as fault:
+        line = f"The provider could not be asked: {fault}. What was begun has not ended: run it again."
+        raise CommandFailed(line) from fault
     except ArchiveDamaged as error:
         raise CommandFailed(f"The archive is damaged: {error}. Nothing was removed for it.") from error
     except ArchiveTaken as error:
@@ -58,12 +62,14 @@ def _dev(options: argparse.Namespace, settings: Settings) -> int:
 
 def _serve(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.process import http_server, server, supervisor
+    from payagg.entrypoints.process.python_flaws import tell_python_flaw
 
     if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
         raise SettingsError(
             f"PAYAGG_BASE_URL is required to serve on {options.host}: payers' browsers must reach the links it begins."
         )
     with _serving(settings, partial(http_server.listen, options.host, options.port)) as (url, listener):
+        tell_python_flaw()
         if options.workers == 1:
             server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
@@ -80,10 +86,11 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
 def _route(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.process import http_server, server
     from payagg.entrypoints.process.logs import configure_logs
+    from payagg.entrypoints.route.metrics import LOG_LINES_DROPPED
     from payagg.entrypoints.route.process import ensure_cells, route, supervise_routers
 
     ensure_cells(settings)
-    configure_logs()
+    configure_logs(count_dropped=LOG_LINES_DROPPED.inc)
     listener = http_server.listen(options.host, options.port)
     if options.workers == 1:
         server.run(route(settings, listener))
@@ -130,8 +137,10 @@ COMMANDS: dict[str, Command] = {
     "explain": operators.explain,
     "retention": operators.retention,
     "archive": archives.archive,
+    "reseal": keys.reseal,
     "erase": operators.erase,
     "catch-up": operators.catch_up,
+    "reconcile": reconciliations.reconcile,
     "doctor": operators.doctor,
     "anomalies": operators.anomalies,
     "keygen": configuration.keygen,

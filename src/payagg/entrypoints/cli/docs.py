@@ -112,8 +112,8 @@ def events() -> str:
 
 
 def examples() -> str:
-    """What was answered in the story of tests/interface. Like `rules`, this needs the repository."""
-    return str(importlib.import_module("tests.interface.story").examples())
+    """What was answered in the story of tests/support/answers. Like `rules`, this needs the repository."""
+    return str(importlib.import_module("tests.support.answers.story").examples())
 
 
 def openapi() -> str:
@@ -125,7 +125,12 @@ def openapi() -> str:
 def rules() -> str:
     """Which code keeps each rule and which tests prove it. The table stands beside the tests, not in the package, so
     this needs the repository as the current folder."""
-    return f"{HEAD}\n\n{importlib.import_module('tests.interface.document').rules()}"
+    return f"{HEAD}\n\n{importlib.import_module('tests.rules').page()}"
+
+
+def proof() -> str:
+    """What proves it, with the laboratory's last figures. Like `rules`, this needs the repository."""
+    return str(importlib.import_module("lab.kit.figures").page())
 
 
 def settings() -> str:
@@ -168,6 +173,7 @@ def documents() -> dict[str, str]:
         "docs/events.md": events(),
         "docs/openapi.json": openapi(),
         "docs/rules.md": rules(),
+        "docs/proof.md": proof(),
         "docs/operating/settings.md": settings(),
         "deploy/.env.example": env_example(),
     }

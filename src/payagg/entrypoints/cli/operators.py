@@ -115,10 +115,12 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.explain import timeline
     from payagg.domain.values import parse_reference
-    from payagg.entrypoints.bootstrap import archive_reader
+    from payagg.entrypoints.bootstrap import archive_reader, credentials_of
 
     reference = parse_reference(options.reference)
-    for line in with_store(settings, lambda store: timeline(store, reference, archive_reader(settings))):
+    archive = archive_reader(settings)
+    sealed = credentials_of(settings) if settings.encryption_keys else None
+    for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed)):
         say(line)
     return 0
 
@@ -190,9 +192,11 @@ def catch_up(options: argparse.Namespace, settings: Settings) -> int:
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
+    from payagg.entrypoints.process.python_flaws import python_flaw
 
     with database(settings, tell=say) as url:
-        findings = examine(url)
+        findings = examine(url, (settings.provider_a_slug, settings.provider_b_slug))
+        warning = None if settings.provider_networks else asyncio.run(_unnamed_providers(settings, url))
     for finding in findings.rules:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
         for reference in finding.breaches:
@@ -207,35 +211,75 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     for event in findings.refused_events:
         say(f"        {event}")
     say(findings.partitions)
+    if flaw := python_flaw():
+        say(f"warning {flaw}")
+    for day in findings.unreconciled:
+        say(day)
+    if warning:
+        say(f"warning {warning}")
     return 0 if all(finding.is_kept for finding in findings.rules) else 1
+
+
+async def _unnamed_providers(settings: Settings, url: str) -> str | None:
+    """What to say where LIVE credentials are stored, and no network of a provider is set."""
+    from payagg.adapters.postgres.store import PostgresStore
+    from payagg.application.gateway_readiness import live_slugs
+    from payagg.entrypoints.bootstrap import gateway_credentials
+
+    store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
+    try:
+        async with store.begin() as tx:
+            has_credentials = any(one.has_credentials for one in await tx.gateways.everything())
+        if not has_credentials:
+            return None
+        if not settings.encryption_keys:
+            return "PAYAGG_PROVIDER_NETWORKS is not set; whether it must be needs PAYAGG_ENCRYPTION_KEYS to tell."
+        live = await live_slugs(store, gateway_credentials(settings))
+    finally:
+        await store.close()
+    return (
+        f"PAYAGG_PROVIDER_NETWORKS is not set, and there are LIVE credentials of {', '.join(live)}: events past"
+        f" {settings.webhook_rate_limit} a minute of one address are answered 429."
+        if live
+        else None
+    )
 
 
 def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.anomalies import Anomalies
+    from payagg.application.anomalies import Anomalies, line_of
     from payagg.application.repositories import AnomalyFilter
-    from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+    from payagg.domain.anomaly import AnomalyKind, AnomalyStatus, Severity
 
-    async def act(store: Any) -> list[Anomaly]:
+    async def act(store: Any) -> list[str]:
         clock = DatabaseClock(store.now)
         await clock.synchronise()
         use = Anomalies(store, clock, SystemEntropy(settings.reference_prefix))
+        if options.action == "list":
+            return [line_of(one, clock.now()) for one in await use.listed(wanted(), options.limit)]
+        by = operator(options.by)
         if options.action == "acknowledge":
-            return [await use.acknowledge(options.id, by=operator(options.by))]
-        if options.action == "close":
-            return [await use.close(options.id, options.reason, by=operator(options.by))]
-        wanted = AnomalyFilter(
+            done = await use.acknowledge(options.id, by=by)
+        elif options.action == "assign":
+            done = await use.assign(options.id, options.to, by=by)
+        elif options.action == "note":
+            done = await use.note(options.id, options.text, by=by)
+        else:
+            done = await use.close(options.id, options.reason, by=by)
+        return [line_of(done, clock.now())]
+
+    def wanted() -> AnomalyFilter:
+        return AnomalyFilter(
             status=AnomalyStatus(options.status) if options.status else None,
             kind=AnomalyKind(options.kind) if options.kind else None,
             reference=options.reference,
             after=options.after,
+            severity=Severity(options.severity) if options.severity else None,
+            assignee=options.assignee,
         )
-        return await use.listed(wanted, options.limit)
 
-    for one in with_store(settings, act):
-        facts = ", ".join(f"{name} {value}" for name, value in one.details.items())
-        what = f"{one.kind.value} {one.reference or '-'} {facts}"
-        say(f"{one.id}  {one.at:%Y-%m-%d %H:%M:%S}Z  {one.status.value:12}  {what}")
+    for line in with_store(settings, act):
+        say(line)
     return 0
 
 

@@ -95,5 +95,7 @@ class AnswerTransport:
     def _flush(self) -> None:
         if self._parts:
             data, self._parts = b"".join(self._parts), []
+            if self._transport.is_closing():
+                return  # nobody gets it; where asyncio's own drops it, uvloop's raises
             self._written += len(data)
             self._transport.write(data)

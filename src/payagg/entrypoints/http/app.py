@@ -19,6 +19,7 @@ from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.own_hosts import OwnHosts
 from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.http.routes import (
+    adjustments,
     anomalies,
     api_keys,
     audit,
@@ -27,10 +28,13 @@ from payagg.entrypoints.http.routes import (
     checkout_settings,
     gateways,
     health,
+    payment_deliveries,
     payment_search,
     payment_story,
     payments,
     provider_events,
+    reconciliations,
+    resolutions,
     test_payments,
     webhooks,
 )
@@ -70,9 +74,9 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    administration = (gateways, businesses, anomalies, audit, health)
-    merchants = (test_payments, api_keys, webhooks, checkout_settings)
-    modules = (payments, payment_search, payment_story, checkout, *merchants, *administration)
+    administration = (gateways, businesses, anomalies, reconciliations, resolutions, audit, health)
+    merchants = (test_payments, api_keys, webhooks, payment_deliveries, checkout_settings)
+    modules = (payments, payment_search, adjustments, payment_story, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
@@ -92,18 +96,20 @@ def create_app(
         "limits": Limits.of(settings, services.store, services.clock),
         "draining": draining or asyncio.Event(),
     }
+    handlers: list[ControllerRouterHandler] = [
+        Router(API_PATH, route_handlers=api_routes(settings)),
+        *checkout_page.routes,
+        *console.routes,
+        *metrics.routes,
+        *([] if services.among_cells is None else [cells.router_for(settings)]),
+        *site.routes_for(lambda: document(api_routes(settings), settings)),
+        healthz,
+        readyz,
+        *extra_routes,
+    ]
     app = Litestar(
-        route_handlers=[
-            Router(API_PATH, route_handlers=api_routes(settings)),
-            *checkout_page.routes,
-            *console.routes,
-            *metrics.routes,
-            *([] if services.among_cells is None else [cells.router_for(settings)]),
-            *site.routes_for(document(api_routes(settings), settings)),
-            healthz,
-            readyz,
-            *extra_routes,
-        ],
+        # Litestar builds its routing tree anew after each handler that it is given by itself.
+        route_handlers=[Router("/", route_handlers=handlers)],
         plugins=tracing_plugins(settings),
         exception_handlers={**EXCEPTION_HANDLERS, HTTPException: console.refused_by_framework},
         state=State(state),

@@ -10,7 +10,8 @@ from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal, misdirected
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.rate_limits import client_address, client_ip, limits
+from payagg.entrypoints.http.client_address import counted_as
+from payagg.entrypoints.http.rate_limits import client_ip, client_of, limits
 from payagg.entrypoints.http.request_id import REQUEST_ID
 from payagg.entrypoints.http.routing import AnyRequest, Call, Guard, services
 
@@ -172,46 +173,36 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
             await use_cases.signposts.ensure_payment_here(reference)
             own.references.give_back(request, reference)  # guesses push no link out of the buckets that are kept
-            await own.guesses.hit(client_address(request))
+            await own.guesses.hit(client_of(request))
         raise
 
 
 async def _charging_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    own, address = limits(request), client_address(request)
-    own.addresses.hit(request, address)
+    own, client = limits(request), client_of(request)
+    own.addresses.hit(request, client)
     try:
         return await _public_reference(request, use_cases, proceed)
     except Refusal as refusal:
         _refused_body(request, refusal)
         if refusal.code in NO_PAYMENT:
             # Guesses and full references have limits of their own and take nothing of the payers'.
-            own.addresses.give_back(request, address)
+            own.addresses.give_back(request, client)
         raise
 
 
 async def _provider_signature(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # Only what is refused counts: a provider sends all its events from a few addresses. Who is known to be over the
-    # limit is turned away before the body is read and hashed: a flood must cost us less than it costs its sender.
-    own, address = limits(request).inbound, client_ip(request)
-    if address is not None and any(address in network for network in use_cases.settings.provider_networks):
-        return await proceed(None)
-    own.ensure_open(client_address(request))
-    try:
-        return await proceed(None)
-    except Refusal as refusal:
-        # Nobody looks into a body before its signature is proven: this one came too slowly, or is a provider's mistake.
-        if refusal.code is ErrorCode.VALIDATION_ERROR:
-            _refused_body(request, refusal)
-        else:
-            await own.hit(client_address(request))
-        raise
+    # Before the body is read and hashed: a flood must cost us less than it costs its sender.
+    address = client_ip(request)
+    if address is None or not any(address in network for network in use_cases.settings.provider_networks):
+        await limits(request).inbound.hit(counted_as(address))
+    return await proceed(None)
 
 
 def _refused_body(request: AnyRequest, refusal: Refusal) -> None:
     """Counts the refusal of a body against its sender; raises RATE_LIMITED in its place past the limit. A good body is
     taken all the same, as payers share addresses with others."""
     if refusal.code in REFUSED_BODY:
-        limits(request).bodies.hit(request, client_address(request))
+        limits(request).bodies.hit(request, client_of(request))
 
 
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)

@@ -1,11 +1,15 @@
-"""Who the client is when proxies stand between."""
+"""Who the client is when proxies stand between, and what is counted against whom."""
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 
 from payagg.entrypoints.setting_kinds import Networks
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# The names under which a client is counted, each with the number of times that the limit holds for it.
+Counted = tuple[tuple[str, int], ...]
+SITE_TIMES = 10  # a /48 may have as much as ten of its /64s
 
 
 def address_of(peer: str, headers: Iterable[tuple[bytes, bytes]], proxies: Networks) -> Address | None:
@@ -14,20 +18,33 @@ def address_of(peer: str, headers: Iterable[tuple[bytes, bytes]], proxies: Netwo
     X-Forwarded-For counts only when the peer is a trusted proxy, and then its rightmost address that is not one:
     everything left of that was written by the client.
     """
-    address = _parsed(peer)
+    address = parsed(peer)
     if proxies and address is not None:
         hops = [
             hop for name, value in headers if name == b"x-forwarded-for" for hop in value.decode("latin-1").split(",")
         ]
         while hops and any(address in network for network in proxies):
-            forwarded_for = _parsed(hops.pop().strip())
+            forwarded_for = parsed(hops.pop().strip())
             if forwarded_for is None:
                 break
             address = forwarded_for
     return address
 
 
-def _parsed(text: str) -> Address | None:
+@lru_cache(4096)
+def counted_as(address: Address | None) -> Counted:
+    """An IPv4 client is its address. An IPv6 client has a /64 to itself and often a whole /48, so both are counted, the
+    /48 at SITE_TIMES the limit. All clients without an address are one."""
+    if address is None:
+        return (("unknown", 1),)
+    if address.version == 4:
+        return ((str(address), 1),)
+    subnet, site = (ipaddress.IPv6Network((int(address), bits), strict=False) for bits in (64, 48))
+    return (str(subnet), 1), (str(site), SITE_TIMES)
+
+
+def parsed(text: str) -> Address | None:
+    """The address, None where `text` is none; IPv4 within IPv6 (::ffff:192.0.2.1) is IPv4."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

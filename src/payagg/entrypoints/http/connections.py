@@ -1,7 +1,6 @@
 """All connections of a server: how many there may be, and which are given up."""
 
 import asyncio
-import ipaddress
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ import structlog
 from uvicorn.server import ServerState
 
 from payagg.application.counters import count
+from payagg.entrypoints.http.client_address import Address, counted_as, parsed
 from payagg.entrypoints.setting_kinds import Networks
 
 CROWDED = 0.8  # of the connections that there may be: from there on an idle one is kept for a moment only
@@ -37,18 +37,22 @@ class OpenConnections(ServerState):
         self._refused = 0  # since the last line about it
         self._refused_line = 0.0
 
-    def admit(self, address: str) -> bool:
+    def admit(self, peer: str) -> bool:
         if len(self.connections) >= self.most:
             return False
-        if self._by_address[address] >= self.per_address and not self._is_proxy(address):
+        address = parsed(peer)
+        client = counted_as(address)
+        is_full = any(self._by_address[name] >= self.per_address * times for name, times in client)
+        if is_full and not self._is_proxy(address):
             return False
-        self._by_address[address] += 1
+        self._by_address.update(name for name, _ in client)
         return True
 
-    def leave(self, address: str) -> None:
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+    def leave(self, peer: str) -> None:
+        for name, _ in counted_as(parsed(peer)):
+            self._by_address[name] -= 1
+            if not self._by_address[name]:
+                del self._by_address[name]
 
     def refuse(self, address: str, now: float) -> None:
         """Counts a connection that was not admitted. A line a second at most, as they may come by thousands."""
@@ -74,8 +78,5 @@ class OpenConnections(ServerState):
                 except Exception:  # noqa: BLE001 - logged whole; the others are looked at all the same
                     _log.exception("a connection could not be looked at")
 
-    def _is_proxy(self, address: str) -> bool:
-        try:
-            return any(ipaddress.ip_address(address) in network for network in self.proxies)
-        except ValueError:
-            return False
+    def _is_proxy(self, address: Address | None) -> bool:
+        return address is not None and any(address in network for network in self.proxies)

@@ -84,6 +84,9 @@ COUNTERS = {
         "Connections closed unread, as there were too many in all or of one address.", (), _once
     ),
     "slow_readers": CounterKind("Connections reset, as their clients did not read their answers.", (), _once),
+    "log_lines_dropped": CounterKind(
+        "Lines of the log that nobody took in time, or that could not be written.", (), _once
+    ),
     "anomalies": CounterKind(
         "Facts kept that must not move a payment, by kind.", ("kind",), words(*(kind.value for kind in AnomalyKind))
     ),

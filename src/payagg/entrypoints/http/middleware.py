@@ -50,7 +50,7 @@ class Body:
     The cap is the routed operation's own, so it is looked up at the first read, when the route is known.
     """
 
-    __slots__ = ("_deadline", "_left", "_receive", "_scope", "_seconds", "is_begun", "is_done")
+    __slots__ = ("_deadline", "_left", "_receive", "_scope", "_seconds", "is_answered", "is_begun", "is_done")
 
     def __init__(self, scope: Scope, receive: Receive, seconds: float) -> None:
         self._scope = scope
@@ -60,6 +60,7 @@ class Body:
         self._left = 0
         self.is_begun = False
         self.is_done = False
+        self.is_answered = False  # the answer has begun
 
     async def __call__(self) -> Message:
         if self.is_done:
@@ -75,6 +76,8 @@ class Body:
             except TimeoutError:
                 raise Refusal(ErrorCode.VALIDATION_ERROR, "The body did not arrive in time.") from None
         if message["type"] == "http.disconnect":
+            if self.is_answered:  # it was not asked for as a body, but to learn of this
+                return message
             raise Refusal(ErrorCode.VALIDATION_ERROR, "The body ended early.")
         self._left -= len(message.get("body", b""))
         if self._left < 0:
@@ -141,10 +144,12 @@ class Edge:
         defaults = _API_HEADERS if scope["path"].startswith(API_PREFIX) else ()
         body = Body(scope, receive, self._body_seconds)
         status = 0
+        is_whole = False
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_whole
             if message["type"] == "http.response.start":
+                body.is_answered = True
                 status = message["status"]
                 headers = [*message["headers"], *added]
                 present = {name.lower() for name, _ in headers}
@@ -156,8 +161,10 @@ class Edge:
                 if body.is_begun and not body.is_done:
                     headers.append((b"connection", b"close"))
                 message["headers"] = headers
-            elif is_head and message["type"] == "http.response.body":
-                message["body"] = b""
+            elif message["type"] == "http.response.body":
+                if is_head:
+                    message["body"] = b""
+                is_whole = not message.get("more_body", False)
             await send(message)
 
         try:
@@ -168,9 +175,9 @@ class Edge:
             else:
                 await self._app(scope, body, answer)
         finally:
-            self._log(scope, method, status, time.monotonic() - started)
+            self._log(scope, method, status, is_whole, time.monotonic() - started)
 
-    def _log(self, scope: Scope, method: str, status: int, seconds: float) -> None:
+    def _log(self, scope: Scope, method: str, status: int, is_whole: bool, seconds: float) -> None:
         """One line a request. The route's template and not the path: a path may hold anything a caller typed."""
         fields: dict[str, Any] = {
             "method": method,
@@ -178,6 +185,8 @@ class Edge:
             "status": status,
             "ms": round(seconds * 1000, 1),
         }
+        if not is_whole:
+            fields["broken_off"] = True  # by us or by the client, after its status was sent
         known, route = method if method in _METHODS else "OTHER", str(fields["route"])
         count("requests", known, route, str(status))
         observe("request_duration_seconds", seconds, known, route)

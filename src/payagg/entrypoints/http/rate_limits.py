@@ -1,7 +1,6 @@
 """Limits on requests: shared by all processes where guessing is concerned; in the process's own memory where load is,
 on which no statement may be spent."""
 
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,7 +12,7 @@ from payagg.application.ports import Clock
 from payagg.application.store import Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit, TokenBucket
-from payagg.entrypoints.http.client_address import Address, address_of
+from payagg.entrypoints.http.client_address import SITE_TIMES, Address, Counted, address_of, counted_as
 from payagg.entrypoints.http.routing import AnyRequest, services
 from payagg.entrypoints.settings import Settings
 
@@ -23,12 +22,9 @@ WINDOW_SECONDS = 60
 REMEMBERED_MAX = 10_000
 
 
-def client_address(request: AnyRequest) -> str:
-    """Whom limits are counted against: the IPv4 address, or the IPv6 /64, since one client owns all of it."""
-    address = client_ip(request)
-    if address is None:
-        return "unknown"
-    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+def client_of(request: AnyRequest) -> Counted:
+    """Whom limits per address are counted against."""
+    return counted_as(client_ip(request))
 
 
 def client_ip(request: AnyRequest) -> Address | None:
@@ -40,8 +36,8 @@ def client_ip(request: AnyRequest) -> Address | None:
 
 @dataclass(frozen=True)
 class SharedLimit:
-    """At most so many hits per client address in any minute, over all processes. A process that met the limit remembers
-    until when, so that a flood is not counted."""
+    """At most so many hits per client in any minute, over all processes. A process that met the limit remembers until
+    when, so that a flood does not reach the database."""
 
     store: Store
     clock: Clock
@@ -49,27 +45,22 @@ class SharedLimit:
     limit: RateLimit
     over: dict[str, datetime] = field(default_factory=dict)
 
-    def ensure_open(self, address: str) -> None:
-        """Raises RATE_LIMITED while this process knows the address to be over the limit."""
-        until = self.over.get(address)
-        if until is None:
-            return
-        now = self.clock.now()
-        if now < until:
-            raise _limited(until, now)
-        del self.over[address]
-
-    async def hit(self, address: str) -> None:
+    async def hit(self, client: Counted) -> None:
         """Counts one; raises RATE_LIMITED where there is no room."""
-        self.ensure_open(address)
         now = self.clock.now()
-        until = await self.store.count_hit(f"{self.name}:{address}", now, self.limit)
-        if until is None:
-            return
-        if len(self.over) >= REMEMBERED_MAX:
-            self.over.clear()
-        self.over[address] = until
-        raise _limited(until, now)
+        for name, _ in client:
+            until = self.over.get(name)
+            if until is not None and now < until:
+                raise _limited(until, now)
+            self.over.pop(name, None)
+        for name, times in client:
+            limit = RateLimit(self.limit.most * times, self.limit.window)
+            until = await self.store.count_hit(f"{self.name}:{name}", now, limit)
+            if until is not None:
+                if len(self.over) >= REMEMBERED_MAX:
+                    self.over.clear()
+                self.over[name] = until
+                raise _limited(until, now)
 
 
 @dataclass(frozen=True)
@@ -118,6 +109,30 @@ class LocalLimit:
 
 
 @dataclass(frozen=True)
+class AddressLimit:
+    """A LocalLimit of clients, and one of the sites that they are of."""
+
+    clients: LocalLimit
+    sites: LocalLimit
+
+    @classmethod
+    def of(cls, clock: Clock, name: str, most: int) -> "AddressLimit":
+        sites = LocalLimit(clock, f"{name}-48", RateLimit(most * SITE_TIMES))
+        return cls(LocalLimit(clock, name, RateLimit(most)), sites)
+
+    def hit(self, request: AnyRequest, client: Counted) -> None:
+        for name, times in client:
+            self._of(times).hit(request, name)
+
+    def give_back(self, request: AnyRequest, client: Counted) -> None:
+        for name, times in client:
+            self._of(times).give_back(request, name)
+
+    def _of(self, times: int) -> LocalLimit:
+        return self.clients if times == 1 else self.sites
+
+
+@dataclass(frozen=True)
 class Limits:
     """Every limit of one process."""
 
@@ -125,9 +140,9 @@ class Limits:
     guesses: SharedLimit  # unknown references, by address
     keys: LocalLimit  # requests with a secret key, by key
     businesses: LocalLimit  # and by business and environment
-    bodies: LocalLimit  # refused bodies of routes without a credential, by address
+    bodies: AddressLimit  # refused bodies of process
     references: LocalLimit  # a payer's requests, by reference: one checkout link
-    addresses: LocalLimit  # process and verify, by address
+    addresses: AddressLimit  # process and verify
 
     @classmethod
     def of(cls, settings: Settings, store: Store, clock: Clock) -> "Limits":
@@ -136,9 +151,9 @@ class Limits:
             guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
             keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
             businesses=LocalLimit(clock, "business", RateLimit(settings.business_rate_limit)),
-            bodies=LocalLimit(clock, "body", RateLimit(settings.refused_body_limit)),
+            bodies=AddressLimit.of(clock, "body", settings.refused_body_limit),
             references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
-            addresses=LocalLimit(clock, "address", RateLimit(settings.address_rate_limit)),
+            addresses=AddressLimit.of(clock, "address", settings.address_rate_limit),
         )
 
 

@@ -1,5 +1,6 @@
-"""How a route is declared: guard, path, body, call, envelope, in this order, so that the order of refusals is the same
-everywhere: 401 and 403 by the guard, 400 for the path and then for the body, and whatever the use case refuses."""
+"""How a route is declared: guard, path, query, body, call, envelope, in this order, so that the order of refusals is
+the same everywhere: 401 and 403 by the guard, 400 for the path, the query and then the body, and whatever the use case
+refuses."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.strict_json import printable
 from payagg.entrypoints.http.uploads import uploaded
 from payagg.entrypoints.http.wire import decoded, done, envelope, whole_body
 
@@ -72,6 +74,17 @@ class Operation:
     headers: tuple[str, ...] = ()  # of the success response, beyond those on every answer
 
     @property
+    def takes_any_query(self) -> bool:
+        """Whether parameters that it does not know are passed over, which are refused elsewhere. So it is where no
+        credential is asked for: payers' browsers, mail programs and providers append parameters of their own there, to
+        the addresses of the hosted checkout, of logos and of inbound webhooks."""
+        return self.guard.scheme is None
+
+    @property
+    def query_names(self) -> frozenset[str]:
+        return frozenset([*self.query, *(("page", "perPage") if self.paginated else ())])
+
+    @property
     def is_keyed(self) -> bool:
         """Whether the header `Idempotency-Key` may carry the body's field."""
         return "idempotency_key" in getattr(self.body, "__struct_fields__", ())
@@ -108,6 +121,7 @@ def route(
     admit = guard.admit
     has_reference = "{reference:str}" in path
     has_body = body is not None or operation.upload is not None
+    takes_any_query, known = operation.takes_any_query, operation.query_names
 
     def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
         async def endpoint(request: AnyRequest) -> Response[bytes]:
@@ -119,6 +133,8 @@ def route(
                 nonlocal sent
                 if has_reference:
                     parse_reference(parameters["reference"])
+                if request.scope["query_string"] and not takes_any_query:
+                    _ensure_known(request, known)
                 if has_body:
                     if sent is None:
                         sent = await _received(request, operation)
@@ -157,6 +173,14 @@ def answered(operation: Operation, result: Any) -> Response[bytes]:
     if isinstance(result, Response):
         return result
     return envelope(result, operation.status) if operation.returns is not None else done()
+
+
+def _ensure_known(request: AnyRequest, known: frozenset[str]) -> None:
+    """A misspelt filter would be a list of everything, which nobody takes for a mistake."""
+    for name in request.query_params:
+        if name not in known:
+            words = f"The parameters here are {', '.join(sorted(known))}." if known else "There are no parameters here."
+            raise invalid(printable(name), f"Is not a known query parameter. {words}")
 
 
 async def _received(request: AnyRequest, operation: Operation) -> Any:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from payagg.domain.checks import is_storable
 from payagg.domain.errors import ErrorCode, Refusal
@@ -60,7 +61,7 @@ def _ensure_plain_json(body: bytes) -> None:
     fault = _fault(value, 0) if suspect else None
     if fault is not None:
         path, words = fault
-        raise Refusal(ErrorCode.VALIDATION_ERROR, words, _printable(path.lstrip(".")) or None)
+        raise Refusal(ErrorCode.VALIDATION_ERROR, words, printable(path.lstrip(".")) or None)
 
 
 def _is_compact(body: bytes) -> bool:
@@ -134,7 +135,7 @@ def _fault(value: Any, depth: int) -> tuple[str, str] | None:
     return None
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     return _UNPRINTABLE.sub("?", name)[:FIELD_MAX]
 
 
@@ -145,6 +146,7 @@ _AT = re.compile(r"(.*) - at `(?:key in )?\$(.*)`$", re.DOTALL)
 _FIELD = re.compile(r"(missing required|contains unknown) field `(.*)`", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(str|array|object)` of length (>=|<=) ([0-9]+)")
 _BOUND = re.compile(r"Expected `int` (>=|<=) (-?[0-9]+)")
+_PATTERN = re.compile(r"Expected `str` matching regex '(.*)'")
 _TYPE = re.compile(r"Expected `([a-z0-9 |]+)`")
 _TYPES = {
     "int": "an integer",
@@ -166,11 +168,35 @@ def _named(message: str, body: bytes, kind: Any) -> Refusal:
         path = f"{path}.{own[2]}" if path else own[2]
         words = "Is required." if own[1] == "missing required" else "Is not a known field."
     else:
-        words = _words(words)
+        words = _words(words, _declared(kind, path))
     outer, inside, _ = path.partition("[...]")
     if inside:
         path = _with_key(outer, body, kind)
-    return Refusal(ErrorCode.VALIDATION_ERROR, words, _printable(path) or None)
+    return Refusal(ErrorCode.VALIDATION_ERROR, words, printable(path) or None)
+
+
+def _declared(kind: Any, path: str) -> inspect.Type:
+    """What `kind` declares at `path`, such as `order[0].gatewayId`; of what may be null, what it is otherwise."""
+    found = _plain(inspect.type_info(kind))
+    for name in re.findall(r"\[\.\.\.\]|[^.\[\]]+", path):
+        inner = found.type if isinstance(found, inspect.Metadata) else found
+        if isinstance(inner, inspect.StructType):
+            found = next((own.type for own in inner.fields if own.encode_name == name), inspect.AnyType())
+        elif isinstance(inner, inspect.ListType):
+            found = inner.item_type
+        elif isinstance(inner, inspect.DictType):
+            found = inner.value_type
+        else:
+            return inspect.AnyType()
+        found = _plain(found)
+    return found
+
+
+def _plain(found: inspect.Type) -> inspect.Type:
+    if not isinstance(found, inspect.UnionType):
+        return found
+    others = [one for one in found.types if not isinstance(one, inspect.NoneType)]
+    return others[0] if len(others) == 1 else found
 
 
 def _with_key(name: str, body: bytes, kind: Any) -> str:
@@ -186,14 +212,35 @@ def _with_key(name: str, body: bytes, kind: Any) -> str:
     return name
 
 
-def _words(message: str) -> str:
-    length = _LENGTH.match(message)
-    if length:
-        return f"Must have at {'least' if length[2] == '>=' else 'most'} {length[3]} {_UNITS[length[1]]}."
+def _words(message: str, declared: inspect.Type) -> str:
     bound = _BOUND.match(message)
     if bound:
         return f"Must be at {'least' if bound[1] == '>=' else 'most'} {bound[2]}."
+    own = _own_words(declared)
+    if own is not None:
+        return own
+    length = _LENGTH.match(message)
+    if length:
+        return f"Must have at {'least' if length[2] == '>=' else 'most'} {length[3]} {_UNITS[length[1]]}."
+    pattern = _PATTERN.match(message)
+    if pattern:
+        return f"Must match {pattern[1]}."
     kind = _TYPE.match(message)
-    if kind and "matching" not in message:
+    if kind:
         return f"Must be {' or '.join(_TYPES[t] for t in kind[1].split(' | ') if t in _TYPES) or 'of another type'}."
     return "Is not an allowed value."
+
+
+def _own_words(declared: inspect.Type) -> str | None:
+    """What a field says of itself: the words of its `must` (schemas/payments.py), or its allowed values."""
+    if isinstance(declared, inspect.Metadata):
+        return (declared.extra or {}).get("must") or _own_words(declared.type)
+    if isinstance(declared, inspect.EnumType):
+        return _one_of([str(member.value) for member in declared.cls])
+    if isinstance(declared, inspect.LiteralType):
+        return _one_of([str(value) for value in declared.values])
+    return None
+
+
+def _one_of(values: list[str]) -> str:
+    return f"Must be one of {', '.join(values)}." if len(values) > 1 else f"Must be {values[0]}."

@@ -2,6 +2,7 @@
 on its way."""
 
 import asyncio
+from http import HTTPStatus
 
 import httptools
 import structlog
@@ -16,6 +17,10 @@ from payagg.entrypoints.http.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.wire import error_envelope
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
+LINE_BYTES = 4  # of a field's line beyond its name and value: a colon, a space and the line's end
+FIELDS_MAX = 100  # each costs the framework a microsecond or more, however short it is
+COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two need 3.8 KB each at most
+BAD_REQUEST, HEAD_TOO_LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
 PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
 WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
@@ -34,8 +39,8 @@ class ServerProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
     _head: int | None = None  # bytes that came of a head that is not whole yet
-    _fields: int = 0  # bytes of its fields, however they came
-    _why = ""  # what came is refused
+    _head_bytes: int = 0  # of its line and fields, however they came
+    _refused: tuple[HTTPStatus, str, str | None] | None = None  # what came is: with a status, words and a field
     _is_deaf = False  # nothing that still comes is read
     _farewell: float | None = None  # our side was closed then
     _address: str | None = None  # that this connection counts for; None: it was not admitted
@@ -82,7 +87,7 @@ class ServerProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= PIPELINED_MAX:
             self._refuse(f"At most {PIPELINED_MAX} requests may wait for an answer.")
-        self._in_message, self._head, self._fields = True, 0, 0
+        self._in_message, self._head, self._head_bytes = True, 0, 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -93,8 +98,11 @@ class ServerProtocol(HttpToolsProtocol):
         if self._head is None:
             # Uvicorn would add it to the request's headers, where it could pass for a credential or an address.
             self._refuse("Fields behind a body are not read.")
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
+        if len(self.headers) >= FIELDS_MAX:
+            self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
+        self._count(len(name) + len(value) + LINE_BYTES)
+        # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
+        super().on_header(name, value.rstrip(b" \t"))
 
     def on_message_complete(self) -> None:
         self._in_message = False
@@ -104,6 +112,7 @@ class ServerProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._stay()
         self._head = None
+        self._look_at_fields()
         super().on_headers_complete()
         if self.server_state.is_closing:
             self.cycle.keep_alive = False
@@ -120,14 +129,15 @@ class ServerProtocol(HttpToolsProtocol):
         are still to come, it only hangs up after those: this one would be taken for the first of them."""
         self._is_deaf = True
         request_id = request_id_of(self.headers or (), self.server_state.new_id)
-        _log.warning("request refused", client=self._client, request_id=request_id, reason=self._why or msg)
+        status, why, field = self._refused or (BAD_REQUEST, msg, None)
+        _log.warning("request refused", client=self._client, request_id=request_id, reason=why)
         if not self._is_idle():
             if self.pipeline or self.cycle.response_started or not self.cycle.more_body:
                 return
             self.cycle.disconnected = True  # of this one the rest of the body never comes
             self.cycle.message_event.set()
-        body = error_envelope(400, ErrorCode.VALIDATION_ERROR.name, self._why or msg).content
-        head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        body = error_envelope(status, ErrorCode.VALIDATION_ERROR.name, why, field).content
+        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         self.transport.write(f"{head}X-Request-Id: {request_id}\r\nConnection: close\r\n\r\n".encode() + body)
         self.transport.close()
 
@@ -166,13 +176,26 @@ class ServerProtocol(HttpToolsProtocol):
         return str(address) if address else "unknown"
 
     def _count(self, size: int) -> None:
-        self._fields += size
-        if self._fields > HEAD_MAX:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_MAX:
             self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
 
-    def _refuse(self, why: str) -> None:
-        self._why = why
-        raise ValueError(why)  # ends the parsing, which answers 400
+    def _look_at_fields(self) -> None:
+        """Host as RFC 9112, 3.2 has it: what stands behind us may read another one of two, or need one."""
+        hosts = cookies = 0
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"cookie":
+                cookies += len(value)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._refuse("A request has one field `Host`.", "Host")
+        if cookies > COOKIE_MAX:
+            self._refuse(f"Cookies must fit {COOKIE_MAX} bytes.", "Cookie", status=HEAD_TOO_LARGE)
+
+    def _refuse(self, why: str, field: str | None = None, *, status: HTTPStatus = BAD_REQUEST) -> None:
+        self._refused = status, why, field
+        raise ValueError(why)  # ends the parsing, which answers with it
 
     def shutdown(self) -> None:
         if self._is_idle():

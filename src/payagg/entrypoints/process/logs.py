@@ -1,19 +1,20 @@
 """Logs: one JSON object a line, or words at a terminal, with what is bound to the request, and a last sieve for what
 must never be written."""
 
-import asyncio
-import atexit
 import json
 import logging
 import os
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from functools import lru_cache
 from typing import Any, TextIO
 
 import msgspec
 import structlog
+
+from payagg.application.counters import count
+from payagg.entrypoints.process.log_writer import LogWriter
 
 REQUEST = "request"  # the event of the line that each request writes
 # What such a line holds of closed sets and of forms of ours, in which nothing needs to be hidden.
@@ -27,38 +28,27 @@ _HIDE = re.compile(
 HIDDEN = "[hidden]"
 
 
-class LogWriter:
-    """Writes lines to a stream; those of one turn of the event loop go out in one write."""
+def _count_dropped(lines: int) -> None:
+    count("log_lines_dropped", by=lines)
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._lines: list[str] = []
-        self._due: asyncio.AbstractEventLoop | None = None  # the loop that will flush
-        atexit.register(self._flush)
 
-    def msg(self, line: str) -> None:
-        self._lines.append(line)
+class _Lines(logging.Handler):
+    def __init__(self, lines: LogWriter) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
         try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            self._flush()
-            return
-        if loop is not self._due:
-            self._due = loop
-            loop.call_soon(self._flush)
-
-    debug = info = warning = error = critical = exception = log = msg
-
-    def _flush(self) -> None:
-        lines, self._lines, self._due = self._lines, [], None
-        if lines and not self._stream.closed:
-            self._stream.write("\n".join(lines) + "\n")
-            self._stream.flush()
+            self._lines.msg(self.format(record))
+        except Exception:  # noqa: BLE001 - the library's own way prints to a stream that may stand still
+            structlog.get_logger("payagg.logs").exception("a line could not be written", logger=record.name)
 
 
-def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
+def configure_logs(
+    stream: TextIO = sys.stderr, level: int = logging.INFO, count_dropped: Callable[[int], None] = _count_dropped
+) -> LogWriter:
     """Structlog and the standard library's loggers both write lines to `stream`: JSON, or words on a terminal."""
-    lines = LogWriter(stream)
+    lines = LogWriter(stream, count_dropped)
     # As no-color.org has it: any value but an empty one.
     at_terminal = structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"), pad_event_to=0)
     renderer: structlog.typing.Processor = at_terminal if stream.isatty() else structlog.processors.JSONRenderer(_json)
@@ -75,7 +65,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(stream)
+    handler = _Lines(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -88,6 +78,7 @@ def configure_logs(stream: TextIO = sys.stderr, level: int = logging.INFO) -> No
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    return lines
 
 
 def _requests_to(lines: LogWriter) -> structlog.typing.Processor:

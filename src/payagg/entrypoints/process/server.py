@@ -16,17 +16,19 @@ import uvloop
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.counters import observe, observe_bytes
+from payagg.application.gateway_readiness import live_slugs
 from payagg.application.worker import run as run_worker
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server
+from payagg.entrypoints.process.log_writer import FLUSH_SECONDS
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.waiting import schema_awaited
 from payagg.entrypoints.settings import Settings
 
 CHARGE_SECONDS = 25  # for charges whose payer may have gone: a provider takes 15 at most, recording its answer 8
 # Whatever hangs, a process has ended so long after its SIGTERM, and what PAYAGG_SHUTDOWN_DELAY adds.
-STOP_SECONDS = CHARGE_SECONDS + CLOSE_SECONDS
+STOP_SECONDS = CHARGE_SECONDS + CLOSE_SECONDS + FLUSH_SECONDS
 RESTART_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 LOOKS_AT_MEMORY = 60  # each so many looks
@@ -114,7 +116,19 @@ async def _run(
             await stop.wait()
         else:
             _log.info("serving", address=list(listener.getsockname()[:2]))
+            await _warn_of_unnamed_providers(services)
             await serve_http(services, listener, stop, draining=draining)
+
+
+async def _warn_of_unnamed_providers(services: Services) -> None:
+    """A provider sends the events of all merchants from a few addresses, and meets the limit per address."""
+    live = (
+        [] if services.settings.provider_networks else await live_slugs(services.store, services.payment_options.sealed)
+    )
+    if live:
+        _log.warning(
+            "PAYAGG_PROVIDER_NETWORKS is not set: past the limit per address LIVE events are refused", gateways=live
+        )
 
 
 async def watch_process(process: str) -> None:

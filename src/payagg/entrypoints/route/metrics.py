@@ -34,7 +34,12 @@ FOLLOWED = Counter("payagg_route_followed", "Answers of a cell that another one 
 UNREACHABLE = Counter(
     "payagg_route_unreachable", "Requests and questions to a cell that gave no answer.", ("cell",), registry=None
 )
-COUNTERS = (REQUESTS, LOOKUPS, FOLLOWED, UNREACHABLE)
+LOG_LINES_DROPPED = Counter(
+    "payagg_route_log_lines_dropped",
+    "Lines of the log that nobody took in time, or that could not be written.",
+    registry=None,
+)
+COUNTERS = (REQUESTS, LOOKUPS, FOLLOWED, UNREACHABLE, LOG_LINES_DROPPED)
 
 
 def begin_at_zero(cells: Iterable[str], asked: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.process.server import run, stop_on_signals
 from payagg.entrypoints.process.supervisor import handed_down, keep_processes, tell_ready
 from payagg.entrypoints.route.app import RouterApp
-from payagg.entrypoints.route.metrics import FOLDER_VARIABLE
+from payagg.entrypoints.route.metrics import FOLDER_VARIABLE, LOG_LINES_DROPPED
 from payagg.entrypoints.route.upstream import Upstream
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -82,5 +82,5 @@ async def _child(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    configure_logs()
+    configure_logs(count_dropped=LOG_LINES_DROPPED.inc)
     run(_child(int(sys.argv[2])))

@@ -49,6 +49,8 @@ class Upstream:
     async def send(self, method: str, target: bytes, headers: Headers, body: httpx.AsyncByteStream) -> httpx.Response:
         """The answer with its body still to be read, and to be closed. `target` is path and query as they came, which
         httpx would tidy. Raises Unreachable."""
+        if not any(name == b"host" for name, _ in headers):  # as HTTP/1.0 may have it; what we speak to cells may not
+            headers = [(b"host", self.origin.netloc), *headers]
         times = {"connect": CONNECT_SECONDS, "read": ANSWER_SECONDS, "write": ANSWER_SECONDS, "pool": POOL_SECONDS}
         request = httpx.Request(
             method, self.origin, headers=list(headers), stream=body, extensions={"timeout": times, "target": target}
@@ -62,10 +64,7 @@ class Upstream:
 
     async def ask(self, path: str) -> tuple[int, str]:
         """Status of an internal question, and the cell that the answer names, if any. Raises Unreachable."""
-        headers = [
-            (b"host", self.origin.netloc),
-            (b"authorization", f"Bearer {self.secret}".encode()),
-        ]
+        headers = [(b"authorization", f"Bearer {self.secret}".encode())]
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 response = await self.send("GET", f"/internal/cell/{path}".encode(), headers, NOTHING)

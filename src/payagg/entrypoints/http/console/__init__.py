@@ -1,6 +1,7 @@
 """The console for merchants and administrators: pages over our own API, as a signed-in browser sees it."""
 
 from payagg.entrypoints.http.console import (
+    adjustments,
     admin_businesses,
     admin_gateways,
     admin_watch,
@@ -13,7 +14,7 @@ from payagg.entrypoints.http.console import (
 )
 from payagg.entrypoints.http.console.visit import refused_by_framework
 
-MERCHANT = (overview, payments, keys, webhooks, checkout)
+MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout)
 ADMIN = (admin_gateways, admin_businesses, admin_watch)
 routes = [route for area in (sign_in, *MERCHANT, *ADMIN) for route in area.routes]
 

@@ -27,8 +27,8 @@ async def _listed(visit: PageVisit) -> Response[bytes]:
 async def _shown(visit: PageVisit, removed: str = "") -> Response[bytes]:
     """`removed`: names of credentials that a form has just replaced by nothing."""
     path, search = _path(visit), visit.query("search")
-    number = int(visit.query("page")) if visit.query("page").isdecimal() else 1
-    query = {"page": number, "perPage": PER_PAGE, "search": search}
+    page_number = visit.query("page") or "1"  # which the API refuses by name
+    query = {"page": page_number, "perPage": PER_PAGE, "search": search}
     merchants = await visit.api.call("GET", f"{path}/merchants", query=query)
     ready = await visit.api.get(f"{path}/readiness")
     facts = {
@@ -37,8 +37,8 @@ async def _shown(visit: PageVisit, removed: str = "") -> Response[bytes]:
         "open_attempts_max": OPEN_ATTEMPTS_MAX,
         "merchants": merchants.data,
         "total": merchants.meta["total"],
-        "has_more": number * PER_PAGE < merchants.meta["total"],
-        "number": number,
+        "has_more": int(page_number) * PER_PAGE < merchants.meta["total"],
+        "number": int(page_number),
         "search": search,
         "removed": removed,
         "names": ready["credentialNames"],

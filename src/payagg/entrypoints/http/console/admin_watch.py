@@ -1,14 +1,17 @@
-"""What administrators watch and work off: payments of all businesses, anomalies, the audit trail, health."""
+"""What administrators watch and work off: payments of all businesses, anomalies, reconciliations, audit, health."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from litestar import Response
 
-from payagg.domain.anomaly import CLOSE_REASON_MAX, AnomalyKind, AnomalyStatus
+from payagg.domain.anomaly import ASSIGNEE_MAX, CLOSE_REASON_MAX, NOTE_MAX, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.audit import Action
+from payagg.domain.reconciliation import NO_FINDING
+from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX
 from payagg.entrypoints.http.console.api import ApiRefused, part
 from payagg.entrypoints.http.console.pages import led_to
 from payagg.entrypoints.http.console.payment_list import EXPORTED, FILTERS, asked, instants, list_page, story_facts
@@ -16,8 +19,21 @@ from payagg.entrypoints.http.console.visit import PageVisit, form, page
 
 HOME = "/console/admin"
 OWNER = ("environment", "businessId")
-ANOMALY_FILTERS = ("status", "kind", "reference")
+ANOMALY_FILTERS = ("severity", "status", "kind", "assignee", "reference")
 AUDIT_FILTERS = ("businessId", "subject", "objectId", "action")
+# What reconciliation found, in the order in which it is shown: first what is a finding alone, as no anomaly waits for
+# anybody; then what may have become an anomaly; then what asks for nobody.
+BUCKETS = {
+    "HERE_ONLY": "paid here, no money there",
+    "UNREADABLE": "lines that could not be read",
+    "THERE_ONLY": "money there under a reference that is no payment of this gateway here",
+    "TWO_THERE": "two charges of one payment, each paid",
+    "OTHER_AMOUNT": "another amount, currency or environment",
+    "RETURNED_THERE": "reversed, refunded or disputed there",
+    "PAID_THERE": "paid there; open, failed or reversed here",
+    "AGREED": "the same on both sides",
+    "FOREIGN": "other business of the same account",
+}
 
 
 @page(HOME, "admin")
@@ -36,22 +52,54 @@ async def export(visit: PageVisit) -> Response[bytes]:
     return visit.api.stream("/admin/payments/export", **instants(asked(visit, (*OWNER, *EXPORTED))))
 
 
-@page(HOME + "/payments/{reference:str}", "admin")
-async def payment(visit: PageVisit) -> Response[bytes]:
+async def _payment(visit: PageVisit) -> Response[bytes]:
     reference = visit.path["reference"]
     story = await visit.api.get(f"/admin/payments/{part(reference)}/story")
     (owner,) = (await visit.api.get("/admin/payments", reference=reference))["payments"]
-    facts = {"section": "/payments", "is_admin": True, "owner": owner, **story_facts(visit, story)}
+    now = visit.services.clock.now()
+    waiting = [one for one in story["resolutions"] if not one["confirmedBy"] and now < _instant(one["confirmUntil"])]
+    facts = {
+        "section": "/payments",
+        "is_admin": True,
+        "owner": owner,
+        "waiting": waiting[0] if waiting else None,
+        "reason_max": RESOLUTION_REASON_MAX,
+        "evidence_max": EVIDENCE_MAX,
+        **story_facts(visit, story),
+    }
     return visit.page("payment", facts)
+
+
+payment = page(HOME + "/payments/{reference:str}", "admin")(_payment)
+
+
+@form(HOME + "/payments/{reference:str}/resolve", "admin", back=_payment)
+async def resolve(visit: PageVisit) -> Response[bytes]:
+    body = {name: _text(visit, name) for name in ("reason", "evidence")}
+    return await _resolved(visit, "", {"outcome": OUTCOME.value, **body}, "resolution-asked")
+
+
+@form(HOME + "/payments/{reference:str}/resolve/confirm", "admin", back=_payment)
+async def confirm_resolution(visit: PageVisit) -> Response[bytes]:
+    return await _resolved(visit, "/confirm", None, "resolution-confirmed")
+
+
+async def _resolved(visit: PageVisit, step: str, body: Any, done: str) -> Response[bytes]:
+    reference = part(visit.path["reference"])
+    await visit.api.post(f"/admin/payments/{reference}/resolve{step}", body)
+    return visit.led_to(f"{HOME}/payments/{reference}", done)
 
 
 async def _anomalies(visit: PageVisit) -> Response[bytes]:
     wanted = asked(visit, ANOMALY_FILTERS)
     visit, found = await _found(visit, "/admin/anomalies", wanted, "anomalies")
     facts = {
+        "severities": [severity.value for severity in Severity],
         "statuses": [status.value for status in AnomalyStatus],
         "kinds": [kind.value for kind in AnomalyKind],
         "reason_max": CLOSE_REASON_MAX,
+        "note_max": NOTE_MAX,
+        "assignee_max": ASSIGNEE_MAX,
         **found,
     }
     return visit.page("anomalies", {"section": "/anomalies", **facts})
@@ -73,6 +121,32 @@ async def close(visit: PageVisit) -> Response[bytes]:
     return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
 
 
+@form(HOME + "/anomalies/{anomaly_id:str}/assign", "admin", back=_anomalies)
+async def assign(visit: PageVisit) -> Response[bytes]:
+    body = {"assignee": visit.sent("assignee")}
+    await visit.api.patch(f"/admin/anomalies/{part(visit.path['anomaly_id'])}", body)
+    return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
+
+
+@form(HOME + "/anomalies/{anomaly_id:str}/notes", "admin", back=_anomalies)
+async def add_note(visit: PageVisit) -> Response[bytes]:
+    await visit.api.post(f"/admin/anomalies/{part(visit.path['anomaly_id'])}/notes", {"text": _text(visit, "text")})
+    return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
+
+
+@page(HOME + "/reconciliation", "admin")
+async def reconciliation(visit: PageVisit) -> Response[bytes]:
+    visit, found = await _found(visit, "/admin/reconciliations", {}, "reconciliations")
+    quiet = [bucket.value for bucket in NO_FINDING]
+    facts = {"section": "/reconciliation", "means": BUCKETS, "quiet": quiet, "is_first": not visit.query("after")}
+    return visit.page("reconciliation", {**facts, **found})
+
+
+@page(HOME + "/reconciliation/{reconciliation_id:str}/findings.csv", "admin")
+async def findings(visit: PageVisit) -> Response[bytes]:
+    return visit.api.stream(f"/admin/reconciliations/{part(visit.path['reconciliation_id'])}/findings.csv")
+
+
 @page(HOME + "/audit", "admin")
 async def audit(visit: PageVisit) -> Response[bytes]:
     visit, found = await _found(visit, "/admin/audit", asked(visit, AUDIT_FILTERS), "entries")
@@ -82,6 +156,15 @@ async def audit(visit: PageVisit) -> Response[bytes]:
 @page(HOME + "/health", "admin")
 async def health(visit: PageVisit) -> Response[bytes]:
     return visit.page("health", {"section": "/health", "health": await visit.api.get("/admin/health")})
+
+
+def _text(visit: PageVisit, name: str) -> str:
+    """What a text area holds. A browser sends each end of a line as two characters and counts it as one."""
+    return visit.form.get(name, "").replace("\r\n", "\n").strip()
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 async def _found(visit: PageVisit, path: str, wanted: Mapping[str, str], name: str) -> tuple[PageVisit, dict[str, Any]]:
@@ -98,4 +181,8 @@ async def _found(visit: PageVisit, path: str, wanted: Mapping[str, str], name: s
     return visit, {name: shown[name], "wanted": wanted, "next": older}
 
 
-routes = [home, payments, export, payment, anomalies, acknowledge, close, audit, health]
+routes = [
+    *(home, payments, export, payment, resolve, confirm_resolution),
+    *(anomalies, acknowledge, assign, add_note, close),
+    *(reconciliation, findings, audit, health),
+]

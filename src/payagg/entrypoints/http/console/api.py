@@ -1,8 +1,12 @@
 """The console's calls of our own API, in this process: the routes, guards, limits, log lines and audit entries are
-those that any client of the API meets, so the console can do nothing that the API cannot."""
+those that any client of the API meets, so the console can do nothing that the API cannot.
 
+httpx.ASGITransport would be the library for it; it keeps the whole answer before it gives any of it, and an export has
+no bound."""
+
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
@@ -12,6 +16,7 @@ from litestar import Response
 from payagg.entrypoints.http.openapi.document import API_PATH
 from payagg.entrypoints.http.request_id import REQUEST_ID
 from payagg.entrypoints.http.routing import AnyRequest
+from payagg.entrypoints.http.wire import IS_HEAD
 
 JSON = "application/json"
 # Who asks, and under which of our names, which `dev` looks at.
@@ -73,14 +78,17 @@ class OwnApi:
         sent = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         started: dict[str, Any] = {}
         parts: list[bytes] = []
+        ended = asyncio.Event()
 
         async def take(message: Any) -> None:
             if message["type"] == "http.response.start":
                 started.update(message)
             elif message["type"] == "http.response.body":
                 parts.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    ended.set()
 
-        await self._send(method, path, query, sent, media_type if sent else None, take)
+        await self._send(method, path, query, sent, media_type if sent else None, take, ended.wait)
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in started["headers"]}
         envelope = json.loads(b"".join(parts))
         if not envelope["success"]:
@@ -92,8 +100,17 @@ class OwnApi:
         return _Passed(self, path, query)
 
     async def _send(
-        self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, media_type: str | None, send: Any
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: bytes,
+        media_type: str | None,
+        send: Any,
+        end: Callable[[], Awaitable[Any]],
     ) -> None:
+        """`end` returns once the answer has ended or nobody reads it any more: until then a route that streams waits
+        for the client's disconnect, which must not come before."""
         outer: Any = self.request.scope
         target = API_PATH + path
         given = {name: value for name, value in (query or {}).items() if value not in (None, "")}
@@ -120,7 +137,14 @@ class OwnApi:
             "state": {},
         }
 
+        is_read = False
+
         async def receive() -> Any:
+            nonlocal is_read
+            if is_read:
+                await end()
+                return {"type": "http.disconnect"}
+            is_read = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self.request.app(scope, receive, send)  # type: ignore[arg-type]
@@ -141,8 +165,13 @@ class _Passed(Response[bytes]):
                     message = {**message, "headers": [*kept, (b"cache-control", b"no-store")]}
                 await send(message)
 
+            async def end() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass  # the body of the page's own request
+
             api, path, query = self.call
-            await api._send("GET", path, query, b"", None, passed)
+            method = "HEAD" if scope.get(IS_HEAD) else "GET"
+            await api._send(method, path, query, b"", None, passed, end)
 
         return answer
 

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Response
 
+from payagg.application.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
 
 HERE = Path(__file__).parent
@@ -47,6 +48,10 @@ def words(name: str) -> str:
     return name.replace("_", " ").lower()
 
 
+def age(seconds: int) -> str:
+    return age_of(timedelta(seconds=seconds))
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,
@@ -55,7 +60,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-TEMPLATES.filters |= {"money": money, "instant": instant, "words": words}
+TEMPLATES.filters |= {"money": money, "instant": instant, "words": words, "age": age}
 for _name in TEMPLATES.list_templates():
     TEMPLATES.get_template(_name)  # compiled at the start: payers would wait for it behind the first who opens a page
 

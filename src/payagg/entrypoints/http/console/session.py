@@ -5,11 +5,13 @@ import hmac
 import ipaddress
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
 from litestar.datastructures import Cookie
 
+from payagg.application.token_revocations import ConsoleSessions
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.routing import AnyRequest, services
@@ -20,6 +22,7 @@ NAMES = {"merchant": "payagg_console", "admin": "payagg_console_admin"}
 COOKIE_MAX = 3800  # browsers keep 4096 bytes of a cookie, its name and attributes among them
 VISITOR_SECONDS = 3600  # for who has not signed in yet
 FORM_TOKEN_BYTES = 16
+TWO_COOKIES = "The browser sent two cookies of one name. Delete the cookies of this site, and sign in again."
 
 
 @dataclass(frozen=True)
@@ -43,26 +46,37 @@ def visitor(use_cases: Services, realm: Realm) -> Session:
 
 
 def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
-    """A new session that ends with the token; raises UNAUTHORIZED or, for a token of the other realm, FORBIDDEN."""
+    """A new session that ends with the token; raises UNAUTHORIZED or, for a token of the other realm, FORBIDDEN. One
+    that is good for its leeway alone would sign nobody in for long."""
     claims = use_cases.tokens.read(token)
+    if claims["exp"] <= _now(use_cases):
+        raise Refusal(ErrorCode.UNAUTHORIZED)
     if claims.get("type") != realm:
         raise Refusal(ErrorCode.FORBIDDEN)
     form_token = use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
     return Session(realm, claims["exp"], form_token, token)
 
 
-def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
-    """The browser's session, or with `visits` that of its sign-in form; None where there is none, it has ended or it is
-    not ours."""
+async def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
+    """The browser's session, or with `visits` that of its sign-in form; None where there is none, it has ended, its
+    user has signed out, or it is not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
-    text = request.cookies.get(_name(use_cases, realm, visits=visits), "")
     try:
-        sealed = base64.urlsafe_b64decode(text.encode())
+        sealed = base64.urlsafe_b64decode(_sent(request, _name(use_cases, realm, visits=visits)))
         session = Session(**json.loads(use_cases.vault.open(sealed, _context(realm))))
     except (ValueError, TypeError):
         return None
     is_right = session.realm == realm and session.is_signed_in is not visits
-    return session if is_right and _now(use_cases) < session.expires else None
+    if not is_right or _now(use_cases) >= session.expires:
+        return None
+    if session.is_signed_in and await _sessions(use_cases).has_ended(session.form_token):
+        return None
+    return session
+
+
+async def end(use_cases: Services, session: Session) -> None:
+    """Signs out: the cookie, and each copy of it, is no session any more. Raises Unavailable."""
+    await _sessions(use_cases).end(session.form_token, datetime.fromtimestamp(session.expires, UTC))
 
 
 def cookie(use_cases: Services, session: Session) -> Cookie:
@@ -94,6 +108,21 @@ def ensure_from_our_page(request: AnyRequest, session: Session | None, form_toke
     is_ours = site in (None, "same-origin") and origin in (None, "null", _origin(use_cases))
     if not is_ours or session is None or not hmac.compare_digest(form_token.encode(), session.form_token.encode()):
         raise Refusal(ErrorCode.FORBIDDEN, "This form is out of date. Open the page again and repeat what you did.")
+
+
+def _sent(request: AnyRequest, name: str) -> bytes:
+    """What the browser sent under this name, empty where it sent nothing. Ours is base64, in quotes where it is padded,
+    so nothing is unquoted: the standard library's way takes quadratic time in older Pythons (CVE-2024-7592), and
+    `request.cookies` goes it. Of two, one was set by somebody else, at another path or for a domain above ours."""
+    pairs = [pair for field, value in request.scope["headers"] if field == b"cookie" for pair in value.split(b";")]
+    found = [value for key, _, value in (pair.partition(b"=") for pair in pairs) if key.strip() == name.encode()]
+    if len(found) > 1:
+        raise Refusal(ErrorCode.VALIDATION_ERROR, TWO_COOKIES, "Cookie")
+    return found[0].strip(b' \t"') if found else b""
+
+
+def _sessions(use_cases: Services) -> ConsoleSessions:
+    return ConsoleSessions(use_cases.store, use_cases.clock)
 
 
 def _cookie(use_cases: Services, realm: Realm, value: str, seconds: int, *, visits: bool) -> Cookie:

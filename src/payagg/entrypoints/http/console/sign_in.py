@@ -29,11 +29,11 @@ MANAGED = "/merchant/businesses"
 NOT_ADMIN = "This token is not an administrator's."
 
 
-def _form(request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200) -> Response[bytes]:
+async def _form(request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200) -> Response[bytes]:
     use_cases = services(request)
     if sessions.needs_tls(use_cases):
         return notice(request, 400, NO_TLS)
-    session = sessions.found(request, realm, visits=True) or sessions.visitor(use_cases, realm)
+    session = await sessions.found(request, realm, visits=True) or sessions.visitor(use_cases, realm)
     facts = {"realm": realm, "home": HOME[realm], "form_token": session.form_token, "problem": problem}
     response = rendered(use_cases, "sign_in", facts, status)
     response.set_cookie(sessions.cookie(use_cases, session))
@@ -44,7 +44,9 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
     """Lets in whom the API lets in: the token is tried before it is kept."""
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
-    sessions.ensure_from_our_page(request, sessions.found(request, realm, visits=True), sent.get("form_token", ""))
+    sessions.ensure_from_our_page(
+        request, await sessions.found(request, realm, visits=True), sent.get("form_token", "")
+    )
     token = sent.get("token", "").strip()
     try:
         session = sessions.signed_in(use_cases, realm, token)
@@ -57,11 +59,11 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
         words = (
             refusal.message if status == 400 else NOT_ADMIN if (status, realm) == (403, "admin") else REFUSED[status]
         )
-        return _form(request, realm, words, status)
+        return await _form(request, realm, words, status)
     except ApiRefused as refused:
         if refused.status >= 500:
             raise
-        return _form(request, realm, REFUSED.get(refused.status, refused.message), refused.status)
+        return await _form(request, realm, REFUSED.get(refused.status, refused.message), refused.status)
     response = led_to(use_cases, HOME[realm])
     response.set_cookie(cookie)
     return response
@@ -70,9 +72,10 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
 async def _sign_out(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
-    session = sessions.found(request, realm)
+    session = await sessions.found(request, realm)
     if session is not None:
         sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
+        await sessions.end(use_cases, session)
     response = led_to(use_cases, f"{HOME[realm]}/sign-in")
     response.set_cookie(sessions.no_cookie(use_cases, realm))
     return response
@@ -81,7 +84,7 @@ async def _sign_out(request: AnyRequest, realm: Realm) -> Response[bytes]:
 def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
     @get(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES)
     async def shown(request: AnyRequest) -> Response[bytes]:
-        return _form(request, realm, ENDED if "ended" in request.query_params else None)
+        return await _form(request, realm, ENDED if "ended" in request.query_params else None)
 
     @post(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES, status_code=200)
     async def sign_in(request: AnyRequest) -> Response[bytes]:

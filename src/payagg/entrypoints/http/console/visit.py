@@ -56,6 +56,8 @@ DONE = {
     "member-set": "The member is set.",
     "member-removed": "The member is removed.",
     "anomaly-changed": "The anomaly is changed.",
+    "resolution-asked": "Asked for. Nothing has changed yet: another administrator confirms within 24 hours.",
+    "resolution-confirmed": "The payment has failed.",
 }
 _log = structlog.get_logger("payagg.console")
 
@@ -124,7 +126,7 @@ def _declared(method: Any, path: str, realm: Realm, back: Show | None, **opt: An
     def declare(show: Show) -> HTTPRouteHandler:
         async def endpoint(request: AnyRequest) -> Response[bytes]:
             use_cases = services(request)
-            session = sessions.found(request, realm)
+            session = await sessions.found(request, realm)
             if session is None:
                 return led_to(use_cases, f"{HOME[realm]}/sign-in{'?ended=1' if method == 'POST' else ''}")
             body = await whole_body(request) if method == "POST" else b""
@@ -205,7 +207,8 @@ def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
 
 
 def _refused_by_api(request: AnyRequest, refused: ApiRefused) -> Response[bytes]:
-    return notice(request, refused.status, refused.message, refused.retry_after)
+    about = f" It is about {refused.field}." if refused.field else ""
+    return notice(request, refused.status, refused.message + about, refused.retry_after)
 
 
 PAGES = errors.pages(_refused) | {ApiRefused: _refused_by_api}

@@ -28,14 +28,14 @@ async def _shown(
     """`secret` and `tested` are shown by the answer to their form alone."""
     place = await place_of(visit)
     endpoint = await _endpoint(visit, place, visit.path["endpoint_id"])
-    number = int(visit.query("page")) if visit.query("page").isdecimal() else 1
-    query = {"page": number, "perPage": PER_PAGE}
+    page_number = visit.query("page") or "1"  # which the API refuses by name
+    query = {"page": page_number, "perPage": PER_PAGE}
     answer = await visit.api.call("GET", f"{_path(place, endpoint['id'])}/deliveries", query=query)
     facts = {
         "endpoint": endpoint,
         "deliveries": answer.data,
-        "number": number,
-        "has_more": number * PER_PAGE < answer.meta["total"],
+        "number": int(page_number),
+        "has_more": int(page_number) * PER_PAGE < answer.meta["total"],
         "is_live": any(one["status"] == "PENDING" for one in answer.data),
         "secret": secret,
         "is_rotated": is_rotated,

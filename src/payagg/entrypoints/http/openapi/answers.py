@@ -94,7 +94,7 @@ def errors(route: Route) -> list[ErrorCode]:
         codes.add(ErrorCode.INVALID_REFERENCE)
     if operation.body is not None or operation.upload is not None:
         codes |= {ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE}
-    if operation.paginated or operation.query:
+    if not operation.takes_any_query or operation.query_names:
         codes.add(ErrorCode.VALIDATION_ERROR)
     return [code for code in ErrorCode if code in codes]
 

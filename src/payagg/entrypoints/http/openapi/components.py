@@ -19,6 +19,7 @@ TAGS: Final[dict[str, str]] = {
     "Admin gateways": "The platform's gateways: their life, credentials and logos.",
     "Admin businesses": "Businesses, their KYC and status, and their members.",
     "Anomalies": "Facts about money that moved no payment and wait for somebody.",
+    "Reconciliations": "Providers' own lists beside our payments: counts, sums, and what did not agree.",
     "Health": "How late the queues are, and what waits for a person.",
     "Audit": "Who changed what, newest first.",
     "Inbound provider webhooks": "Where providers send their events, each proven by its signature.",
@@ -88,6 +89,11 @@ HEADERS: Final[dict[str, Any]] = {
             "pattern": "^[A-Za-z0-9._-]{1,64}(?:, [A-Za-z0-9._-]{1,64})*$",
             "examples": ["liveSecretKey, liveWebhookSecret"],
         },
+    },
+    "Open-Attempts": {
+        "description": "Present when the provider account or its address was replaced while attempts made with it are "
+        "still asked about: how many, counted up to 1,000.",
+        "schema": {"type": "string", "maxLength": 4, "pattern": "^[1-9][0-9]{0,3}$", "examples": ["12"]},
     },
     "Idempotency-Mismatch": {
         "description": "Present when the key came with another body than the first time.",

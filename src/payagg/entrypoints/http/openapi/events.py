@@ -13,7 +13,9 @@ MEANINGS = {
     EventType.PAYMENT_REVERSED.value: "The payment was reversed.",
     EventType.PAYMENT_LATE_SUCCESS.value: "It was paid after it had ended, or paid twice; its status stays.",
     EventType.PAYMENT_REFUNDED.value: "It was refunded after its success, in whole or in part; its status stays.",
-    EventType.PAYMENT_DISPUTED.value: "Its payer disputes it; its status stays.",
+    EventType.PAYMENT_DISPUTED.value: "Its payer disputes it, or the dispute has ended; its status stays.",
+    EventType.PAYMENT_ATTENTION.value: "Money came that does not fit it, or nobody can say whether any came; somebody "
+    "has to look. Its status stays.",
     TEST_EVENT: "Only the test call sends it; no payment is behind it.",
 }
 # Components, because OpenAPI Generator loses the type of a header that is described within this section.

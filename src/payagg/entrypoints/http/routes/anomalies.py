@@ -1,4 +1,4 @@
-"""Anomalies for administrators: listed, acknowledged, closed."""
+"""Anomalies for administrators: listed, assigned, noted on, acknowledged, closed."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,16 @@ from typing import Any, TypeVar
 
 from payagg.application.access import Administrator
 from payagg.application.repositories import AnomalyFilter
-from payagg.application.schemas.anomalies import PAGE_DEFAULT, PAGE_MAX, AnomalyPage, AnomalyView, CloseAnomaly
-from payagg.domain.anomaly import AnomalyKind, AnomalyStatus
+from payagg.application.schemas.anomalies import (
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    AddNote,
+    AnomalyPage,
+    AnomalyView,
+    AssignAnomaly,
+    CloseAnomaly,
+)
+from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.auth import admin_changes, admin_reads, by
@@ -22,6 +30,8 @@ WORD_MAX = 64
 FILTERS: Mapping[str, Any] = {
     "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
     "kind": {"type": "string", "enum": [kind.value for kind in AnomalyKind]},
+    "severity": {"type": "string", "enum": [severity.value for severity in Severity]},
+    "assignee": {"type": "string", "maxLength": ASSIGNEE_MAX},
     "reference": {
         "type": "string",
         "pattern": REFERENCE_PATTERN,
@@ -52,7 +62,42 @@ async def listed(call: Call[Administrator, None]) -> AnomalyPage:
     wanted, limit = _filter(call.request), integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
     found = await call.services.anomalies.listed(wanted, limit + 1)
     page, has_more = found[:limit], len(found) > limit
-    return AnomalyPage([AnomalyView.of(anomaly) for anomaly in page], page[-1].id if page else None, has_more)
+    return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
+
+
+@route(
+    "PATCH",
+    ONE,
+    "assignAnomaly",
+    "Say who works on an anomaly",
+    TAG,
+    guard=admin_changes,
+    body=AssignAnomaly,
+    body_max=8 * KB,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
+)
+async def assign(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
+    done = await call.services.anomalies.assign(call.path["anomaly_id"], call.body.assignee, by=by(call))
+    return _view(call, done)
+
+
+@route(
+    "POST",
+    ONE + "/notes",
+    "addAnomalyNote",
+    "Write down what was found out about an anomaly",
+    TAG,
+    guard=admin_changes,
+    body=AddNote,
+    body_max=16 * KB,
+    status=201,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
+)
+async def add_note(call: Call[Administrator, AddNote]) -> AnomalyView:
+    done = await call.services.anomalies.note(call.path["anomaly_id"], call.body.text, by=by(call))
+    return _view(call, done)
 
 
 @route(
@@ -67,7 +112,7 @@ async def listed(call: Call[Administrator, None]) -> AnomalyPage:
 )
 async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
     done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], by=by(call))
-    return AnomalyView.of(done)
+    return _view(call, done)
 
 
 @route(
@@ -84,7 +129,11 @@ async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
 )
 async def close(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
     done = await call.services.anomalies.close(call.path["anomaly_id"], call.body.reason, by=by(call))
-    return AnomalyView.of(done)
+    return _view(call, done)
+
+
+def _view(call: Call[Administrator, Any], anomaly: Anomaly) -> AnomalyView:
+    return AnomalyView.of(anomaly, call.services.clock.now())
 
 
 def _filter(request: AnyRequest) -> AnomalyFilter:
@@ -96,6 +145,8 @@ def _filter(request: AnyRequest) -> AnomalyFilter:
         kind=_word(request, "kind", AnomalyKind),
         reference=None if reference is None else parse_reference(reference),
         after=after,
+        severity=_word(request, "severity", Severity),
+        assignee=text_query(request, "assignee", ASSIGNEE_MAX),
     )
 
 
@@ -108,4 +159,4 @@ def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
     return words[text]
 
 
-routes = [listed, acknowledge, close]
+routes = [listed, assign, add_note, acknowledge, close]

@@ -12,6 +12,7 @@ from payagg.application.schemas.gateways import (
     AdminGatewayMerchant,
     AdminGatewaySummary,
     CreateGateway,
+    EndedOverlap,
     UpdateCredentials,
     UpdateGateway,
     UploadedLogo,
@@ -169,15 +170,17 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     body=UpdateCredentials,
     body_max=CREDENTIALS_BODY_MAX,
     errors=(ErrorCode.NOT_FOUND,),
-    headers=("Credentials-Removed",),
+    headers=("Credentials-Removed", "Open-Attempts"),
     description="Replaces the previous object in full: a name that is not sent again is gone, and the header "
     "`Credentials-Removed` says so. Encrypted at rest and never returned. A signing secret that changed or is gone "
-    "still proves events for 24 hours.",
+    "still proves events for 24 hours. Where the provider account or its address is another one, `Open-Attempts` says "
+    "how many attempts of the one before are still asked about: no answer of the new one ends them.",
 )
 async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
-    removed = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
-    shown = ", ".join(name for name in removed if HEADER_NAME.fullmatch(name))
-    return done({"Credentials-Removed": shown} if shown else None)
+    replaced = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
+    shown = ", ".join(name for name in replaced.removed if HEADER_NAME.fullmatch(name))
+    headers = {"Credentials-Removed": shown} if shown else {}
+    return done(headers | ({"Open-Attempts": str(replaced.open_attempts)} if replaced.open_attempts else {}))
 
 
 @route(
@@ -187,11 +190,12 @@ async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Respo
     "End the overlap of replaced signing secrets",
     TAG,
     guard=gateway_changes,
+    returns=EndedOverlap,
     errors=(ErrorCode.NOT_FOUND,),
     description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
 )
-async def end_overlap(call: Call[Administrator, None]) -> None:
-    await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
+async def end_overlap(call: Call[Administrator, None]) -> EndedOverlap:
+    return await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
 
 
 @route(

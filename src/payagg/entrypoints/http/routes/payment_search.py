@@ -1,10 +1,12 @@
 """Payments in numbers: lists, summaries and exports, for a merchant's server, its dashboard and administrators."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from litestar import Response
+from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from payagg.application.access import Administrator, Manager
@@ -16,16 +18,16 @@ from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_DEFAULT, PAGE_MAX, SUMMARY_MAX, PaymentFilter
 from payagg.domain.values import EMAIL_MAX, Environment
 from payagg.entrypoints.http.auth import admin_reads, manager_reads, secret_key
-from payagg.entrypoints.http.routing import AnyRequest, Call, route
+from payagg.entrypoints.http.routing import AnyRequest, Call, Guard, route
 from payagg.entrypoints.http.wire import IS_HEAD, integer_query, text_query
 
 TAG = "Payment search"
-OF_BUSINESS = "/merchant/businesses/{business_id:str}/payments"
 TEXT_MAX = 300  # of a parameter that is looked at more closely later
 _BUSINESS_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INSTANT = {"type": "string", "format": "date-time", "maxLength": 40, "examples": ["2025-01-31T00:00:00Z"]}
 _STATUS = {"status": {"type": "string", "enum": [status.value for status in Status]}}
 _TIMES = {"from": _INSTANT, "to": _INSTANT}
+_EMAIL = {"type": "string", "format": "email", "maxLength": EMAIL_MAX, "examples": ["ada@example.com"]}
 _LISTED: dict[str, Any] = {
     **_STATUS,
     **_TIMES,
@@ -37,7 +39,8 @@ _LISTED: dict[str, Any] = {
         "examples": ["PAY-20250131-7K2M9X"],
     },
     "idempotencyKey": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX, "examples": ["order-1001"]},
-    "email": {"type": "string", "format": "email", "maxLength": EMAIL_MAX, "examples": ["ada@example.com"]},
+    "customerEmail": _EMAIL,
+    "email": {**_EMAIL, "description": "The same as `customerEmail`."},
     "after": {
         "type": "string",
         "minLength": CURSOR_LENGTH,
@@ -58,169 +61,85 @@ _OWNER = {
     },
     **_ENVIRONMENT,
 }
-_LIST_ERRORS = (ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REFERENCE)
+_EXPORTED = (*_STATUS, *_TIMES)
 _LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; no payment that commits late is passed by. "
-LIST = _LIST + "`from` is inclusive, `to` is not; `email` is compared exactly."
+LIST = _LIST + "`from` is inclusive, `to` is not; an email address is compared without letter case."
 SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`."
 EXPORT = "UTF-8 with a header row, newest first; amounts in kobo. A text that a spreadsheet would take for a formula "
 EXPORT += "has an apostrophe before it."
 
 
-@route(
-    "GET",
-    "/payments",
-    "listPayments",
-    "List payments",
-    TAG,
-    guard=secret_key,
-    returns=PaymentPage,
-    query=_LISTED,
-    errors=_LIST_ERRORS,
-    description=LIST,
-)
-async def listed(call: Call[KeyHolder, None]) -> PaymentPage:
-    return await _page(call, _of_key(call))
+@dataclass(frozen=True)
+class _Audience:
+    """Who asks where, and for whose payments. `chosen` takes a call and names of parameters: none, all of a list's."""
+
+    path: str
+    guard: Guard[Any]
+    ids: tuple[str, str, str]  # of the list, the summary and the export
+    whose: str
+    chosen: Callable[..., PaymentFilter]
+    query: dict[str, Any] = field(default_factory=dict)  # beside the filter's
+    required: tuple[str, ...] = ()
+    sees_owners: bool = False
 
 
-@route(
-    "GET",
-    "/payments/summary",
-    "getPaymentSummary",
-    "Add up payments by day and status",
-    TAG,
-    guard=secret_key,
-    returns=PaymentSummary,
-    query=_TIMES,
-    query_required=("from", "to"),
-    description=SUMMARY,
-)
-async def summary(call: Call[KeyHolder, None]) -> PaymentSummary:
-    return await call.services.payment_search.summary(_of_key(call, "from", "to"))
+def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
+    """The list, the summary and the export."""
+    list_id, summary_id, export_id = audience.ids
+    path, guard, own, required = audience.path, audience.guard, audience.query, audience.required
 
+    @route(
+        "GET",
+        path,
+        list_id,
+        f"List {audience.whose}",
+        TAG,
+        guard=guard,
+        returns=AdminPaymentPage if audience.sees_owners else PaymentPage,
+        query={**own, **_LISTED},
+        query_required=required,
+        errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REFERENCE),
+        description=LIST + (" `idempotencyKey` needs `businessId`." if audience.sees_owners else ""),
+    )
+    async def listed(call: Call[Any, None]) -> PaymentPage | AdminPaymentPage:
+        search, wanted = call.services.payment_search, audience.chosen(call)
+        after = text_query(call.request, "after", TEXT_MAX)
+        limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+        return await (search.page_of_all if audience.sees_owners else search.page)(wanted, after, limit)
 
-@route(
-    "GET",
-    "/payments/export",
-    "exportPayments",
-    "Export payments as CSV",
-    TAG,
-    guard=secret_key,
-    returns=bytes,
-    media_types=("text/csv",),
-    query={**_STATUS, **_TIMES},
-    description=EXPORT,
-)
-async def export(call: Call[KeyHolder, None]) -> Response[Any]:
-    return await _csv(call.request, call.services.payment_search.export(_of_key(call, "status", "from", "to")))
+    @route(
+        "GET",
+        f"{path}/summary",
+        summary_id,
+        f"Add up {audience.whose} by day and status",
+        TAG,
+        guard=guard,
+        returns=PaymentSummary,
+        query={**own, **_TIMES},
+        query_required=(*required, "from", "to"),
+        description=SUMMARY,
+    )
+    async def summary(call: Call[Any, None]) -> PaymentSummary:
+        return await call.services.payment_search.summary(audience.chosen(call, "from", "to"))
 
+    @route(
+        "GET",
+        f"{path}/export",
+        export_id,
+        f"Export {audience.whose} as CSV",
+        TAG,
+        guard=guard,
+        returns=bytes,
+        media_types=("text/csv",),
+        query={**own, **_STATUS, **_TIMES},
+        query_required=required,
+        description=EXPORT,
+    )
+    async def export(call: Call[Any, None]) -> Response[Any]:
+        search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
+        return await _csv(call.request, (search.export_of_all if audience.sees_owners else search.export)(wanted))
 
-@route(
-    "GET",
-    OF_BUSINESS,
-    "listBusinessPayments",
-    "List a business's payments",
-    TAG,
-    guard=manager_reads,
-    returns=PaymentPage,
-    query={**_ENVIRONMENT, **_LISTED},
-    query_required=("environment",),
-    errors=_LIST_ERRORS,
-    description=LIST,
-)
-async def listed_of_business(call: Call[Manager, None]) -> PaymentPage:
-    return await _page(call, _of_business(call))
-
-
-@route(
-    "GET",
-    OF_BUSINESS + "/summary",
-    "getBusinessPaymentSummary",
-    "Add up a business's payments by day and status",
-    TAG,
-    guard=manager_reads,
-    returns=PaymentSummary,
-    query={**_ENVIRONMENT, **_TIMES},
-    query_required=("environment", "from", "to"),
-    description=SUMMARY,
-)
-async def summary_of_business(call: Call[Manager, None]) -> PaymentSummary:
-    return await call.services.payment_search.summary(_of_business(call, "from", "to"))
-
-
-@route(
-    "GET",
-    OF_BUSINESS + "/export",
-    "exportBusinessPayments",
-    "Export a business's payments as CSV",
-    TAG,
-    guard=manager_reads,
-    returns=bytes,
-    media_types=("text/csv",),
-    query={**_ENVIRONMENT, **_STATUS, **_TIMES},
-    query_required=("environment",),
-    description=EXPORT,
-)
-async def export_of_business(call: Call[Manager, None]) -> Response[Any]:
-    return await _csv(call.request, call.services.payment_search.export(_of_business(call, "status", "from", "to")))
-
-
-@route(
-    "GET",
-    "/admin/payments",
-    "listAllPayments",
-    "List the payments of all businesses",
-    TAG,
-    guard=admin_reads,
-    returns=AdminPaymentPage,
-    query={**_OWNER, **_LISTED},
-    errors=_LIST_ERRORS,
-    description=LIST + " `idempotencyKey` needs `businessId`.",
-)
-async def listed_of_all(call: Call[Administrator, None]) -> AdminPaymentPage:
-    after, limit = _place(call.request)
-    return await call.services.payment_search.page_of_all(_of_all(call), after, limit)
-
-
-@route(
-    "GET",
-    "/admin/payments/summary",
-    "getAllPaymentsSummary",
-    "Add up the payments of all businesses by day and status",
-    TAG,
-    guard=admin_reads,
-    returns=PaymentSummary,
-    query={**_OWNER, **_TIMES},
-    query_required=("from", "to"),
-    description=SUMMARY,
-)
-async def summary_of_all(call: Call[Administrator, None]) -> PaymentSummary:
-    return await call.services.payment_search.summary(_of_all(call, "from", "to"))
-
-
-@route(
-    "GET",
-    "/admin/payments/export",
-    "exportAllPayments",
-    "Export the payments of all businesses as CSV",
-    TAG,
-    guard=admin_reads,
-    returns=bytes,
-    media_types=("text/csv",),
-    query={**_OWNER, **_STATUS, **_TIMES},
-    description=EXPORT,
-)
-async def export_of_all(call: Call[Administrator, None]) -> Response[Any]:
-    rows = call.services.payment_search.export_of_all(_of_all(call, "status", "from", "to"))
-    return await _csv(call.request, rows)
-
-
-async def _page(call: Call[Any, None], wanted: PaymentFilter) -> PaymentPage:
-    after, limit = _place(call.request)
-    return await call.services.payment_search.page(wanted, after, limit)
-
-
-def _place(request: AnyRequest) -> tuple[str | None, int]:
-    return text_query(request, "after", TEXT_MAX), integer_query(request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    return [listed, summary, export]
 
 
 def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
@@ -261,6 +180,7 @@ def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
         reference=text("reference"),
         idempotency_key=text("idempotencyKey"),
         email=text("email"),
+        customer_email=text("customerEmail"),
     )
 
 
@@ -281,13 +201,29 @@ async def _csv(request: AnyRequest, rows: AsyncIterator[bytes]) -> Response[Any]
 
 
 routes = [
-    listed,
-    summary,
-    export,
-    listed_of_business,
-    summary_of_business,
-    export_of_business,
-    listed_of_all,
-    summary_of_all,
-    export_of_all,
+    *routes_for(
+        _Audience("/payments", secret_key, ("listPayments", "getPaymentSummary", "exportPayments"), "payments", _of_key)
+    ),
+    *routes_for(
+        _Audience(
+            "/merchant/businesses/{business_id:str}/payments",
+            manager_reads,
+            ("listBusinessPayments", "getBusinessPaymentSummary", "exportBusinessPayments"),
+            "a business's payments",
+            _of_business,
+            _ENVIRONMENT,
+            ("environment",),
+        )
+    ),
+    *routes_for(
+        _Audience(
+            "/admin/payments",
+            admin_reads,
+            ("listAllPayments", "getAllPaymentsSummary", "exportAllPayments"),
+            "the payments of all businesses",
+            _of_all,
+            _OWNER,
+            sees_owners=True,
+        )
+    ),
 ]

@@ -1,8 +1,8 @@
 """One payment's story, for managers of its business and for administrators."""
 
 from payagg.application.access import Administrator, Manager
-from payagg.application.payment_story import payment_story
-from payagg.application.schemas.payment_story import PaymentStory
+from payagg.application.payment_story import admin_payment_story, payment_story
+from payagg.application.schemas.payment_story import AdminPaymentStory, PaymentStory
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.auth import admin_reads, manager_reads
@@ -41,11 +41,14 @@ async def of_business(call: Call[Manager, None]) -> PaymentStory:
     "Show what happened to a payment",
     TAG,
     guard=admin_reads,
-    returns=PaymentStory,
+    returns=AdminPaymentStory,
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    description="With what operators need to find each charge at its provider.",
 )
-async def of_any(call: Call[Administrator, None]) -> PaymentStory:
-    return await payment_story(call.services.store, call.services.clock, call.path["reference"])
+async def of_any(call: Call[Administrator, None]) -> AdminPaymentStory:
+    services = call.services
+    sealed = services.payment_options.sealed
+    return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])
 
 
 routes = [of_business, of_any]

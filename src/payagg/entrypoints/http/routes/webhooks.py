@@ -55,8 +55,8 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     returns=CreatedWebhook,
     status=201,
     errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
-    description="The signing secret is shown once. LIVE needs an https address. At most five are active, and at most "
-    f"{STORED_ENDPOINTS_MAX} stored in an environment.",
+    description="The signing secret is shown once. LIVE needs an https address. At most five are active. Of an "
+    f"environment {STORED_ENDPOINTS_MAX} are stored: past that those that are off and unchanged for longest go.",
 )
 async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
@@ -90,8 +90,8 @@ async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     returns=WebhookEndpointView,
     query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
     errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
-    description="It stays in the list, and can be activated again. With `permanently=true` it is removed with its log, "
-    f"which makes room: a business may have {STORED_ENDPOINTS_MAX} in an environment.",
+    description="It stays in the list, and can be activated again, until newer ones crowd it out. With "
+    "`permanently=true` it is removed with its log.",
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]

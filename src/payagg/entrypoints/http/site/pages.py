@@ -22,7 +22,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Webhooks": ("guide/webhooks.md", "events.md", "guide/webhook-recipes.md", "verifying-webhooks.md"),
     "Concepts": ("states.md", "glossary.md"),
-    "Tools": ("guide/clients.md", "guide/internal-tools.md", "guide/harness.md", "zoo.md"),
+    "Tools": ("guide/clients.md", "guide/internal-tools.md", "guide/harness.md"),
 }
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -25,16 +25,18 @@ HEADERS = {
 TYPES = {"css": "text/css", "js": "text/javascript"}
 
 
-def routes_for(document: dict[str, Any]) -> list[HTTPRouteHandler]:
-    """`/docs` and what is under it, `/openapi.json`, and the description of each audience."""
+def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
+    """`/docs` and what is under it, `/openapi.json`, and the description of each audience. `describe` gives the OpenAPI
+    document; it is called once, by the first request that needs it."""
+    document = cache(describe)
 
     @cache
     def files() -> Mapping[str, tuple[bytes, bytes]]:
-        return {name: (body, gzip.compress(body, mtime=0)) for name, body in DocsSite(document).files().items()}
+        return {name: (body, gzip.compress(body, mtime=0)) for name, body in DocsSite(document()).files().items()}
 
     @cache
     def described(audience: Audience | None) -> bytes:
-        return msgspec.json.encode(document if audience is None else described_for(audience, document))
+        return msgspec.json.encode(document() if audience is None else described_for(audience, document()))
 
     async def page(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
         # Rendering takes a third of a second, once: payments go on meanwhile.

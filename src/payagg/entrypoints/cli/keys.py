@@ -1,0 +1,54 @@
+"""`payagg reseal`: a line for each kind of sealed thing, with the keys that seal it."""
+
+import argparse
+from collections import Counter
+from typing import Any
+
+from payagg.entrypoints.cli.operators import operator, say, with_store
+from payagg.entrypoints.settings import Settings, SettingsError
+
+
+def reseal(options: argparse.Namespace, settings: Settings) -> int:
+    """Exit status 1 where something is under another key afterwards: it does not open, or was just written by a server
+    whose first key is another one."""
+    from payagg.adapters.security import AesVault
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
+    from payagg.application.repositories import SealedKind
+    from payagg.application.reseal import Reseal, Resealed
+
+    if not settings.encryption_keys:
+        raise SettingsError(
+            "PAYAGG_ENCRYPTION_KEYS is required: its first key is what everything is to be sealed under."
+        )
+    vault = AesVault(settings.encryption_keys)
+    known = {kid for kid, _ in settings.encryption_keys}
+    words = {
+        SealedKind.GATEWAY_CREDENTIALS: "gateway credentials",
+        SealedKind.REPLACED_SECRETS: "replaced signing secrets",
+        SealedKind.ENDPOINT_CURRENT: "webhook secrets",
+        SealedKind.ENDPOINT_PREVIOUS: "previous webhook secrets",
+    }
+
+    async def act(store: Any) -> tuple[Resealed, dict[SealedKind, Counter[str]]]:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        use = Reseal(store, clock, SystemEntropy(settings.reference_prefix), vault)
+        done = Resealed() if options.dry_run else await use.run(by=operator())
+        return done, await use.counted()
+
+    done, counted = with_store(settings, act)
+    for kind, name in words.items():
+        keys = [
+            f"{count} under {key}" + ("" if key in known else ", which is not in PAYAGG_ENCRYPTION_KEYS")
+            for key, count in sorted(counted[kind].items())
+        ]
+        told = [f"{done.moved[kind]} sealed anew"] if not options.dry_run else []
+        if done.closed[kind]:
+            told.append(f"{done.closed[kind]} do not open")
+        say(f"{name}: {'; '.join([*told, *keys]) or 'none'}")
+    others = sum(number for keys in counted.values() for key, number in keys.items() if key != vault.sealing_key)
+    if others:
+        say(f"{others} are not under {vault.sealing_key}, the first key.")
+    else:
+        say(f"Everything is under {vault.sealing_key}, the first key.")
+    return 1 if others and not options.dry_run else 0

@@ -1,0 +1,41 @@
+"""A business's adjustments: what became of its money, and what of it waits for somebody."""
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from litestar import Response
+
+from payagg.entrypoints.http.console.api import ApiRefused
+from payagg.entrypoints.http.console.place import BASE, place_of
+from payagg.entrypoints.http.console.visit import PageVisit, page
+
+LIMIT = 50
+
+
+@page(BASE + "/adjustments", "merchant")
+async def listed(visit: PageVisit) -> Response[bytes]:
+    place = await place_of(visit)
+    wanted = {"needsAttention": visit.query("needsAttention")}
+    after = visit.query("after")
+    shown: dict[str, Any] = {"adjustments": [], "nextCursor": None, "hasMore": False}
+    try:
+        path = f"{place.api}/adjustments"
+        shown = await visit.api.get(path, environment=place.environment, **wanted, after=after, limit=LIMIT)
+    except ApiRefused as refused:
+        if refused.status != 400:
+            raise
+        visit = replace(visit, problem=refused)
+    kept = {name: value for name, value in wanted.items() if value}
+    facts = {
+        "place": place,
+        "section": "/adjustments",
+        "adjustments": shown["adjustments"],
+        "only_open": wanted["needsAttention"] == "true",
+        "first": f"?{urlencode(kept)}" if after else None,
+        "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
+    }
+    return visit.page("adjustments", facts)
+
+
+routes = [listed]
