@@ -8,9 +8,9 @@ from dataclasses import replace
 from litestar.types import ASGIApp
 
 from payagg.application.ports import Entropy
+from payagg.entrypoints.dev.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
 from payagg.entrypoints.http.own_hosts import OwnHosts
 from payagg.entrypoints.settings import Settings
-from payagg.testing.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
 
 SDK = "/js/v1/bundle.js"
 # Our inbound route per provider mode.

@@ -1,0 +1,198 @@
+"""What a fake provider remembers of its charges, how its payers act, and how a test or `dev` steers it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum
+from functools import partial
+from itertools import count
+from typing import Any
+
+import httpx
+
+OPENED_AT = datetime(2025, 1, 1, 10, tzinfo=UTC)
+
+
+class Fault(Enum):
+    """What happens to one API call. The ones marked *done* have done their work at the provider nevertheless."""
+
+    SLOW = "SLOW"  # done, a second late
+    HANG = "HANG"  # nothing happens and nothing comes back
+    LOST_REPLY = "LOST_REPLY"  # done, but no answer ever comes
+    RESET = "RESET"  # done, the connection breaks in the middle of the answer
+    SERVER_ERROR = "SERVER_ERROR"  # 500 with a page instead of JSON
+    GARBAGE = "GARBAGE"  # 200 with something that is not JSON
+    HUGE = "HUGE"  # 200 with megabytes
+    RATE_LIMITED = "RATE_LIMITED"
+    REFUSED_KEY = "REFUSED_KEY"
+
+
+class WebhookMode(Enum):
+    """When the provider's events are delivered. HELD ones wait for `release`."""
+
+    NOW = "NOW"
+    TWICE = "TWICE"
+    LATE = "LATE"
+    HELD = "HELD"
+    NEVER = "NEVER"
+
+
+@dataclass
+class FakeCharge:
+    """One transaction at the provider. `opened` counts how often it was begun, `paid` how often money moved."""
+
+    reference: str
+    amount: int  # kobo
+    currency: str
+    mode: str  # test or live
+    id: int
+    status: str
+    key: str = field(repr=False)
+    email: str = field(default="", repr=False)
+    callback_url: str = ""
+    cancel_url: str = ""
+    reason: str = ""
+    fees: int = 0  # kobo put on top of the amount, where the payer bears them
+    opened: int = 1
+    paid: int = 0
+    created_at: datetime = OPENED_AT
+
+
+@dataclass(frozen=True)
+class FakeReturn:
+    """A refund or a dispute of a charge; `amount` is kobo."""
+
+    id: int
+    charge: FakeCharge
+    amount: int
+    status: str
+    is_dispute: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """One event as it goes out; the body is signed as these very bytes."""
+
+    mode: str
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass
+class Book:
+    """One fake provider's state. Python tests hold it directly; others steer it at `/_fake`."""
+
+    webhook_urls: dict[str, str] = field(default_factory=dict)  # by mode; a mode without one sends nothing
+    webhooks: WebhookMode = WebhookMode.NOW
+    late_seconds: float = 5.0
+    faults: deque[Fault] = field(default_factory=deque)  # one per API call, in order
+    alter: dict[str, Any] = field(default_factory=dict)  # facts told wrong: amount (kobo), currency, reference, mode
+    charges: dict[str, FakeCharge] = field(default_factory=dict)
+    returns: list[FakeReturn] = field(default_factory=list)
+    # What its lists tell otherwise than it answers about one charge.
+    hidden: set[str] = field(default_factory=set)  # references that the lists lack
+    extra: list[FakeCharge] = field(default_factory=list)  # lines beside the charges, under any reference
+    listed_amounts: dict[str, int] = field(default_factory=dict)  # kobo by reference
+    now: Callable[[], datetime] = field(default=partial(datetime.now, UTC))
+    calls: list[tuple[str, str]] = field(default_factory=list)  # operation, reference
+    answers: list[int] = field(default_factory=list)  # HTTP status of each delivered event; 0 = no answer
+    waiting: list[Outgoing] = field(default_factory=list)
+    ids: Callable[[], int] = field(default_factory=lambda: count(5_000_000_001).__next__)
+    tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    def count(self, operation: str, reference: str | None = None) -> int:
+        """How many calls of that name came, about `reference` or at all."""
+        return sum(1 for name, about in self.calls if name == operation and reference in (None, about))
+
+    def paid(self, reference: str) -> int:
+        """How often a payer paid for a payment, over all of its attempts' references."""
+        return sum(charge.paid for charge in self.charges.values() if charge.reference.partition(".")[0] == reference)
+
+    def view_of(self, charge: FakeCharge) -> FakeCharge:
+        """The charge as the provider tells it, wrong facts included."""
+        known = {name: value for name, value in self.alter.items() if name in FakeCharge.__dataclass_fields__}
+        return FakeCharge(**{**charge.__dict__, **known})
+
+    def listed(self, mode: str, since: str, until: str) -> list[FakeCharge]:
+        """The charges of its list, newest first, from and to an instant."""
+        told = [charge for charge in self.charges.values() if charge.reference not in self.hidden]
+        told = [replace(one, amount=self.listed_amounts.get(one.reference, one.amount)) for one in told]
+        first, last = datetime.fromisoformat(since), datetime.fromisoformat(until)
+        found = [one for one in (*told, *self.extra) if one.mode == mode and first <= one.created_at < last]
+        return sorted(found, key=lambda charge: charge.id, reverse=True)
+
+    def returned(self, mode: str, *, is_dispute: bool, since: str, until: str) -> list[FakeReturn]:
+        """The refunds or disputes of its list, newest first, from and to an instant."""
+        first, last = datetime.fromisoformat(since), datetime.fromisoformat(until)
+        own = [one for one in self.returns if one.is_dispute is is_dispute and one.charge.mode == mode]
+        return sorted((one for one in own if first <= one.created_at < last), key=lambda one: one.id, reverse=True)
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def emit(self, event: Outgoing) -> None:
+        """Sends the event as steered. Delivery never holds up the caller, as at the real provider."""
+        if self.webhooks is WebhookMode.NEVER:
+            return
+        if self.webhooks is WebhookMode.HELD:
+            self.waiting.append(event)
+            return
+        delay = self.late_seconds if self.webhooks is WebhookMode.LATE else 0.0
+        for _ in range(2 if self.webhooks is WebhookMode.TWICE else 1):
+            task = asyncio.create_task(self._deliver(event, delay))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def release(self, *, backwards: bool = False, times: int = 1) -> None:
+        """Delivers what was held, one after the other, perhaps in the wrong order or several times."""
+        waiting, self.waiting = self.waiting, []
+        for event in list(reversed(waiting)) if backwards else waiting:
+            for _ in range(times):
+                await self._deliver(event, 0.0)
+
+    async def settled(self) -> None:
+        """Returns once no delivery is under way."""
+        while self.tasks:
+            await asyncio.gather(*self.tasks)
+
+    async def _deliver(self, event: Outgoing, delay: float) -> None:
+        await asyncio.sleep(delay)
+        url = self.webhook_urls.get(event.mode)
+        if not url:
+            return
+        try:
+            async with httpx.AsyncClient(trust_env=False, timeout=30.0) as client:
+                answer = await client.post(url, content=event.body, headers=dict(event.headers))
+            self.answers.append(answer.status_code)
+        except httpx.HTTPError:
+            self.answers.append(0)
+
+    # --- steering ----------------------------------------------------------------------------------------------------
+
+    def steer(self, wish: Mapping[str, Any]) -> None:
+        """Applies what a POST to `/_fake` asks for; raises ValueError or KeyError for words it does not know."""
+        self.faults.extend(Fault[name] for name in wish.get("faults", ()))
+        if "webhooks" in wish:
+            self.webhooks = WebhookMode[wish["webhooks"]]
+        if "lateSeconds" in wish:
+            self.late_seconds = float(wish["lateSeconds"])
+        if "alter" in wish:
+            self.alter = dict(wish["alter"])
+        if "webhookUrls" in wish:
+            self.webhook_urls.update(wish["webhookUrls"])
+
+    def summary(self) -> dict[str, Any]:
+        """What `/_fake` shows: no keys and no payer data."""
+        return {
+            "webhooks": self.webhooks.value,
+            "faults": [fault.value for fault in self.faults],
+            "alter": self.alter,
+            "held": len(self.waiting),
+            "answers": self.answers[-50:],
+            "charges": [
+                {"reference": c.reference, "amount": c.amount, "status": c.status, "opened": c.opened, "paid": c.paid}
+                for c in list(self.charges.values())[-200:]
+            ],
+        }

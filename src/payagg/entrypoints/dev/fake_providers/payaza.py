@@ -1,0 +1,234 @@
+"""A believable Payaza: the checkout script with its popup, the status query with its two envelopes, signed events."""
+
+import base64
+import hashlib
+import hmac
+import re
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response, get, post
+from litestar.params import FromPath
+from litestar.types import ASGIApp
+
+from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, FakeReturn, Outgoing
+from payagg.entrypoints.dev.fake_providers.faults import Faulty
+from payagg.entrypoints.dev.fake_providers.steering import application, asset, json, page
+
+QUERY = "/live/merchant-collection/transfer_notification_controller/merchant/transaction-query"
+RETURNS = {  # whether it lists disputes
+    "/live/refund-chargeback/refund/merchant/api/refund_history": False,
+    "/live/refund-chargeback/chargeback/merchant/api/chargeback_requests": True,
+}
+REFUSED_KEY = (401, b'{"message":"Authentication failed","status":false,"retry_count":0}')
+STATUS_WORDS = {"Completed": "Funds Received", "Failed": "Transaction Failed"}
+_number = msgspec.json.Encoder(decimal_format="number")
+
+
+class Launch(msgspec.Struct):
+    """The launch parameters, as strict as the vendor's own script is."""
+
+    merchant_key: str
+    connection_mode: str
+    checkout_amount: Decimal
+    email_address: str
+    first_name: str
+    last_name: str
+    transaction_reference: str
+    currency_code: str = "NGN"
+    phone_number: str = ""
+
+
+class FakePayaza:
+    """The provider's side of a journey. `secrets` are the signing secrets by mode (test, live)."""
+
+    def __init__(
+        self,
+        base_url: str = "",
+        secrets: dict[str, str] | None = None,
+        header: str = "x-provider_b-signature",
+        book: Book | None = None,
+    ) -> None:
+        self.base_url = base_url  # filled in by `serve_fakes` when the port is known
+        self.secrets = secrets or {}
+        self.header = header
+        self.book = book or Book()
+
+    def open(self, parameters: bytes) -> str | None:
+        """What opening the popup does: an Initialized transaction; None, or why it does not open."""
+        try:
+            launch = msgspec.json.decode(parameters, type=Launch)
+        except msgspec.MsgspecError as error:
+            return f"Invalid parameters: {error}"
+        mode = launch.connection_mode.lower()
+        if mode not in ("test", "live") or f"PK{mode.upper()}" not in launch.merchant_key:
+            return "Authentication failed"
+        kobo = launch.checkout_amount * 100
+        if kobo != kobo.to_integral_value() or kobo <= 0:
+            return "Invalid amount"
+        reference = launch.transaction_reference
+        self.book.calls.append(("open", reference))
+        known = self.book.charges.get(reference)
+        if known is not None:
+            known.opened += 1
+            return None if known.status == "Initialized" else "Transaction reference already exists"
+        self.book.charges[reference] = FakeCharge(
+            reference=reference,
+            amount=int(kobo),
+            currency=launch.currency_code,
+            mode=mode,
+            id=self.book.ids(),
+            status="Initialized",
+            key=launch.merchant_key,
+            created_at=self.book.now(),
+            email=launch.email_address,
+        )
+        return None
+
+    def pay(self, reference: str, *, fees: int = 0) -> None:
+        """The payer pays; `fees` are put on top. Paying twice is refused."""
+        charge = self.book.charges[reference]
+        if charge.status != "Completed":
+            charge.status, charge.fees, charge.paid = "Completed", fees, charge.paid + 1
+            self.book.emit(self.event(charge))
+
+    def decline(self, reference: str, reason: str = "Declined by financial institution") -> None:
+        charge = self.book.charges[reference]
+        charge.status, charge.reason = "Failed", reason
+        self.book.emit(self.event(charge))
+
+    def refund(self, reference: str, amount: int | None = None) -> None:
+        """There is no event for it."""
+        charge = self.book.charges[reference]
+        part = charge.amount if amount is None else amount
+        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "Completed", False, self.book.now()))
+
+    def dispute(self, reference: str) -> None:
+        """Nor for a chargeback."""
+        charge = self.book.charges[reference]
+        self.book.returns.append(FakeReturn(self.book.ids(), charge, charge.amount, "Pending", True, self.book.now()))
+
+    def returned(self, one: FakeReturn) -> dict[str, Any]:
+        name = "chargeback" if one.is_dispute else "refund"
+        return {
+            f"{name}_reference": f"P-R-{one.id}",
+            "merchant_reference": one.charge.reference,
+            f"{name}_amount": _naira(one.amount),
+            f"{name}_status": one.status,
+            "currency": one.charge.currency,
+        }
+
+    def transaction(self, charge: FakeCharge) -> dict[str, Any]:
+        """The `data` of the query. The amount is there whatever the status is."""
+        view = self.book.view_of(charge)
+        return {
+            "transaction_reference": None,
+            "merchant_transaction_reference": view.reference,
+            "transaction_status": view.status,
+            "amount_received": _naira(view.amount + view.fees),
+            "transaction_fee": _naira(view.fees),
+            "currency": view.currency,
+            "transaction_type": "Card",
+            "session_id": "",
+            "initiated_date": "2025-01-01 09:00:00",
+            "current_status_date": "2025-01-01 10:00:00.123456",
+            "status_reason": view.reason,
+        }
+
+    def event(self, charge: FakeCharge) -> Outgoing:
+        """The event as it goes out: flat, without a name or an id, two decimals always."""
+        view = self.book.view_of(charge)
+        body = _number.encode(
+            {
+                "transaction_reference": f"P-C-20250101-{view.id}",
+                "merchant_reference": view.reference,
+                "transaction_status": STATUS_WORDS[view.status],
+                "status": view.status,
+                "amount_received": _naira(view.amount + view.fees),
+                "request_amount": _naira(view.amount),
+                "amount_validation": "EXACT",
+                "transaction_fee": _naira(view.fees),
+                "currency_code": view.currency,
+                "channel": "Card",
+                "status_reason": view.reason,
+            }
+        )
+        signature = self.signature(body, self.secrets.get(charge.mode, ""))
+        return Outgoing(charge.mode, body, {"Content-Type": "application/json", self.header: signature})
+
+    def signature(self, body: bytes, secret: str) -> str:
+        return base64.b64encode(hmac.new(secret.encode(), body, hashlib.sha512).digest()).decode()
+
+
+def fake_payaza(fake: FakePayaza) -> ASGIApp:
+    """The ASGI application over `fake`."""
+    book = fake.book
+
+    @get("/js/v1/bundle.js")
+    async def bundle() -> Response[bytes]:
+        return asset("bundle.js")
+
+    @get("/popup")
+    async def popup() -> Response[bytes]:
+        content = (
+            '<h1>Payaza (fake)</h1><p class="amount" id="amount"></p><p id="words">No money moves here.</p>'
+            '<button id="pay">Pay</button><button id="decline">Card is declined</button>'
+            '<button id="close">Close</button>'
+        )
+        return page("Pay (fake Payaza)", content, script="popup.js", ancestors="*")
+
+    @post("/popup/open", status_code=200)
+    async def opened(request: Request[Any, Any, Any]) -> Response[bytes]:
+        trouble = fake.open(await request.body())
+        return json({"message": trouble}, 400) if trouble else json({"message": "ok"})
+
+    @post("/popup/{action:str}/{reference:str}", status_code=200)
+    async def acted(action: FromPath[str], reference: FromPath[str]) -> Response[bytes]:
+        if reference not in book.charges or action not in ("pay", "decline"):
+            return json({"message": "Transaction not found"}, 404)
+        (fake.pay if action == "pay" else fake.decline)(reference)
+        return json({"message": book.charges[reference].status})
+
+    @get(QUERY)
+    async def query(request: Request[Any, Any, Any]) -> Response[bytes]:
+        key = _key(request)
+        if key is None:
+            return Response(REFUSED_KEY[1], status_code=REFUSED_KEY[0], media_type="application/json")
+        reference = request.query_params.get("merchant_reference", "")
+        book.calls.append(("query", reference))
+        charge = book.charges.get(reference)
+        if charge is None or charge.key != key:
+            # Another envelope than the good answer's, inside a good HTTP status.
+            return json({"response_code": 404, "response_message": "Transaction not found", "response_content": None})
+        body = {"message": "Transaction fetched successfully", "success": True, "data": fake.transaction(charge)}
+        return Response(_number.encode(body), media_type="application/json")
+
+    @get(list(RETURNS))
+    async def returned(request: Request[Any, Any, Any]) -> Response[bytes]:
+        key, wanted = _key(request), request.query_params
+        if key is None:
+            return Response(REFUSED_KEY[1], status_code=REFUSED_KEY[0], media_type="application/json")
+        mode = "live" if "PKLIVE" in key else "test"
+        days = {"since": f"{wanted['from']}T00:00:00Z", "until": f"{wanted['to']}T23:59:59Z"}
+        found = book.returned(mode, is_dispute=RETURNS[request.url.path], **days)
+        first = int(wanted["page"]) * int(wanted["size"])
+        items = [fake.returned(one) for one in found[first : first + int(wanted["size"])]]
+        body = {"message": "fetched", "success": True, "data": {"content": items, "totalElements": len(found)}}
+        return Response(_number.encode(body), media_type="application/json")
+
+    app: Litestar = application(book, [bundle, popup, opened, acted, query, returned])
+    return Faulty(app, book, lambda path: path.startswith("/live/"), REFUSED_KEY)
+
+
+def _naira(kobo: int) -> Decimal:
+    return Decimal(kobo).scaleb(-2).quantize(Decimal("0.01"))
+
+
+def _key(request: Request[Any, Any, Any]) -> str | None:
+    scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
+    try:
+        key = base64.b64decode(encoded, validate=True).decode()
+    except ValueError:
+        return None
+    return key if scheme == "Payaza" and re.search(r"PK(TEST|LIVE)", key) else None

@@ -1,0 +1,80 @@
+"""Judges any service that keeps payagg's interface: state machines by its URL, strategies, a receiver kit, faults.
+
+The names below are the public ones, imported when they are first used: a clock need not wait for Hypothesis.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from payagg.entrypoints.dev.fake_providers import Fault, serve_fakes
+    from payagg_testing.clocks import ManualClock, SeededEntropy
+    from payagg_testing.conformance.access import AccessError, ServiceAccess
+    from payagg_testing.conformance.domain import DomainRules, DomainService, domain_target
+    from payagg_testing.conformance.inbox import Inbox
+    from payagg_testing.conformance.over import open_target
+    from payagg_testing.conformance.provider import ProviderAccount
+    from payagg_testing.conformance.receiver import ReceiverFinding, check_receiver
+    from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine, run_machines
+    from payagg_testing.conformance.service import Service
+    from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
+    from payagg_testing.conformance.violation import Violation
+    from payagg_testing.fault_proxy import FaultProxy
+    from payagg_testing.network_faults import Blackhole, Delay, Drip, DropReply, HalfOpen, Reset
+
+_PLACES = {
+    ".clocks": ("ManualClock", "SeededEntropy"),
+    ".conformance.access": ("ServiceAccess", "AccessError"),
+    ".conformance.domain": ("DomainRules", "DomainService", "domain_target"),
+    ".conformance.inbox": ("Inbox",),
+    ".conformance.over": ("open_target",),
+    ".conformance.provider": ("ProviderAccount",),
+    ".conformance.receiver": ("ReceiverFinding", "check_receiver"),
+    ".conformance.run": ("MACHINES", "Effort", "MachineVerdict", "run_machine", "run_machines"),
+    ".conformance.service": ("Service",),
+    ".conformance.target": ("ConformanceTarget", "MerchantAccess"),
+    ".conformance.violation": ("Violation",),
+    "payagg.entrypoints.dev.fake_providers": ("Fault", "serve_fakes"),
+    ".fault_proxy": ("FaultProxy",),
+    ".network_faults": ("Blackhole", "Delay", "Drip", "DropReply", "HalfOpen", "Reset"),
+}
+
+__all__ = [
+    "MACHINES",
+    "AccessError",
+    "Blackhole",
+    "ConformanceTarget",
+    "Delay",
+    "DomainRules",
+    "DomainService",
+    "Drip",
+    "DropReply",
+    "Effort",
+    "Fault",
+    "FaultProxy",
+    "HalfOpen",
+    "Inbox",
+    "MachineVerdict",
+    "ManualClock",
+    "MerchantAccess",
+    "ProviderAccount",
+    "ReceiverFinding",
+    "Reset",
+    "SeededEntropy",
+    "Service",
+    "ServiceAccess",
+    "Violation",
+    "check_receiver",
+    "domain_target",
+    "open_target",
+    "run_machine",
+    "run_machines",
+    "serve_fakes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(place, __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,129 @@
+"""The `payagg-testing` command: whether a service keeps the interface, and whether a receiver is fit for webhooks.
+
+Exit status 0: nothing found; 1: something is broken; 2: wrong usage, or nobody answers.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+from payagg_testing.conformance.access import AccessError, ServiceAccess
+from payagg_testing.conformance.over import WORDS, open_target
+from payagg_testing.conformance.receiver import check_receiver
+from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine
+from payagg_testing.conformance.target import ConformanceTarget
+
+LEFT_SHOWN = 4
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = _parser().parse_args(arguments)
+    try:
+        status = _run(chosen) if chosen.command == "run" else _receiver(chosen)
+    except (AccessError, httpx.TransportError) as error:
+        print(f"payagg-testing: {error}", file=sys.stderr)  # noqa: T201
+        status = 2
+    sys.exit(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="payagg-testing", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="search a service for histories that break the interface")
+    where = run.add_mutually_exclusive_group(required=True)
+    where.add_argument("--url", help="the base URL, with /api/v1; a test deployment, never production")
+    where.add_argument("--over", metavar="WHAT", help=f"no URL, in this process: {WORDS}")
+    run.add_argument("--admin-token", help="for gateways, and to make businesses for the run")
+    run.add_argument("--merchant-token", action="append", default=[], help="of a manager; twice for two users")
+    run.add_argument("--business", action="append", default=[], help="the id that goes with each merchant token")
+    run.add_argument("--sandbox-key", help="where there is no merchant token")
+    run.add_argument("--live-key", help="the same for LIVE; nothing is ever paid with it")
+    run.add_argument("--builtin-slug", default="builtin", help="the built-in gateway's slug (builtin)")
+    run.add_argument("--inbox-port", type=int, help="receive webhooks on this loopback port (0: any)")
+    run.add_argument("--inbox-url", help="the address under which the service reaches that port")
+    run.add_argument("--provider", metavar="SLUG", help="play this provider: its account is REPLACED by a fake one")
+    run.add_argument("--provider-b", metavar="SLUG", help="the same for provider_b, whose protocol is another")
+    run.add_argument("--machine", action="append", choices=list(MACHINES), help="one of them (all)")
+    run.add_argument("--histories", type=int, default=30, help="per machine (30)")
+    run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
+    run.add_argument("--seed", type=int, help="repeat a search")
+    run.add_argument("--scripts", type=Path, help="write a replaying script for each counterexample there")
+    receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
+    receiver.add_argument("--url", required=True, help="where the handler listens")
+    receiver.add_argument("--secret", help="its whsec_... (or WEBHOOK_SECRET in the environment)")
+    receiver.add_argument("--new-secret", help="one that is being rotated in, where the handler knows both")
+    receiver.add_argument("--count-url", help="answers GET with how many events were handled, as a number")
+    return parser
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    effort, verdicts = Effort(chosen.histories, chosen.actions, chosen.seed), []
+    target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
+    try:
+        for name in chosen.machine or MACHINES:
+            if sys.stderr.isatty():
+                print(f"{name} ...", end="\r", file=sys.stderr, flush=True)  # noqa: T201
+            verdicts.append(run_machine(name, target, effort))
+            _tell(verdicts[-1], chosen.scripts)
+        if chosen.url is not None and target.left_behind:
+            _tell_what_stays(target.left_behind)
+    finally:
+        target.close()
+    if all(verdict.skipped for verdict in verdicts):
+        raise AccessError("nothing was tried: give tokens or keys")
+    return 1 if any(verdict.violation for verdict in verdicts) else 0
+
+
+def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
+    return ServiceAccess(
+        chosen.url,
+        chosen.admin_token,
+        chosen.merchant_token,
+        chosen.business,
+        chosen.sandbox_key,
+        chosen.live_key,
+        chosen.builtin_slug,
+        chosen.inbox_port,
+        chosen.inbox_url,
+        chosen.provider,
+        chosen.provider_b,
+    ).opened()
+
+
+def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
+    print(f"{verdict.machine:12} {verdict.requests:6} requests {verdict.seconds:7.1f} s  {verdict.words}")  # noqa: T201
+    if verdict.violation is None:
+        return
+    print(verdict.violation)  # noqa: T201
+    print(f"Search again with --machine {verdict.machine} --seed {verdict.seed}.")  # noqa: T201
+    if scripts is not None:
+        scripts.mkdir(parents=True, exist_ok=True)
+        path = scripts / f"replay-{verdict.machine}.py"
+        path.write_text(verdict.violation.script(), encoding="utf-8")
+        print(f"Replay it with {path}.")  # noqa: T201
+
+
+def _tell_what_stays(left_behind: Sequence[str]) -> None:
+    shown = [
+        *left_behind[:LEFT_SHOWN],
+        *([f"{len(left_behind) - LEFT_SHOWN} more"] if left_behind[LEFT_SHOWN:] else []),
+    ]
+    print(f"What stays there: {'; '.join(shown)}.")  # noqa: T201
+
+
+def _receiver(chosen: argparse.Namespace) -> int:
+    secret = chosen.secret or os.environ.get("WEBHOOK_SECRET")
+    if not secret:
+        raise AccessError("the secret is missing: --secret, or WEBHOOK_SECRET in the environment")
+    findings = check_receiver(chosen.url, secret, new_secret=chosen.new_secret, count_url=chosen.count_url)
+    for finding in findings:
+        print(finding)  # noqa: T201
+    return 1 if any(finding.fault for finding in findings) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Whether a service keeps the interface: state machines that drive any service by its URL, and a kit for receivers."""

@@ -1,0 +1,137 @@
+"""What all conformance machines share: a target, a story, and the checks that hold for every answer."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from payagg_testing.conformance.expectation import Expected
+from payagg_testing.conformance.replay import look
+from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
+from payagg_testing.conformance.story import Story
+from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess, MissingAccess
+from payagg_testing.conformance.violation import Violation
+
+
+class ConformanceMachine(RuleBasedStateMachine):
+    """Rules draw what people do; `ask` sends it and compares the answer with what the interface says."""
+
+    title: ClassVar[str]
+    target: ClassVar[ConformanceTarget]
+    steps_taken: ClassVar[list[int]]  # one number: requests sent over all histories
+    last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
+    gone: ClassVar[set[str]]  # what earlier histories cleaned away, which must not be there any more
+
+    @classmethod
+    def check_needs(cls, target: ConformanceTarget) -> None:
+        """Raises MissingAccess when the target lacks what the rules need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nonce = uuid.uuid4().hex[:8]  # every history has names of its own: a service remembers the others'
+        self.story = Story(self.title)
+        self.story.known[self.nonce] = "nonce"
+        self.raw_secrets: set[str] = set()  # shown once; no later answer may hold one
+        for number, merchant in enumerate(self.target.merchants, 1):
+            self.story.given(merchant.token, f"MERCHANT_TOKEN_{number}", f"token of merchant {number}")
+            self.story.given(merchant.business_id, f"BUSINESS_{number}", "")
+            for environment, key in merchant.keys.items():
+                words = f"{environment} key of business {number}"
+                self.story.given(key, f"{environment}_KEY_{number}", words)
+                self.raw_secrets.add(key)
+        for name in ("unapproved", "suspended"):
+            merchant = getattr(self.target, name)
+            if merchant is not None:
+                self.story.given(merchant.token, f"{name.upper()}_TOKEN", f"token of the {name} merchant")
+                self.story.given(merchant.business_id, f"{name.upper()}_BUSINESS", "")
+        self.story.given(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
+        if self.target.inbox is not None:
+            self.story.known[self.target.inbox.url] = "inbox.url"
+
+    @property
+    def merchants(self) -> tuple[MerchantAccess, ...]:
+        return self.target.merchants
+
+    def ask(
+        self,
+        who: str,
+        what: str,
+        method: str,
+        path: str,
+        *statuses: int,
+        bearer: str | None = None,
+        body: Any = None,
+        content: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        code: str | None = None,
+        data: dict[str, Any] | None = None,
+        event: tuple[Any, ...] | None = None,
+        field: str = "",
+        file: bytes | None = None,
+        shown: dict[str, Any] | None = None,
+    ) -> ServiceAnswer:
+        """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
+        is this `file`, and its headers show these values."""
+        call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
+        answer = self.target.service.send(call)
+        self.steps_taken[0] += 1
+        expected = Expected(statuses, code, data, field, file, shown)
+        self.story.did(f"{who} {what}", call, answer, expected)
+        fault = expected.fault(answer)
+        if fault is not None:
+            self.fail(fault, is_replayed=True)
+        fault = self._shown_secret(answer)
+        if fault is not None:
+            self.fail(fault)
+        if answer.status == 201 and isinstance(answer.data, dict):
+            self.raw_secrets |= {answer.data[n] for n in ("secretKey", "signingSecret") if n in answer.data}
+        return answer
+
+    def ask_as_owner(
+        self, merchant: int, what: str, method: str, path: str, *statuses: int, **more: Any
+    ) -> ServiceAnswer:
+        """Of business number `merchant`, by its manager, at a path below its own."""
+        owner = self.merchants[merchant]
+        who, path = f"owner {merchant + 1}", owner.path + path
+        return self.ask(who, what, method, path, *statuses, bearer=owner.token, **more)
+
+    def ask_together(
+        self, what: str, calls: Sequence[ServiceCall], statuses: Sequence[int], same: str
+    ) -> list[ServiceAnswer]:
+        """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
+        answers = self.target.service.send_together(calls)
+        self.steps_taken[0] += len(calls)
+        self.story.did_together(what, calls, answers, statuses, same)
+        came = sorted(answer.status for answer in answers)
+        if came != sorted(statuses):
+            self.fail(f"the statuses are {came}", is_replayed=True)
+        if len({json.dumps(look(answer.data, same)) for answer in answers}) != 1:
+            self.fail(f"they differ in {same}", is_replayed=True)
+        return answers
+
+    def wait(self, duration: timedelta) -> None:
+        self.story.waited(duration)
+        self.target.service.wait(duration)
+
+    def pause(self, duration: timedelta) -> None:
+        """As `wait`, in real time where the clock is not ours: for seconds, not minutes."""
+        self.story.waited(duration)
+        self.target.service.pause(duration)
+
+    def fail(self, fault: str, is_replayed: bool = False) -> None:
+        """`is_replayed`: the expectations of the steps say it all, so that a script can judge by itself."""
+        violation = Violation(self.story.copy(), self.story.masked(fault), is_replayed)
+        self.last.append(violation)
+        raise violation
+
+    def _shown_secret(self, answer: ServiceAnswer) -> str | None:
+        shown = next((one for one in self.raw_secrets if one in answer.text), None)
+        return f"{self.story.masked(shown)} is shown again" if shown is not None else None
+
+
+def needs(condition: object, what: str) -> None:
+    if not condition:
+        raise MissingAccess(what)

@@ -1,0 +1,89 @@
+"""API keys over the domain: generated, listed, revoked, and what a key stands for."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from payagg.domain.api_key import PUBLIC_BYTES, REVOKED_KEYS_LISTED, SECRET_BYTES, SECRET_KEY_NOTE, ApiKey, ApiKeyStatus
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+from payagg_testing.conformance.domain.world import DomainWorld, environment_of, instant, no_others
+
+Body = dict[str, Any]
+Reply = tuple[int, Any]
+
+
+@dataclass(frozen=True)
+class KeyRoutes:
+    world: DomainWorld
+
+    def context(self, bearer: str | None, body: Body) -> Reply:
+        business, key = self.world.admit_server(bearer)
+        told = {"businessId": business.id, "businessName": business.name, "environment": key.environment.value}
+        return 200, told | {"kycStatus": business.kyc_status.value}
+
+    def listed(self, bearer: str | None, body: Body, business_id: str) -> Reply:
+        self.world.admit_manager(bearer, business_id).ensure_active()
+        return 200, {one.value.lower(): self._group(business_id, one) for one in Environment}
+
+    def generate(self, bearer: str | None, body: Body, business_id: str) -> Reply:
+        world = self.world
+        business = world.admit_manager(bearer, business_id)
+        no_others(body, "environment", "name")
+        environment = environment_of(body)
+        business.ensure_may_use(environment)
+        key, secret = world.rules.api_key.generate(
+            id=world.entropy.id("key", world.now()),
+            business_id=business_id,
+            environment=environment,
+            name=body.get("name", ""),
+            secret_hex=world.entropy.hex(SECRET_BYTES),
+            public_hex=world.entropy.hex(PUBLIC_BYTES),
+            now=world.now(),
+        )
+        if len(self._with(business_id, environment, ApiKeyStatus.ACTIVE)) >= world.rules.active_keys_max:
+            raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
+        world.keys[key.id] = key
+        return 201, {
+            "id": key.id,
+            "name": key.name,
+            "publicKey": key.public_key,
+            "secretKey": secret,
+            "environment": environment.value,
+            "createdAt": instant(key.created_at),
+            "secretKeyNote": SECRET_KEY_NOTE,
+        }
+
+    def revoke(self, bearer: str | None, body: Body, business_id: str, key_id: str) -> Reply:
+        self.world.admit_manager(bearer, business_id)
+        key = self.world.keys.get(key_id)
+        if key is None or key.business_id != business_id:
+            raise Refusal(ErrorCode.NOT_FOUND)
+        # Written anew, it stands last: listings show the most recently revoked.
+        self.world.keys.pop(key_id)
+        try:
+            key = key.revoke(self.world.now())
+        finally:
+            self.world.keys[key_id] = key
+        return 200, {"message": "The key is revoked."}
+
+    def _with(self, business_id: str, environment: Environment, status: ApiKeyStatus) -> list[ApiKey]:
+        slot = (business_id, environment, status)
+        return [key for key in self.world.keys.values() if (key.business_id, key.environment, key.status) == slot]
+
+    def _group(self, business_id: str, environment: Environment) -> list[Body]:
+        active = self._with(business_id, environment, ApiKeyStatus.ACTIVE)
+        revoked = self._with(business_id, environment, ApiKeyStatus.REVOKED)[-REVOKED_KEYS_LISTED:]
+        return [_record(key) for key in [*active, *revoked]]
+
+
+def _record(key: ApiKey) -> Body:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "publicKey": key.public_key,
+        "secretKeyDisplay": key.secret_display,
+        "status": key.status.value,
+        "lastUsedAt": instant(key.last_used_at),
+        "createdAt": instant(key.created_at),
+        "revokedAt": instant(key.revoked_at),
+    }

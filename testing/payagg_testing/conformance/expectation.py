@@ -1,0 +1,92 @@
+"""What the interface lets a service answer, and what is wrong with an answer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from payagg_testing.conformance.replay import file_fault, general_fault, judge, look
+from payagg_testing.conformance.service import ServiceAnswer
+
+SHOWN_MAX = 600  # characters of a value
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must hold of a place in an answer other than that it equals a value: `relation` is a word of `judge`."""
+
+    relation: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.relation} {json.dumps(self.value)}"
+
+
+def has(*values: Any) -> Check:
+    return Check("has", list(values))
+
+
+def lacks(*values: Any) -> Check:
+    return Check("lacks", list(values))
+
+
+def matches(pattern: str) -> Check:
+    return Check("matches", pattern)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the interface lets a service answer: one of `statuses`, with this code, and `data` as it says: by path (see
+    `look`), a value, a Check or a tuple of Checks."""
+
+    statuses: tuple[int, ...]
+    code: str | None = None
+    data: Mapping[str, Any] | None = None
+    field: str = ""  # how the field that a refusal names begins
+    file: bytes | None = None  # the answer itself, where it is no JSON
+    shown: Mapping[str, Any] | None = None  # headers, by their name in lower case
+
+    @property
+    def checks(self) -> list[tuple[str, Check]]:
+        return _checks(self.data)
+
+    @property
+    def header_checks(self) -> list[tuple[str, Check]]:
+        return _checks(self.shown)
+
+    def __str__(self) -> str:
+        words = " or ".join(map(str, self.statuses))
+        if self.code is not None:
+            words += f" {self.code}"
+        if self.field:
+            words += f" on {self.field}"
+        if self.data:
+            words += ", " + ", ".join(f"{path or 'data'} {check}" for path, check in self.checks)
+        if self.file is not None:
+            words += f", the {len(self.file)} bytes that were sent"
+        return words + "".join(f", {name} {check}" for name, check in self.header_checks)
+
+    def fault(self, answer: ServiceAnswer) -> str | None:
+        """What is wrong with the answer, in a few words; None when nothing is."""
+        if answer.status not in self.statuses:
+            return f"the status is {answer.status}"
+        if self.code is not None and answer.code != self.code:
+            return f"the code is {answer.code}"
+        if not (answer.field or "").startswith(self.field):
+            return f"the field named is {answer.field}"
+        for path, check in self.checks:
+            found = look(answer.data, path)
+            if not judge(found, check.relation, check.value):
+                return f"{path or 'data'} is {json.dumps(found)[:SHOWN_MAX]}"
+        for name, check in self.header_checks:
+            value = answer.headers.get(name)
+            if not judge(value, check.relation, check.value):
+                return f"the header {name} is {json.dumps(value)}"
+        if self.file is not None:
+            return file_fault(answer.content, self.file)
+        return general_fault(answer.status, answer.body)
+
+
+def _checks(foreseen: Mapping[str, Any] | None) -> list[tuple[str, Check]]:
+    each = [(path, many if isinstance(many, tuple) else (many,)) for path, many in (foreseen or {}).items()]
+    return [(path, one if isinstance(one, Check) else Check("is", one)) for path, many in each for one in many]

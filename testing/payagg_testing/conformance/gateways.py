@@ -1,0 +1,295 @@
+"""Gateways: their states with the drain between, what each business made of them, and what payments then find."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, precondition, rule
+
+from payagg_testing.conformance.base import ConformanceMachine, needs
+from payagg_testing.conformance.expectation import has, lacks, matches
+from payagg_testing.conformance.service import ServiceCall
+from payagg_testing.conformance.target import ConformanceTarget
+
+GATEWAYS: Bundle[str] = Bundle("gateways")
+DRAIN = timedelta(minutes=30)
+SECRET_VALUE = "conformance-credential-"  # noqa: S105 - planted, to see that no answer shows it
+INSTANT = r"\d{4}-\d\d-\d\dT.+"
+BAD_CREATES: list[dict[str, Any]] = [
+    {"name": "No slug"},
+    {"slug": "UPPER", "name": "Acme"},
+    {"slug": "a", "name": "Acme"},
+    {"slug": "-acme", "name": "Acme"},
+    {"slug": "acme--pay", "name": "Acme"},
+    {"slug": "a" * 51, "name": "Acme"},
+    {"slug": "acme-pay", "name": "A"},
+    {"slug": "acme-pay", "name": "A" * 101},
+    {"slug": "acme-pay", "name": "Acme", "displayOrder": -1},
+    {"slug": "acme-pay", "name": "Acme", "description": "d" * 1001},
+]
+BAD_CREDENTIALS: list[Any] = [{}, {"key": 1}, {"key": "v" * 4001}, {f"k{n}": "v" for n in range(51)}]
+
+
+@dataclass
+class ModelGateway:
+    """One gateway in the words of the interface; `settings` are those of each business that made some."""
+
+    slug: str
+    name: str
+    status: str = "DISABLED"
+    draining: timedelta | None = None  # since when
+    order: int = 0
+    has_credentials: bool = False
+    opted_out: set[int] = field(default_factory=set)
+
+    @property
+    def seen(self) -> str:
+        is_drained = self.draining is not None and self.draining >= DRAIN
+        return "DISABLED" if is_drained else self.status
+
+
+class GatewayConformance(ConformanceMachine):
+    title = "gateways"
+
+    @classmethod
+    def check_needs(cls, target: ConformanceTarget) -> None:
+        needs(target.admin_token, "an administrator's token")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gateways: dict[str, ModelGateway] = {}  # by id, those that were not deleted
+        self.names = 0
+        self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
+
+    def teardown(self) -> None:
+        """A gateway may only be deleted once it has drained: where the clock is not ours, some stay, DRAINING."""
+        service, token = self.target.service, self.target.admin_token
+        for id in self.gateways:
+            service.send(ServiceCall("POST", f"/admin/gateways/{id}/disable", token))
+        if service.can_wait and self.gateways:
+            service.wait(DRAIN)
+        for id, model in self.gateways.items():
+            deleted = service.send(ServiceCall("DELETE", f"/admin/gateways/{id}", token))
+            if deleted.status == 409:
+                self.target.left_behind.append(f"the gateway {model.slug}, which drains")
+
+    def admin(self, what: str, method: str, path: str, *statuses: int, **more: Any) -> Any:
+        bearer = self.target.admin_token
+        return self.ask("the administrator", what, method, f"/admin/gateways{path}", *statuses, bearer=bearer, **more)
+
+    @rule(target=GATEWAYS, enabled=st.sampled_from([True, True, False]))
+    def create(self, enabled: bool) -> str:
+        self.names += 1
+        slug, name = f"g{self.names}-{self.nonce}", f"Gateway {self.names}"
+        data = {"slug": slug, "name": name, "status": "DISABLED", "isActive": False, "isBuiltIn": False}
+        data |= {"hasCredentials": False, "drainStartedAt": None, "drainEndsAt": None}
+        body = {"slug": slug, "name": name}
+        answer = self.admin(f"creates {slug}", "POST", "", 201, body=body, data=data)
+        id: str = answer.data["id"]
+        self.gateways[id] = ModelGateway(slug, name)
+        if enabled:
+            self.enable(id)
+        return id
+
+    @rule(id=GATEWAYS)
+    def create_again(self, id: str) -> None:
+        """A slug is taken as long as its gateway is there; the built-in one's is reserved."""
+        if id in self.gateways:
+            body = {"slug": self.gateways[id].slug, "name": "Twin"}
+            self.admin("creates it again", "POST", "", 409, body=body)
+        body = {"slug": self.target.builtin_slug, "name": "Mine"}
+        self.admin("takes the built-in slug", "POST", "", 400, 409, body=body)
+
+    @rule(body=st.sampled_from(BAD_CREATES))
+    def create_badly(self, body: dict[str, Any]) -> None:
+        self.admin("creates a bad gateway", "POST", "", 400, body=body, code="VALIDATION_ERROR")
+
+    @rule(id=GATEWAYS, name=st.sampled_from(["AB", "N" * 100]), order=st.sampled_from([0, 7]))
+    def rename(self, id: str, name: str, order: int) -> None:
+        model = self.gateways.get(id)
+        if model is None:
+            self.admin("renames a deleted one", "PATCH", f"/{id}", 404, body={"name": name})
+            return
+        self.admin("sets a status", "PATCH", f"/{id}", 400, body={"status": "ACTIVE"})
+        model.name, model.order = name, order
+        data = {"name": name, "displayOrder": order, "status": model.seen, "slug": model.slug}
+        self.admin("renames it", "PATCH", f"/{id}", 200, body={"name": name, "displayOrder": order}, data=data)
+
+    @rule(id=GATEWAYS)
+    def enable(self, id: str) -> None:
+        model = self.gateways.get(id)
+        status = 404 if model is None else 409 if model.seen == "ACTIVE" else 200
+        data = {"status": "ACTIVE", "isActive": True, "drainStartedAt": None} if status == 200 else None
+        self.admin("enables it", "POST", f"/{id}/enable", status, data=data)
+        if model is not None:
+            model.status, model.draining = "ACTIVE", None
+            self.agrees(id)
+
+    @rule(id=GATEWAYS)
+    def disable(self, id: str) -> None:
+        model = self.gateways.get(id)
+        status = 404 if model is None else 200 if model.seen == "ACTIVE" else 409
+        data = {"status": "DRAINING", "isActive": False} if status == 200 else None
+        if data is not None:
+            data |= {"drainStartedAt": matches(INSTANT), "drainEndsAt": matches(INSTANT)}
+        self.admin("disables it", "POST", f"/{id}/disable", status, data=data)
+        if model is not None and status == 200:
+            model.status, model.draining = "DRAINING", timedelta(0)
+        if model is not None:
+            self.agrees(id)
+
+    @rule(id=GATEWAYS)
+    def delete(self, id: str) -> None:
+        model = self.gateways.get(id)
+        status = 404 if model is None else 200 if model.seen == "DISABLED" else 409
+        self.admin("deletes it", "DELETE", f"/{id}", status, data={"message": matches(".+")} if status == 200 else None)
+        if status == 200:
+            del self.gateways[id]
+        self.agrees(id)
+
+    @precondition(lambda self: self.target.service.can_wait)
+    @rule(duration=st.sampled_from([DRAIN / 2, DRAIN - timedelta(seconds=5), DRAIN]))
+    def time_passes(self, duration: timedelta) -> None:
+        self.wait(duration)
+        for id, model in self.gateways.items():
+            if model.draining is not None:
+                model.draining += duration
+            self.agrees(id)
+
+    @rule(id=GATEWAYS, count=st.sampled_from([1, 50]))
+    def store_credentials(self, id: str, count: int) -> None:
+        """What no answer may ever show again, of this or any other route."""
+        value = f"{SECRET_VALUE}{self.nonce}-{self.names}"
+        self.raw_secrets.add(value)
+        path, what = f"/{id}/credentials", "stores credentials"
+        model = self.gateways.get(id)
+        body = {"credentials": {f"key{n}": value for n in range(count)}}
+        answer = self.admin(what, "PATCH", path, 200 if model else 404, body=body)
+        if model is not None:
+            if answer.body != {"success": True}:
+                self.fail("the answer to credentials is more than success")
+            model.has_credentials = True
+            self.agrees(id)
+
+    @rule(id=GATEWAYS, bad=st.sampled_from(BAD_CREDENTIALS))
+    def store_bad_credentials(self, id: str, bad: Any) -> None:
+        if id in self.gateways:
+            self.admin("stores bad credentials", "PATCH", f"/{id}/credentials", 400, body={"credentials": bad})
+
+    @precondition(lambda self: self.owners)
+    @rule(id=GATEWAYS, pick=st.integers(0, 1), is_enabled=st.sampled_from([False, False, True]))
+    def opt(self, id: str, pick: int, is_enabled: bool) -> None:
+        """A business switches a gateway off or on, for itself alone."""
+        merchant = self.owners[pick % len(self.owners)]
+        model = self.gateways.get(id)
+        if model is None or model.seen != "ACTIVE":
+            return
+        self.settings(merchant, id, "switches it " + ("on" if is_enabled else "off"), {"isEnabled": is_enabled})
+        (model.opted_out.discard if is_enabled else model.opted_out.add)(merchant)
+        self.agrees(id)
+
+    @rule(id=GATEWAYS)
+    def retire(self, id: str) -> None:
+        """Disabled, and looked at just before and just after the end of its drain, then deleted."""
+        model = self.gateways.get(id)
+        if model is None or model.seen != "ACTIVE":
+            return
+        self.disable(id)
+        if self.target.service.can_wait:
+            self.time_passes(DRAIN - timedelta(seconds=5))
+            self.delete(id)
+            self.time_passes(timedelta(seconds=5))
+            self.delete(id)
+
+    @precondition(lambda self: self.owners)
+    @rule(id=GATEWAYS)
+    def renew(self, id: str) -> None:
+        """Enabled again after a business had switched it off: that stays as it was."""
+        self.opt(id, 0, False)
+        self.disable(id)
+        self.enable(id)
+
+    @precondition(lambda self: self.owners)
+    @rule(id=GATEWAYS, name=st.sampled_from(["Pay by card", "D" * 50, None]), then_off=st.booleans())
+    def choose_default(self, id: str, name: str | None, then_off: bool) -> None:
+        """At most one option is the default, and switching it off ends that."""
+        merchant, model = self.owners[0], self.gateways.get(id)
+        if model is None or model.seen != "ACTIVE" or merchant in model.opted_out:
+            return
+        self.settings(merchant, id, "makes it the default", {"isDefault": True, "displayName": name})
+        others = [other for other, one in self.gateways.items() if one.seen == "ACTIVE" and other != id]
+        data: dict[str, Any] = {f"[id={id}].isDefault": True, f"[id={id}].displayName": name}
+        data |= {f"[id={other}].isDefault": False for other in others}
+        self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=data)
+        if then_off:
+            self.settings(merchant, id, "switches it off", {"isEnabled": False}, {"isDefault": False})
+            model.opted_out.add(merchant)
+            self.agrees(id)
+
+    @rule(body=st.sampled_from([{"displayName": "D" * 51}, {"isEnabled": "no"}, {"displayOrder": -1}, {"slug": "x"}]))
+    def settle_badly(self, body: dict[str, Any]) -> None:
+        active = [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
+        if active and self.owners:
+            self.ask_as_owner(
+                self.owners[0], "asks for a bad setting", "PATCH", f"/gateways/{active[0]}", 400, body=body
+            )
+
+    @rule()
+    def touch_the_built_in(self) -> None:
+        """It can neither be disabled nor deleted, and no business can do without it."""
+        listed = self.admin("lists the gateways", "GET", "", 200)
+        built_in = next((row for row in listed.data if row.get("isBuiltIn")), None)
+        if built_in is None:
+            self.fail("the built-in gateway is not listed")
+            return
+        path = f"/{built_in['id']}"
+        self.admin("disables the built-in", "POST", f"{path}/disable", 409)
+        self.admin("deletes the built-in", "DELETE", path, 409)
+        self.admin("renames the built-in", "PATCH", path, 400, 409, body={"name": "Mine"})
+        for merchant in self.owners[:1]:
+            what, path = "switches the built-in off", f"/gateways/{built_in['id']}"
+            self.ask_as_owner(merchant, what, "PATCH", path, 400, body={"isEnabled": False})
+            answer = self.ask_as_owner(merchant, "lists", "GET", "/gateways", 200)
+            if not answer.data or answer.data[0].get("isBuiltIn") is not True:
+                self.fail("the built-in option is not the first")
+
+    def settings(
+        self, merchant: int, id: str, what: str, body: dict[str, Any], also: dict[str, Any] | None = None
+    ) -> None:
+        self.ask_as_owner(merchant, what, "PATCH", f"/gateways/{id}", 200, body=body, data={**body, **(also or {})})
+
+    def agrees(self, id: str) -> None:
+        """Administrators, businesses and payments see the gateway as the model says."""
+        model = self.gateways.get(id)
+        if model is None:
+            self.admin("reads a deleted one", "GET", f"/{id}", 404)
+            self.admin("lists the gateways", "GET", "", 200, data={"[*].id": lacks(id)})
+            return
+        overrides = [self.merchants[merchant].business_id for merchant in sorted(model.opted_out)]
+        others = [self.merchants[merchant].business_id for merchant in self.owners if merchant not in model.opted_out]
+        data = {"status": model.seen, "isActive": model.seen == "ACTIVE", "name": model.name}
+        data |= {"displayOrder": model.order, "hasCredentials": model.has_credentials}
+        data["overrides[*].businessId"] = (has(*overrides), lacks(*others))
+        self.admin("reads it", "GET", f"/{id}", 200, data=data)
+        for merchant in self.owners:
+            is_on = merchant not in model.opted_out
+            listed = {f"[id={id}].isEnabled": is_on} if model.seen == "ACTIVE" else {"[*].id": lacks(id)}
+            self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=listed)
+            if "SANDBOX" in self.merchants[merchant].keys:
+                self.payments_find(merchant, model)
+
+    def payments_find(self, merchant: int, model: ModelGateway) -> None:
+        owner, body = self.merchants[merchant], {"amount": 5_000, "gateway": model.slug}
+        status, code = 201, None
+        if model.seen != "ACTIVE":
+            status, code = 400, "GATEWAY_NOT_FOUND"
+        elif merchant in model.opted_out:
+            status, code = 400, "GATEWAY_DISABLED"
+        who, what = f"the server of business {merchant + 1} (SANDBOX)", f"asks for {model.slug}"
+        key, path = owner.keys["SANDBOX"], "/payments/initiate"
+        answer = self.ask(who, what, "POST", path, status, bearer=key, body=body, code=code)
+        if status == 201:
+            path = f"/public/payments/{answer.data['reference']}/gateways"
+            data = {"gateways[*].slug": has(model.slug)}
+            self.ask("the payer", "looks at the options", "GET", path, 200, data=data)

@@ -1,0 +1,112 @@
+"""Runs the machines against a target, and says what came of each."""
+
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from payagg_testing.conformance.api_keys import ApiKeyConformance
+from payagg_testing.conformance.base import ConformanceMachine
+from payagg_testing.conformance.businesses import BusinessConformance
+from payagg_testing.conformance.gateways import GatewayConformance
+from payagg_testing.conformance.idempotency import IdempotencyConformance
+from payagg_testing.conformance.logos import LogoConformance
+from payagg_testing.conformance.payments import PaymentConformance
+from payagg_testing.conformance.settlement import SettlementConformance, SettlementOfProviderB
+from payagg_testing.conformance.target import ConformanceTarget, MissingAccess
+from payagg_testing.conformance.violation import Violation
+from payagg_testing.conformance.webhooks import WebhookConformance
+
+MACHINES: dict[str, type[ConformanceMachine]] = {
+    "payments": PaymentConformance,
+    "idempotency": IdempotencyConformance,
+    "api-keys": ApiKeyConformance,
+    "businesses": BusinessConformance,
+    "gateways": GatewayConformance,
+    "logos": LogoConformance,
+    "webhooks": WebhookConformance,
+    "settlement": SettlementConformance,
+    "settlement-b": SettlementOfProviderB,
+}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to search: histories, actions in each at most, and the seed (None: another each time)."""
+
+    histories: int = 30
+    actions: int = 20
+    seed: int | None = None
+    shrinks: bool = True  # whether a counterexample is made small
+
+
+@dataclass(frozen=True)
+class MachineVerdict:
+    """What came of one machine: `violation` breaks the interface, `skipped` says what the target lacks."""
+
+    machine: str
+    requests: int = 0
+    seconds: float = 0.0
+    violation: Violation | None = None
+    skipped: str | None = None
+    seed: int | None = None  # which repeats the search
+
+    @property
+    def words(self) -> str:
+        if self.skipped is not None:
+            return f"skipped: it needs {self.skipped}"
+        return "keeps the interface" if self.violation is None else f"BROKEN: {self.violation.fault}"
+
+
+def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
+    """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
+    effort, machine = effort or Effort(), MACHINES[name]
+    if name in target.left_out:
+        return MachineVerdict(name, skipped=target.left_out[name])
+    target.with_keys()
+    try:
+        machine.check_needs(target)
+    except MissingAccess as missing:
+        return MachineVerdict(name, skipped=str(missing))
+    steps, last, began = [0], list[Violation](), time.monotonic()
+    facts = {"target": target, "steps_taken": steps, "last": last, "gone": set()}
+    bound = type(machine.__name__, (machine,), facts)
+    chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
+    bound = seed(chosen)(bound)
+    try:
+        run_state_machine_as_test(bound, settings=_settings(effort))
+    except Violation as violation:
+        return MachineVerdict(name, steps[0], time.monotonic() - began, violation, seed=chosen)
+    except Flaky:
+        # A service remembers: what one history did may break the next one. The last break seen is told as it was.
+        if not last:
+            raise
+        return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1], seed=chosen)
+    return MachineVerdict(name, steps[0], time.monotonic() - began, seed=chosen)
+
+
+def run_machines(
+    target: ConformanceTarget, names: Iterable[str] = MACHINES, effort: Effort | None = None
+) -> list[MachineVerdict]:
+    """Each in turn; one that finds something does not stop the others."""
+    return [run_machine(name, target, effort) for name in names]
+
+
+def _settings(effort: Effort) -> settings:
+    phases = [Phase.generate, Phase.shrink] if effort.shrinks else [Phase.generate]
+    return settings(
+        max_examples=effort.histories,
+        stateful_step_count=effort.actions,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        phases=phases,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )

@@ -1,0 +1,320 @@
+"""Settlement: charges at providers that the harness plays. Only a genuine report of the right amount moves money's
+status, once, and asking brings the same as being told."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
+
+from payagg_testing.conformance.base import ConformanceMachine, needs
+from payagg_testing.conformance.expectation import matches
+from payagg_testing.conformance.provider import PlayedProvider, arrival_fault, charge_fault, event_request
+from payagg_testing.conformance.service import ServiceCall
+from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
+
+PAYMENTS: Bundle[str] = Bundle("payments")
+TOGETHER = 3
+ASK_PAUSE = timedelta(seconds=2.1)
+HOUR = timedelta(hours=1)
+OVERLAP = timedelta(hours=24)  # how long a replaced secret still proves events
+FORGERIES = ("no signature", "wrong signature", "other bytes")
+
+
+@dataclass
+class ModelCharge:
+    """One payment and what became of its charge."""
+
+    environment: str
+    amount: int
+    status: str = "INITIATED"
+    hand_off: str | None = None
+    has_arrived: bool = False
+    paid: int | None = None  # kobo, as the provider took them
+    began: timedelta = timedelta(0)  # of the time that passed in this history
+
+
+class SettlementConformance(ConformanceMachine):
+    title = "settlement"
+
+    @classmethod
+    def account(cls, target: ConformanceTarget) -> PlayedProvider | None:
+        return target.provider
+
+    @classmethod
+    def check_needs(cls, target: ConformanceTarget) -> None:
+        needs(cls.account(target), "a provider's account that the harness may play")
+        needs(target.admin_token, "an administrator's token")
+        needs(target.merchants and "SANDBOX" in target.merchants[0].keys, "a sandbox key")
+
+    def __init__(self) -> None:
+        super().__init__()
+        account = self.account(self.target)
+        assert account is not None
+        self.provider = account
+        self.story.provider = type(account).__name__
+        self.story.known[account.fake.base_url] = "provider.fake.base_url"
+        self.models: dict[str, ModelCharge] = {}
+        self.path = ""
+        self.rotated: timedelta | None = None  # when, of the time that passed in this history
+        self.elapsed = timedelta(0)
+
+    def wait(self, duration: timedelta) -> None:
+        super().wait(duration)
+        self.elapsed += duration
+
+    @initialize()
+    def set_up(self) -> None:
+        """The provider's gateway, with the account of this run and ACTIVE."""
+        token = self.target.admin_token
+        who = "the administrator"
+        listed = self.ask(who, "lists the gateways", "GET", "/admin/gateways", 200, bearer=token)
+        row = next((row for row in listed.data if row["slug"] == self.provider.slug), None)
+        if row is None:
+            body = {"slug": self.provider.slug, "name": "Played by the harness"}
+            row = self.ask(who, "creates it", "POST", "/admin/gateways", 201, bearer=token, body=body).data
+        self.path = f"/admin/gateways/{row['id']}"
+        stored = f"a fake account of {self.provider.slug}: store yours again"
+        if stored not in self.target.left_behind:
+            self.target.left_behind.append(stored)
+        self.store_account("stores its account")
+        if row["status"] != "ACTIVE":
+            self.ask(who, "enables it", "POST", f"{self.path}/enable", 200, bearer=token, data={"status": "ACTIVE"})
+
+    def store_account(self, what: str) -> None:
+        for environment, secret in self.provider.secrets.items():
+            self.story.known[secret] = f"provider.secrets[{environment!r}]"
+            self.raw_secrets.add(secret)
+        path, body, bearer = (
+            f"{self.path}/credentials",
+            {"credentials": self.provider.credentials},
+            self.target.admin_token,
+        )
+        self.ask("the administrator", what, "PATCH", path, 200, bearer=bearer, body=body)
+
+    @rule(
+        target=PAYMENTS,
+        environment=st.sampled_from(ENVIRONMENTS),
+        amount=st.sampled_from([5_000, 150_000, 10**11]),
+        together=st.booleans(),
+    )
+    def start(self, environment: str, amount: int, together: bool) -> Any:
+        """The payer chooses the provider once, or in several windows at one moment."""
+        key = self.merchants[0].keys.get(environment)
+        if key is None:
+            return multiple()
+        body = {"amount": amount, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
+        who, path, what = self.server(environment), "/payments/initiate", f"initiates a payment of {amount} kobo"
+        reference: str = self.ask(who, what, "POST", path, 201, bearer=key, body=body).data["reference"]
+        self.models[reference] = ModelCharge(environment, amount, began=self.elapsed)
+        if together:
+            path, body = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
+            calls = [ServiceCall("POST", path, body=body)] * TOGETHER
+            answers = self.ask_together("the payer chooses the provider", calls, [200] * TOGETHER, "checkoutUrl")
+            self.models[reference].hand_off, self.models[reference].status = answers[0].data["checkoutUrl"], "PENDING"
+        self.process(reference)
+        return reference
+
+    def server(self, environment: str) -> str:
+        return f"the server of business 1 ({environment})"
+
+    @rule(reference=PAYMENTS)
+    def process(self, reference: str) -> None:
+        """A repeat gives the same hand-off; the provider hears of one charge."""
+        model, path = self.models[reference], f"/public/payments/{reference}/process"
+        if self.is_over(model):
+            body = {"gatewaySlug": self.provider.slug}
+            self.ask("the payer", "comes a day later", "POST", path, 409, 410, body=body)
+            return
+        is_final = model.status not in ("INITIATED", "PENDING")
+        code = "PAYMENT_ALREADY_PROCESSED" if is_final else None
+        data = None if is_final else {"checkoutUrl": model.hand_off or matches(".+")}
+        body = {"gatewaySlug": self.provider.slug}
+        answer = self.ask(
+            "the payer", "chooses the provider", "POST", path, 409 if is_final else 200, body=body, code=code, data=data
+        )
+        if not is_final:
+            model.status, model.hand_off = "PENDING", answer.data["checkoutUrl"]
+            self.arrive(model)
+        amount = model.paid or model.amount
+        line = "expect_charge(provider, {}, {})"
+        self.story.noted(f"the provider was asked for {amount} kobo, once", line, reference, amount)
+        fault = charge_fault(self.provider, reference, amount)
+        if fault is not None:
+            self.fail(fault, is_replayed=True)
+        self.agrees(reference)
+
+    def is_over(self, model: ModelCharge) -> bool:
+        return self.elapsed >= model.began + HOUR
+
+    def arrive(self, model: ModelCharge) -> None:
+        """The payer's browser goes where it is sent, once."""
+        if model.has_arrived or model.hand_off is None:
+            return
+        model.has_arrived = True
+        self.story.noted("the payer's browser goes there", "expect_arrival(provider, {})", model.hand_off)
+        fault = arrival_fault(self.provider, model.hand_off)
+        if fault is not None:
+            self.fail(fault, is_replayed=True)
+
+    @rule(
+        reference=PAYMENTS,
+        more=st.sampled_from([0, 0, -1, 100]),
+        then=st.sampled_from(["nothing", "event", "verify", "other environment", "other environment"]),
+    )
+    def payer_pays(self, reference: str, more: int, then: str) -> None:
+        """At the provider, which takes `more` beside the amount; often it is heard of at once."""
+        self._pay(reference, more)
+        if then == "event":
+            self.event(reference, 1)
+        elif then == "verify":
+            self.verify(reference)
+        elif then == "other environment":
+            self.event_to_the_other_environment(reference)
+
+    def _pay(self, reference: str, more: int) -> None:
+        model = self.models[reference]
+        if model.paid is None and model.hand_off is not None:
+            model.paid = model.amount + more
+            self.provider.pay(self.provider.charges(reference)[0], model.paid)
+            line = "provider.pay(provider.charges({})[0], {})"
+            self.story.noted(f"the payer pays {model.paid} kobo at the provider", line, reference, model.paid)
+
+    @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), by_alias=st.booleans())
+    def event(self, reference: str, times: int, by_alias: bool = False) -> None:
+        """The provider's signed event, perhaps twice; LIVE ones also at the path without an environment."""
+        model = self.models[reference]
+        if model.paid is None:
+            return
+        for _ in range(times):
+            self.send_event(reference, model.environment, "reports the charge", None, by_alias=by_alias)
+            self.reported(model)
+            self.agrees(reference)
+
+    @rule(reference=PAYMENTS)
+    def event_to_the_other_environment(self, reference: str) -> None:
+        """Signed with that environment's own secret, as a provider's test mode could."""
+        model = self.models[reference]
+        if model.paid is not None:
+            other = "LIVE" if model.environment == "SANDBOX" else "SANDBOX"
+            self.send_event(reference, other, f"reports the charge to {other}", None)
+            self.agrees(reference)
+
+    @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES))
+    def forged_event(self, reference: str, forgery: str) -> None:
+        """Tells of a success that never was."""
+        model = self.models[reference]
+        self.send_event(reference, model.environment, f"reports a success with {forgery}", forgery)
+        self.agrees(reference)
+
+    @rule(reference=PAYMENTS, by_alias=st.booleans())
+    def malformed_event(self, reference: str, by_alias: bool) -> None:
+        """Signed, and no JSON: it moves nothing. For provider_b alone it is acknowledged."""
+        model = self.models[reference]
+        self.send_event(reference, model.environment, "reports what nobody can read", "malformed", by_alias=by_alias)
+        self.agrees(reference)
+
+    @rule(reference=PAYMENTS, then_a_day_passes=st.booleans())
+    def rotate(self, reference: str, then_a_day_passes: bool) -> None:
+        """The provider's signing secrets are replaced: what it sent before with the old ones is still believed."""
+        self.provider.rotate()
+        self.story.noted("the provider has new signing secrets", "provider.rotate()")
+        self.store_account("stores the new secrets")
+        self.rotated = self.elapsed
+        self._pay(reference, 0)
+        self.event_of_before(reference)
+        self.event(reference, 1)
+        if then_a_day_passes and self.target.service.can_wait:
+            self.wait(OVERLAP)
+            self.event_of_before(reference)
+
+    @precondition(lambda self: self.rotated is not None)
+    @rule(reference=PAYMENTS)
+    def event_of_before(self, reference: str) -> None:
+        """Signed with the secret that was replaced: proof for a day, and no more than a forgery afterwards."""
+        model = self.models[reference]
+        if model.paid is None or self.rotated is None:
+            return
+        is_over = self.elapsed >= self.rotated + OVERLAP
+        what = "reports the charge with the replaced secret"
+        self.send_event(reference, model.environment, what, "replaced secret", is_refused=is_over)
+        if not is_over:
+            self.reported(model)
+        self.agrees(reference)
+
+    def reported(self, model: ModelCharge) -> None:
+        if model.paid == model.amount and model.status == "PENDING":
+            model.status = "SUCCESS"
+
+    def send_event(
+        self,
+        reference: str,
+        environment: str,
+        what: str,
+        variant: str | None,
+        *,
+        by_alias: bool = False,
+        is_refused: bool = False,
+    ) -> None:
+        event = (reference, environment, variant)
+        sent = event_request(self.provider, *event)
+        segment = "" if by_alias and environment == "LIVE" else f"/{environment.lower()}"
+        status, code = 200, None
+        if is_refused or variant in FORGERIES:
+            status, code = 400, "INVALID_WEBHOOK_SIGNATURE"
+        elif variant == "malformed":
+            status = self.provider.malformed_status
+        who = "somebody" if variant in FORGERIES else "the provider"
+        self.ask(who, what, "POST", f"/webhooks/{self.provider.slug}{segment}", status, code=code, event=event, **sent)
+
+    @rule(reference=PAYMENTS)
+    def verify(self, reference: str) -> None:
+        """Asking finds what the provider took; another amount than the payment's is an error, and moves nothing. What
+        becomes of a payment that was not paid within its hour, the interface leaves open."""
+        model = self.models[reference]
+        if self.is_over(model) and model.paid is None:
+            return
+        self.pause(ASK_PAUSE)
+        status, code = 200, None
+        if model.paid is not None and model.status == "PENDING":
+            if model.paid == model.amount:
+                model.status = "SUCCESS"
+            else:
+                status, code = 502, "PAYMENT_AMOUNT_MISMATCH"
+        data = {"status": model.status} if status == 200 else None
+        path = f"/public/payments/{reference}/verify"
+        self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
+        self.agrees(reference)
+
+    @rule(reference=PAYMENTS, outcome=st.sampled_from(["FAILED", "REVERSED"]))
+    def simulate(self, reference: str, outcome: str) -> None:
+        """Then the payer pays all the same, and the provider's report comes too late to change anything."""
+        model = self.models[reference]
+        if model.environment == "SANDBOX" and model.status == "PENDING":
+            path, key = f"/payments/{reference}/simulate", self.merchants[0].keys["SANDBOX"]
+            who, body = self.server("SANDBOX"), {"outcome": outcome}
+            self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body, data={"status": outcome})
+            model.status = outcome
+            self._pay(reference, 0)
+            self.event(reference, 1)
+
+    def agrees(self, reference: str) -> None:
+        model = self.models[reference]
+        key, who, path = (
+            self.merchants[0].keys[model.environment],
+            self.server(model.environment),
+            f"/payments/{reference}",
+        )
+        data = {"status": model.status, "amount": model.amount, "gateway": self.provider.slug}
+        self.ask(who, "reads", "GET", path, 200, bearer=key, data=data)
+
+
+class SettlementOfProviderB(SettlementConformance):
+    """The same rules; only the provider's protocol is another."""
+
+    title = "settlement at provider_b"
+
+    @classmethod
+    def account(cls, target: ConformanceTarget) -> PlayedProvider | None:
+        return target.provider_b

@@ -1,0 +1,1 @@
+"""A search for illegal histories, over the rules alone or over a service."""

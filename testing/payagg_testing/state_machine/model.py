@@ -1,0 +1,287 @@
+"""One payment as the requirements see it, in their own words: no rule of the domain is imported here, so a mistake
+would have to be made twice to pass."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+from payagg_testing.state_machine.gateway_model import GatewayModel
+from payagg_testing.state_machine.system import Said
+
+GATEWAYS = ("machine-a", "machine-b")
+SIMULATOR = "sandbox"
+HOUR = timedelta(hours=1)
+FINAL = ("SUCCESS", "FAILED", "REVERSED")
+LANDS_ON = {"SUCCEEDED": "SUCCESS", "FAILED": "FAILED", "REVERSED": "REVERSED"}
+# Anomalies that the merchant is told of, and by which event; a refund or a dispute is news of a paid payment only.
+NOTICES = {
+    "LATE_SUCCESS": "payment.late_success",
+    "SECOND_CHARGE": "payment.late_success",
+    "LATE_REVERSAL": "payment.refunded",
+    "PARTIAL_REFUND": "payment.refunded",
+    "DISPUTE": "payment.disputed",
+    "MISMATCH": "payment.attention",
+    "NO_EVIDENCE": "payment.attention",
+}
+OF_PAID = ("LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE")
+PAID_LATE = ("LATE_SUCCESS", "SECOND_CHARGE")
+NEWS = (*LANDS_ON, "DISPUTED")  # reports that say something about money
+# A charge is asked about at these times after its hand-off.
+ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30)) + tuple(HOUR * h for h in (1, 3, 6, 12, 24, 48, 72))
+# What was paid is asked about at these times after that became known here.
+ASKED_WHEN_PAID = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
+LATE = {"SUCCEEDED": "LATE_SUCCESS", "FAILED": "LATE_FAILURE", "REVERSED": "LATE_REVERSAL"}
+# Test card: outcome, failure reason, seconds until the outcome is known.
+CARDS = {
+    "4242424242424242": ("SUCCEEDED", None, 0),
+    "4000000000000002": ("FAILED", "DECLINED", 0),
+    "4000000000000259": ("REVERSED", None, 0),
+    "4000000000000077": ("SUCCEEDED", None, 30),
+    "4000000000000119": ("PENDING", None, 0),
+}
+
+
+@dataclass
+class Fact:
+    """What must not move the payment and must not be lost. `kobo` is what it is about; the merchant is told once."""
+
+    kind: str
+    number: int  # of the attempt
+    said: Said
+    kobo: int
+    is_told: bool = False
+
+
+@dataclass
+class Model:
+    """One payment as the requirements see it."""
+
+    amount: int
+    environment: Environment
+    expires: datetime
+    is_test: bool = False
+    status: str = "INITIATED"
+    reason: str | None = None
+    gateway: str | None = None
+    hand_off: str | None = None
+    handed_at: datetime | None = None
+    card: str | None = None
+    declined: str | None = None  # what asking the provider said of the last card
+    paid: int | None = None  # the attempt whose success was believed; 0 when it was simulated
+    ended_at: datetime | None = None
+    asked_at: datetime | None = None  # when the provider was asked last
+    confirmed_at: datetime | None = None  # when the charge of the hand-off was first known to be paid
+    next_ask: datetime | None = None  # while there is one, the attempt of the hand-off is open
+    attempts: list[str] = field(default_factory=list)
+    accounts: list[GatewayModel | None] = field(default_factory=list)  # where each attempt was made; None: simulator
+    opened_with: list[int] = field(default_factory=list)  # the gateway's account then; 0: simulator
+    path: list[str] = field(default_factory=list)
+    anomalies: set[str] = field(default_factory=set)
+    facts: list[Fact] = field(default_factory=list)  # each once
+    told: list[str] = field(default_factory=list)  # events in their order; each has its place as its number
+    moved: list[int] = field(default_factory=list)  # the numbers of those that are changes of status
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.reason == "EXPIRED" or (self.status == "INITIATED" and now >= self.expires)
+
+    def seen(self, now: datetime) -> tuple[str, str | None]:
+        return ("FAILED", "EXPIRED") if self.is_expired(now) else (self.status, self.reason)
+
+    def move(self, status: str, now: datetime, reason: str | None = None) -> None:
+        self.status, self.reason = status, reason if status == "FAILED" else None
+        self.path.append(status)
+        self.told.append(f"payment.{status.lower()}")
+        self.moved.append(len(self.told))
+        if status in FINAL:
+            self.ended_at = now
+        if status in ("SUCCESS", "REVERSED"):
+            self.next_ask = None
+        self.tell()
+
+    def expire(self, now: datetime) -> None:
+        if self.status == "INITIATED" and self.is_expired(now):
+            self.move("FAILED", now, "EXPIRED")
+
+    def is_at(self, number: int) -> bool:
+        """Whether the payer was sent to attempt `number`: once one was, there are no more."""
+        return self.hand_off is not None and number == len(self.attempts)
+
+    def learn(self, number: int, said: Said, reason: str | None, now: datetime, asked: bool = False) -> str:
+        """A report about attempt `number` of ours, an event or the answer to asking; the word for what it does."""
+        outcome = said.outcome.value
+        if asked and outcome not in NEWS:
+            self.declined = None
+        if outcome == "DISPUTED":
+            return self.keep("DISPUTE", number, said)
+        if outcome not in LANDS_ON or (outcome == "FAILED" and not self.is_at(number)):
+            return "UNCHANGED"
+        if outcome == "REVERSED" and said.share == "HALF":
+            return self.give_back("PARTIAL_REFUND", number, said)
+        if said.share != "WHOLE":
+            self.keep("MISMATCH", number, said)
+            return "MISMATCH"
+        if asked and outcome == "FAILED" and self.card is None and self.status not in FINAL and now < self.expires:
+            self.declined = "DECLINED"
+            return "DECLINED"
+        self.expire(now)
+        if self.status not in FINAL:
+            self.gateway = self.attempts[number - 1]
+            if outcome == "SUCCEEDED":
+                self.paid = number
+            self.move(LANDS_ON[outcome], now, reason)
+            done = "MOVED"
+        elif outcome == "SUCCEEDED":
+            charges = {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
+            is_repeat = not charges.isdisjoint((number, 0))
+            done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
+            if charges and not is_repeat:
+                return done
+        elif self.status == LANDS_ON[outcome]:
+            return "UNCHANGED"
+        else:
+            return (
+                self.give_back(LATE[outcome], number, said)
+                if outcome == "REVERSED"
+                else self.keep(LATE[outcome], number, said)
+            )
+        if outcome == "SUCCEEDED" and self.is_at(number) and self.card is None:
+            self.confirmed_at = self.confirmed_at or now
+            self.plan(now)
+        return done
+
+    def give_back(self, kind: str, number: int, said: Said) -> str:
+        """Money that went back, in whole or in part. Where one of two statements has no id they may be about the same
+        money, and no more goes back than came."""
+        own = [fact for fact in self.facts if fact.kind in OF_PAID]
+        disputes: dict[object, Fact] = {}
+        for place, fact in enumerate(own):
+            key = fact.said.id or place
+            # That it was opened may be told after its end.
+            if fact.kind == "DISPUTE" and not (fact.said.state == "opened" and key in disputes):
+                disputes[key] = fact
+        lost = [fact for fact in disputes.values() if fact.said.state in ("lost", "accepted")]
+        gone = sum(fact.kobo for fact in [*lost, *(fact for fact in own if fact.kind != "DISPUTE")])
+        is_named, kobo = said.id is not None, said.kobo(self.amount)
+        if not is_named or any(fact.said.id is None for fact in own):
+            if gone >= self.amount:
+                return "UNCHANGED"
+            if not is_named and gone and kind == "LATE_REVERSAL":
+                kobo = self.amount - gone
+        return self.keep(kind, number, said, kobo)
+
+    def keep(self, kind: str, number: int, said: Said, kobo: int | None = None) -> str:
+        """A fact about attempt `number`."""
+        fact = Fact(kind, number, said, said.kobo(self.amount) if kobo is None else kobo)
+        self.anomalies.add(kind)
+        if not any(replace(known, is_told=False) == fact for known in self.facts):
+            self.facts.append(fact)
+        self.tell()
+        return "ANOMALY"
+
+    def tell(self) -> None:
+        """The merchant is told of each fact once it is news: of the late success before what it makes news."""
+        is_paid = self.status in ("SUCCESS", "REVERSED") or "LATE_SUCCESS" in self.anomalies
+        for fact in sorted(self.facts, key=lambda fact: fact.kind != "LATE_SUCCESS"):
+            is_news = fact.kind in NOTICES and (is_paid or fact.kind not in OF_PAID)
+            if fact.kind == "MISMATCH" and fact.said.outcome.value != "SUCCEEDED":
+                is_news = False  # no money came
+            if is_news and not fact.is_told:
+                fact.is_told = True
+                self.told.append(NOTICES[fact.kind])
+
+    def hand_over(self, url: str, now: datetime, card: str | None) -> None:
+        """The payer was sent to the last attempt."""
+        self.hand_off, self.handed_at, self.gateway, self.card = url, now, self.attempts[-1], card
+        self.next_ask = now + ASKED_AFTER[0]
+        self.move("PENDING", now)
+
+    def answer(self, said: Said, now: datetime) -> tuple[Said, str | None]:
+        """What asking brings where a provider would say `said`, and the failure's reason. The simulator knows nothing
+        but the test card."""
+        if self.card is None or self.handed_at is None:
+            return said, None
+        word, reason, known_after = CARDS[self.card]
+        is_known = now - self.handed_at >= timedelta(seconds=known_after)
+        return Said(Outcome(word if is_known else "PENDING")), reason
+
+    def can_be_asked(self) -> bool:
+        """Whether there are credentials to ask with: those of the very gateway that the charge was made through."""
+        return self.hand_off is not None and (self.accounts[-1] is None or self.accounts[-1].has_credentials)
+
+    def may_verify(self, now: datetime) -> bool:
+        """Whether a look at the payment asks its provider: of a final one at most once an hour."""
+        if self.status not in FINAL or self.hand_off is None:
+            return self.hand_off is not None
+        since = max(filter(None, (self.asked_at, self.ended_at)))
+        return self.card is None and self.can_be_asked() and now >= since + HOUR
+
+    def ask(self, said: Said, now: datetime, *, is_planned: bool = False) -> tuple[str, bool]:
+        """Asks the provider of the hand-off: what the answer does, and whether it says that nothing was paid. Another
+        account knows nothing of the charge, and proves nothing."""
+        if self.card is None or is_planned:
+            self.asked_at = now
+        account = self.accounts[-1]
+        if account is not None and account.account != self.opened_with[-1]:
+            return "UNCHANGED", False
+        said, reason = self.answer(said, now)
+        return self.learn(len(self.attempts), said, reason, now, asked=True), said.outcome.value == "UNPAID"
+
+    def ask_if_due(self, said: Said, now: datetime) -> str | None:
+        """The reconciler's turn, should one be due, and the word for what the answer does. The last one ends a payment
+        of which nothing was paid."""
+        if self.handed_at is None or self.next_ask is None or now < self.next_ask:
+            return None
+        learnt, is_unpaid = None, False
+        if self.is_past_asking():
+            self.next_ask = None
+            return None
+        if self.can_be_asked():
+            learnt, is_unpaid = self.ask(said, now, is_planned=True)
+        self.asked_at = now
+        self.plan(now)
+        if self.next_ask is None and self.status == "PENDING":
+            if is_unpaid:
+                self.move("FAILED", now, "EXPIRED")
+            else:
+                self.keep("NO_EVIDENCE", len(self.attempts), Said(Outcome.PENDING))
+        return learnt
+
+    def plan(self, now: datetime) -> None:
+        """The next ask after `now`: seldom once the charge is known to be paid."""
+        assert self.handed_at is not None
+        since, schedule = (self.confirmed_at, ASKED_WHEN_PAID) if self.confirmed_at else (self.handed_at, ASKED_AFTER)
+        ahead = [since + after for after in schedule if since + after > now]
+        self.next_ask = ahead[0] if ahead and not self.is_past_asking() else None
+
+    def is_past_asking(self) -> bool:
+        """A payment that failed may have been paid all the same, and what was paid may be refunded; the simulator pays
+        nobody late."""
+        if self.confirmed_at is not None:
+            return self.status == "REVERSED"
+        return self.status in ("SUCCESS", "REVERSED") or (self.status in FINAL and self.card is not None)
+
+    def is_open_at(self, gateway: GatewayModel) -> bool:
+        """Whether it is still to be found out through the gateway what became of the payment."""
+        return self.next_ask is not None and self.confirmed_at is None and self.accounts[-1] is gateway
+
+    def may_choose(self, gateway: str, is_active: bool) -> bool:
+        """Whether the payer finds the gateway among the options."""
+        if gateway == SIMULATOR:
+            return self.environment is Environment.SANDBOX
+        return is_active and not self.is_test
+
+    def refusal_of_process(
+        self, now: datetime, gateway: str, *, is_active: bool, refused: bool, takes_money: bool
+    ) -> str | None:
+        if self.is_expired(now):
+            return "PAYMENT_EXPIRED"
+        if self.status in FINAL:
+            return "PAYMENT_ALREADY_PROCESSED"
+        if now >= self.expires:
+            return "PAYMENT_EXPIRED"
+        if not takes_money:
+            return "GATEWAY_NOT_AVAILABLE"
+        if self.hand_off is not None:
+            return None
+        return "GATEWAY_NOT_AVAILABLE" if refused or not self.may_choose(gateway, is_active) else None
