@@ -1,0 +1,1 @@
+"""Attacks that once succeeded, against a started product. How to add one: `classes/__init__.py`."""

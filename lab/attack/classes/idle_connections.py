@@ -1,0 +1,61 @@
+"""Connections that say nothing, until nobody else gets one."""
+
+import socket
+from contextlib import ExitStack
+
+import httpx
+
+from lab.attack.target import PATIENCE, AttackResult, Target
+
+MANY = 1000
+FEW = 5  # addresses that share them in the second attack
+READ = "/api/v1/payments/context"  # which needs the database, and with it a descriptor
+
+
+def attack_one_address_takes_all_connections(target: Target) -> AttackResult:
+    """Opens a thousand connections from one address and asks from another."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(target.connect(source="127.0.0.66")) for _ in range(MANY)]
+        answer = _answer(target, "127.0.0.67")
+    return AttackResult(f"{len(opened)} idle connections of one address", f"another address: {answer}", answer != "200")
+
+
+def attack_many_addresses_take_all_descriptors(target: Target) -> AttackResult:
+    """Opens as many from several addresses while somebody is connected, who asks then, and newcomers after a while."""
+    with (
+        httpx.Client(base_url=target.origin, headers=target.as_key, timeout=PATIENCE, trust_env=False) as early,
+        ExitStack() as stack,
+    ):
+        early.get(READ)
+        opened = [stack.enter_context(target.connect(source=f"127.0.0.{68 + n % FEW}")) for n in range(MANY)]
+        during = _status(early)
+        # They are given up by and by: the last of them ends when all have.
+        ended = all(_ends(client) for client in opened)
+        after = _answer(target, "127.0.0.79")
+    happened = f"connected before: {during}; all {'ended' if ended else 'stay'}; newcomer: {after}"
+    return AttackResult(
+        f"{MANY} idle connections of {FEW} addresses", happened, (during, ended, after) != ("200", True, "200")
+    )
+
+
+def _status(client: httpx.Client) -> str:
+    try:
+        return str(client.get(READ).status_code)
+    except httpx.HTTPError as error:
+        return type(error).__name__
+
+
+def _answer(target: Target, source: str) -> str:
+    try:
+        return str(target.ask("GET", READ, source=source, headers=target.as_key).status_code)
+    except httpx.HTTPError as error:
+        return type(error).__name__
+
+
+def _ends(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True

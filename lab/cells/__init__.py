@@ -1,0 +1,1 @@
+"""Three cells and a router on loopback, under load."""

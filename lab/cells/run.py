@@ -1,0 +1,204 @@
+"""Three cells and a router under load: one cell is killed and comes back, events go to the wrong cell, and the router's
+cost is taken beside the way without it."""
+
+import argparse
+import asyncio
+import hashlib
+import hmac
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import psutil
+import psycopg
+
+from lab.cells.site import NAMES, ROUTER, CellSite, three_cells_running
+from lab.kit.buyer import Buyer, Load, Phase, a_client
+from lab.kit.losses import losses
+from lab.kit.places import a_folder
+from lab.kit.tally import Tally
+from tests.support.http_world import admin_token, bearer, merchant_token
+
+KILLED = "PBX"
+SHOPS = 3  # of each cell
+PAUSE = 0.1  # seconds between two journeys of one business
+EVENTS = 30  # of each cell
+ROUNDS, READS = 15, 200  # of both ways in turn
+SECRET_KEY = "sk_test_" + "c" * 40
+COPY_SECONDS = 40
+
+
+@dataclass
+class CellShop:
+    cell: str
+    business: str
+    owner: str
+    buyer: Buyer
+
+    def journey(self, run: str) -> Callable[[int], Awaitable[None]]:
+        async def goes(number: int) -> None:
+            made = await self.buyer.buy(f"{self.owner} {run} {number}", 5000)
+            if made is not None:
+                assert made.reference.startswith(self.cell)
+                headers = bearer(merchant_token(self.owner))
+                await self.buyer.told("GET", f"/merchant/businesses/{self.business}", headers=headers)
+                await self.buyer.read(made)
+
+        return goes
+
+
+async def opened(client: httpx.AsyncClient, cell: str, number: int) -> CellShop:
+    """A business of that cell with a sandbox key, made through the router."""
+    as_admin = {**bearer(admin_token()), "X-Payagg-Cell": cell}
+    owner = f"owner-{cell.lower()}-{number}"
+    made = await client.post("/admin/businesses", json={"name": f"{cell} {number}", "owner": owner}, headers=as_admin)
+    business = made.raise_for_status().json()["data"]["id"]
+    body, as_owner = {"environment": "SANDBOX", "name": "Server"}, bearer(merchant_token(owner))
+    key = await client.post(f"/merchant/businesses/{business}/api-keys", json=body, headers=as_owner)
+    secret = key.raise_for_status().json()["data"]["secretKey"]
+    return CellShop(cell, business, owner, Buyer([client], bearer(secret)))
+
+
+async def gateways_copied(site: CellSite, client: httpx.AsyncClient) -> float:
+    """Stores provider_a's credentials once; seconds until every cell has them."""
+    as_admin = bearer(admin_token())
+    listed = (await client.get("/admin/gateways", headers=as_admin)).raise_for_status().json()["data"]
+    [gateway] = [one["id"] for one in listed if one["slug"] == "provider_a"]
+    place = f"/admin/gateways/{gateway}"
+    body = {"credentials": {"sandboxSecretKey": SECRET_KEY}}
+    (await client.patch(f"{place}/credentials", json=body, headers=as_admin)).raise_for_status()
+    (await client.post(f"{place}/enable", headers=as_admin)).raise_for_status()
+    began = time.monotonic()
+    while time.monotonic() - began < COPY_SECONDS:
+        done = await asyncio.to_thread(site.command, "cell", "list")
+        if done.returncode == 0:
+            return time.monotonic() - began
+    raise SystemExit(f"The gateways did not reach every cell: {done.stdout}{done.stderr}")
+
+
+async def cost(site: CellSite, shop: CellShop) -> tuple[float, float]:
+    """How many times as long a read takes through the router, and the milliseconds of CPU that the router spends on it:
+    rounds of both ways in turn, as the machine is not the same from one moment to the next."""
+    router = psutil.Process(site.processes.running[ROUTER].pid)
+    before = sum(router.cpu_times()[:2])
+    times: dict[str, list[float]] = {shop.cell: [], ROUTER: []}
+    for _ in range(ROUNDS + 1):
+        for name, took in times.items():
+            async with a_client(site.ports[name]) as client:
+                each = []
+                for _ in range(READS):
+                    began = time.perf_counter()
+                    (await client.get("payments/context", headers=shop.buyer.key)).raise_for_status()
+                    each.append(time.perf_counter() - began)
+            took.append(statistics.median(each))
+    direct, through = (took[1:] for took in times.values())  # the first warms both up
+    spent = (sum(router.cpu_times()[:2]) - before) * 1000 / READS / (ROUNDS + 1)
+    return statistics.median(b / a for a, b in zip(direct, through, strict=True)), spent
+
+
+async def phase(site: CellSite, shops: list[CellShop], name: str, seconds: float) -> dict[str, Phase]:
+    """What became of the requests of each cell."""
+    phases = {cell: Phase(f"{name}: {cell}") for cell in NAMES}
+    for shop in shops:
+        shop.buyer.phase = phases[shop.cell]
+    loads = [Load(shop.journey(name), PAUSE) for shop in shops]
+    running = asyncio.gather(*(load.in_turn() for load in loads))
+    if name.endswith("killed"):
+        await asyncio.sleep(seconds / 5)
+        await asyncio.to_thread(site.kill, KILLED)
+    elif name.endswith("back"):
+        await asyncio.to_thread(site.start, KILLED)
+    await asyncio.sleep(seconds)
+    for load in loads:
+        load.finish()
+    await running
+    return phases
+
+
+def judged(tally: Tally, phases: dict[str, Phase], *, is_whole: bool) -> int:
+    """Other cells' businesses lose nothing, and the killed cell's are told 503 and nothing else; how often."""
+    unavailable = 0
+    for cell, found in phases.items():
+        away = sum(count for what, count in found.failed.items() if what.startswith("503"))
+        allowed = away if cell == KILLED and not is_whole else 0
+        wrong = [f"{found.failed.total() - allowed} requests failed"] if found.failed.total() > allowed else []
+        tally.line(str(found), wrong + ["nothing was answered"] * (not found.good))
+        unavailable += away
+    return unavailable
+
+
+async def events_once(site: CellSite, shops: list[CellShop]) -> dict[str, int]:
+    """How many events of each cell are in its inbox once and in no other, after each was sent to both other cells."""
+    sent: dict[str, list[bytes]] = {name: [] for name in NAMES}
+    async with a_client(0) as client:
+        for at, name in enumerate(NAMES):
+            buyer = next(shop.buyer for shop in shops if shop.cell == name)
+            for number in range(EVENTS):
+                buyer.asked.add(f"event {number}")
+                order = {"amount": 5000, "idempotencyKey": f"event {number}"}
+                made = await buyer.told("POST", "/payments/initiate", json=order, headers=buyer.key)
+                assert made is not None
+                data = {"id": number, "domain": "test", "status": "failed", "reference": made["reference"]}
+                whole = {"event": "charge.failed", "data": data | {"amount": 5000, "currency": "NGN"}}
+                sent[name].append(body := json.dumps(whole).encode())
+                signature = hmac.new(SECRET_KEY.encode(), body, hashlib.sha512).hexdigest()
+                for wrong in (NAMES[(at + 1) % 3], NAMES[(at + 2) % 3]):
+                    address = f"{site.origin(wrong)}/api/v1/webhooks/provider_a/sandbox"
+                    headers = {"x-provider_a-signature": signature}
+                    (await client.post(address, content=body, headers=headers)).raise_for_status()
+    inboxes = {name: _digests(site, name) for name in NAMES}
+    once = {name: [int(cell == name) for cell in NAMES] for name in NAMES}
+    return {
+        name: sum(
+            [inboxes[cell].count(hashlib.sha256(body).digest()) for cell in NAMES] == once[name] for body in sent[name]
+        )
+        for name in NAMES
+    }
+
+
+def _digests(site: CellSite, cell: str) -> list[bytes]:
+    with psycopg.connect(site.databases[cell].url) as connection:
+        return [bytes(digest) for (digest,) in connection.execute("SELECT digest FROM inbox").fetchall()]
+
+
+async def tried(site: CellSite, tally: Tally, seconds: float) -> dict[str, Any]:
+    """The figures."""
+    unavailable = 0
+    async with a_client(0, base_url=f"{site.origin()}/api/v1") as client:
+        copied = await gateways_copied(site, client)
+        shops = [await opened(client, name, number) for name in NAMES for number in range(SHOPS)]
+        slower, router_ms = await cost(site, shops[0])
+        for name in ("three cells", f"{KILLED} killed", f"{KILLED} back"):
+            unavailable += judged(tally, await phase(site, shops, name, seconds), is_whole=name == "three cells")
+        arrived = await events_once(site, shops)
+    for cell, count in arrived.items():
+        tally.line(f"{cell}: {count} of {EVENTS} events arrived once", ["some did not"] * (count != EVENTS))
+        own = [shop.buyer for shop in shops if shop.cell == cell]
+        tally.line(f"{cell}: what was acknowledged is there", losses(site.databases[cell].url, own))
+        doctor = site.command("doctor", cell=cell)
+        tally.line(f"{cell}: doctor", [doctor.stdout] * bool(doctor.returncode))
+    listed = site.command("cell", "list")
+    tally.line("cell list", [listed.stdout + listed.stderr] * bool(listed.returncode))
+    journeys = sum(one.status == "SUCCESS" for shop in shops for one in shop.buyer.purchases)
+    return {
+        "journeys": journeys,
+        "unavailable": unavailable,
+        "events": sum(arrived.values()),
+        "slower": round(slower, 1),
+        "router_ms": round(router_ms, 2),
+        "copied": round(copied),
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="lab cells", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each phase of the load")
+    seconds = parser.parse_args(arguments).seconds
+    tally = Tally("cells", arguments)
+    with a_folder("cells") as folder, three_cells_running(folder) as site:
+        found = asyncio.run(tried(site, tally, seconds))
+    return tally.end(whole=seconds >= 15, **found)

@@ -1,0 +1,1 @@
+"""What a crash at each step of a payment leaves."""

@@ -1,0 +1,66 @@
+"""`python -m lab.defects.detect DETECTOR WHAT`: whether the simulation or the harness notices a defect of the product.
+
+The runner starts it in a copy of the product with the defect in it. Its last line says what was noticed; exit status 1
+when nothing was.
+"""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from payagg_testing import ConformanceTarget, Effort, domain_target, run_machine
+from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
+
+from lab.simulation import simulate
+from payagg.adapters.memory import MemoryStore
+from tests.support.in_process import InProcess
+
+HISTORIES_MAX = 1_500  # of the simulation: within so many every defect must be found
+HUNT = Effort(histories=200, actions=30, seed=1, shrinks=False)
+
+
+def simulation(invariant: str) -> str | None:
+    for seed in range(HISTORIES_MAX):
+        broken = simulate(seed).broken
+        if broken is not None and broken.name == invariant:
+            return f"{broken} ({seed + 1} histories)"
+    return None
+
+
+def harness(machine: str) -> str | None:
+    with product() as target:
+        return _fault(machine, target)
+
+
+def rules(machine: str) -> str | None:
+    return _fault(machine, domain_target())
+
+
+@contextmanager
+def product() -> Iterator[ConformanceTarget]:
+    """The application over the in-memory store, with providers that the harness plays."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    world, accounts = InProcess(MemoryStore()), (ProviderAccount(), ProviderBAccount())
+    target = world.target(provider=accounts[0], provider_b=accounts[1])
+    yield target
+    target.service.close()
+    world.close()
+    for account in accounts:
+        account.close()
+
+
+def _fault(machine: str, target: ConformanceTarget) -> str | None:
+    verdict = run_machine(machine, target, HUNT)
+    assert verdict.skipped is None, verdict.skipped
+    # A defect that only breaks the program would be caught by anything: the harness must see what it does.
+    if verdict.violation is None or verdict.violation.fault == "the status is 500":
+        return None
+    return f"{verdict.violation.fault} ({verdict.requests} requests)"
+
+
+if __name__ == "__main__":
+    noticed = {"simulation": simulation, "harness": harness, "rules": rules}[sys.argv[1]](sys.argv[2])
+    sys.stdout.write(f"{noticed or 'nothing'}\n")
+    sys.exit(noticed is None)

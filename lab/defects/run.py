@@ -1,0 +1,74 @@
+"""`make lab ARGS="defects"`: plants each defect of the table in a copy of the product, and sees it noticed.
+
+`--only` chooses by a part of the defect's name or of what must notice it, `--detector` by its kind. Exit status 1 when a
+defect is missed, or a test that must fail does so without any.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+
+from lab.defects.table import DEFECTS, DETECTORS, Defect
+from lab.kit.tally import Tally
+from tests.support.product_copy import Copy, a_copy
+
+SECONDS_MAX = 900.0  # an end for a detector that a defect stops, never an expectation
+# A defect that only breaks the program would be caught by anything: a test must see what it does.
+BROKEN = re.compile(r"(NameError|ImportError|ModuleNotFoundError|SyntaxError|AttributeError|UnboundLocalError)\b")
+
+
+def noticed(copy: Copy, kind: str, what: str) -> tuple[bool, str]:
+    """Whether the detector notices a defect that is in the copy, and its words."""
+    try:
+        if kind != "test":
+            status, said = copy.python("-m", "lab.defects.detect", kind, what, timeout=SECONDS_MAX)
+            last = said.strip().rpartition("\n")[2]
+            return status == 0, last
+        ran = copy.run([what], "--tb=short", timeout=SECONDS_MAX)
+    except TimeoutError:
+        return False, "it hangs"
+    if not ran.failures:
+        return False, ran.output.strip().rpartition("\n")[2]
+    broken = [failure for failure in ran.failures if BROKEN.match(failure)]
+    return not broken, f"it breaks the program: {broken[0]}" if broken else ran.failures[0]
+
+
+def tried(copy: Copy, defect: Defect, kinds: Sequence[str]) -> Iterator[tuple[str, bool, str]]:
+    """Plants the defect, and tells of each detector: its kind, whether it noticed, and its words."""
+    whole = {file: (copy.source / file).read_text() for file in defect.edits}
+    for file, text in defect.planted(copy.source).items():
+        copy.write(file, text)
+    try:
+        for kind in kinds:
+            for what in defect.detectors.get(kind, ()):
+                yield kind, *noticed(copy, kind, what)
+    finally:
+        for file, text in whole.items():
+            copy.write(file, text)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="lab defects", description=__doc__)
+    parser.add_argument("--only", default="", help="part of a defect's name, or of what must notice it")
+    parser.add_argument("--detector", action="append", choices=DETECTORS, help="the others are left out")
+    options = parser.parse_args(arguments)
+    kinds = options.detector or DETECTORS
+    chosen = [
+        one
+        for one in DEFECTS
+        if any(
+            options.only in words for words in (one.name, *(w for kind in kinds for w in one.detectors.get(kind, ())))
+        )
+    ]
+    tally = Tally("defects", arguments)
+    with a_copy() as copy:
+        tests = sorted({test for one in chosen for test in one.detectors.get("test", ())}) if "test" in kinds else []
+        if tests:
+            sound = copy.run(tests, "--tb=short")
+            if sound.failures or sound.others or not sound.passed:
+                print(f"{sound.output}\nwithout a defect a test fails")
+                return 1
+        for defect in chosen:
+            for kind, is_caught, words in tried(copy, defect, kinds):
+                tally.line(f"{kind:10} {defect.name}: {words:.100}", [] if is_caught else ["missed"])
+    return tally.end(whole=not (options.only or options.detector))

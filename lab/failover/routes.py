@@ -1,0 +1,120 @@
+"""The ways to the primary: a URL with every host, HAProxy, and PgBouncer before it, as deploy/failover has them."""
+
+import configparser
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+
+import psycopg
+
+from lab.failover.cluster import POSTGRES, Cluster
+from lab.failover.network import UNPRIVILEGED
+from lab.kit.figures import ROOT
+from lab.kit.processes import Processes, needed
+from payagg.adapters.postgres.migrations.upgrade import migrate
+
+FILES = ROOT / "deploy" / "failover"
+HAPROXY, HAPROXY_PORT = "127.0.0.31", 5000
+PGBOUNCER, PGBOUNCER_PORT = "127.0.0.32", 6432
+ROLE = "payagg"
+# Behind PgBouncer the role has them (docs/operating/postgres.md).
+FOR_THE_ROLE = {
+    "statement_timeout": "7s",
+    "lock_timeout": "6s",
+    "idle_in_transaction_session_timeout": "20s",
+}
+
+
+class DatabaseRoute(Enum):
+    """`value` is how the table calls it."""
+
+    MULTIHOST = "multi-host URL"
+    HAPROXY = "HAProxy"
+    PGBOUNCER = "PgBouncer before HAProxy"
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+    @property
+    def database(self) -> str:
+        """Each route has one, so that each can be judged alone while all meet the same fault."""
+        return f"through_{self.word}"
+
+
+def hosts(cluster: Cluster, route: DatabaseRoute) -> list[tuple[str, int]]:
+    """Where somebody who takes this route connects to."""
+    if route is DatabaseRoute.MULTIHOST:
+        return [(address, POSTGRES) for address in cluster.addresses]
+    return [(HAPROXY, HAPROXY_PORT) if route is DatabaseRoute.HAPROXY else (PGBOUNCER, PGBOUNCER_PORT)]
+
+
+def url(cluster: Cluster, route: DatabaseRoute, role: str = ROLE) -> str:
+    told = ",".join(f"{address}:{port}" for address, port in hosts(cluster, route))
+    return f"postgresql://{role}@{told}/{route.database}{'?target_session_attrs=read-write' * (',' in told)}"
+
+
+def rendered_haproxy(text: str, cluster: Cluster) -> str:
+    text, listeners = re.subn(r"bind \S+", f"bind {HAPROXY}:{HAPROXY_PORT}", text)
+    text, servers = re.subn(
+        r"(server db(\d)) \S+", lambda one: f"{one[1]} {cluster.addresses[int(one[2]) - 1]}:5432", text
+    )
+    assert (listeners, servers) == (1, len(cluster.nodes))
+    return text.replace("    log /dev/log local0 notice\n", "")
+
+
+def rendered_pgbouncer(text: str) -> str:
+    config = configparser.ConfigParser()
+    config.read_string(text)
+    config["databases"] = {
+        route.database: f"host={HAPROXY} port={HAPROXY_PORT} dbname={route.database}" for route in DatabaseRoute
+    }
+    config["pgbouncer"].update(
+        {
+            "listen_addr": PGBOUNCER,
+            "listen_port": str(PGBOUNCER_PORT),
+            "unix_socket_dir": "",
+            "auth_type": "trust",
+            "auth_file": "users",
+        }
+    )
+    return "\n".join(
+        f"[{name}]\n" + "\n".join(f"{key} = {value}" for key, value in config[name].items())
+        for name in config.sections()
+    )
+
+
+@contextmanager
+def proxies(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """HAProxy and PgBouncer, until the block is left."""
+    haproxy, pgbouncer = folder / "haproxy.cfg", folder / "pgbouncer.ini"
+    haproxy.write_text(rendered_haproxy((FILES / haproxy.name).read_text(), cluster))
+    pgbouncer.write_text(rendered_pgbouncer((FILES / pgbouncer.name).read_text()))
+    (folder / "users").write_text(f'"{ROLE}" ""\n"postgres" ""\n')
+    with Processes(folder) as processes:
+        processes.start("haproxy", [needed("haproxy"), "-db", "-f", str(haproxy)])
+        processes.start("pgbouncer", [*UNPRIVILEGED, needed("pgbouncer"), str(pgbouncer)])
+        yield
+
+
+def direct(cluster: Cluster, route: DatabaseRoute) -> str:
+    """The database of a route at the primary of this moment."""
+    return f"postgresql://{ROLE}@{cluster.leader().address}:{POSTGRES}/{route.database}"
+
+
+def make_databases(cluster: Cluster, routes: Sequence[DatabaseRoute]) -> None:
+    admin = f"postgresql://postgres@{cluster.leader().address}:{POSTGRES}/postgres"
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {ROLE} LOGIN".encode())
+        for route in routes:
+            connection.execute(f"CREATE DATABASE {route.database} OWNER {ROLE}".encode())
+            if route is DatabaseRoute.PGBOUNCER:
+                for name, value in FOR_THE_ROLE.items():
+                    words = f"ALTER ROLE {ROLE} IN DATABASE {route.database} SET {name} = '{value}'"
+                    connection.execute(words.encode())
+    for route in routes:
+        migrate(direct(cluster, route))
+        with psycopg.connect(direct(cluster, route)) as connection:
+            connection.execute("CREATE TABLE probes (at timestamptz)")

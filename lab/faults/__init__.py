@@ -1,0 +1,1 @@
+"""What a failing network between us and others leaves."""

@@ -1,0 +1,161 @@
+"""What Schemathesis cannot read from the description: how providers sign, and rules that no schema can state."""
+
+import base64
+import hashlib
+import hmac
+from typing import Any
+
+import requests
+import schemathesis
+from schemathesis.core.failures import Failure
+
+from lab.fuzz.run import SIGNING_SECRETS
+from payagg.entrypoints.http.openapi.answers import CODES
+from tests.support.answers.crawler import leaks
+from tests.support.answers.recorder import Answer
+
+# Operations, and the gateways they are led away from: providers must work until the end of the run.
+SPARED = {
+    "updateGatewayCredentials": "gw_provider_",
+    "disableGateway": "gw_provider_a",
+    "deleteGateway": "gw_provider_",
+}
+
+# JSON Schema counts 100.0 among the integers, and knows no word against NUL in a key: money and Postgres are stricter.
+WORDS = {
+    "Must be an integer.",
+    "Must be an integer number of kobo: 150050 is ₦1,500.50.",
+    "Keys must not hold NUL or lone surrogates.",
+    "Must not hold NUL or lone surrogates.",
+}
+LISTS = (
+    "exportAllPayments",
+    "exportBusinessPayments",
+    "exportPayments",
+    "getAllPaymentsSummary",
+    "getBusinessPaymentSummary",
+    "getPaymentSummary",
+    "listAllPayments",
+    "listAudit",
+    "listBusinessAudit",
+    "listBusinessPayments",
+    "listPayments",
+)
+# Refusals of data that fits its schema: operation, code, field. Any other is a finding.
+RULES: dict[str, set[tuple[str, str | None]]] = {
+    # Of the built-in gateway only the order may change.
+    "updateGateway": {("VALIDATION_ERROR", "name"), ("VALIDATION_ERROR", "description")},
+    # What makes a picture is not for a schema to say.
+    "uploadGatewayLogo": {("VALIDATION_ERROR", "file")},
+    # The built-in gateway is neither switched off nor moved; only an enabled gateway can be the default.
+    "updateBusinessGateway": {
+        ("VALIDATION_ERROR", "isEnabled"),
+        ("VALIDATION_ERROR", "displayOrder"),
+        ("VALIDATION_ERROR", "isDefault"),
+    },
+    # Every gateway must be active and named once.
+    "reorderBusinessGateways": {("VALIDATION_ERROR", "order")},
+    # Addresses are stricter than their formats, metadata has depth and bytes, and the header may differ from the field.
+    "initiatePayment": {
+        ("VALIDATION_ERROR", "customerEmail"),
+        ("VALIDATION_ERROR", "callbackUrl"),
+        ("VALIDATION_ERROR", "webhookUrl"),
+        ("VALIDATION_ERROR", "metadata"),
+        ("VALIDATION_ERROR", "idempotencyKey"),
+        ("GATEWAY_NOT_FOUND", "gateway"),
+    },
+    "createTestPayment": {
+        ("VALIDATION_ERROR", "customerEmail"),
+        ("VALIDATION_ERROR", "callbackUrl"),
+        ("VALIDATION_ERROR", "metadata"),
+        ("VALIDATION_ERROR", "idempotencyKey"),
+        ("NO_SANDBOX_KEY", None),
+    },
+    # Any slug and any text fit the schema; only known gateways and test cards are taken.
+    "processPayment": {
+        ("VALIDATION_ERROR", "gatewaySlug"),
+        ("VALIDATION_ERROR", "cardNumber"),
+        ("GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
+        ("GATEWAY_ENVIRONMENT_NOT_CONFIGURED", "gatewaySlug"),
+        ("PAYMENT_EXPIRED", None),
+    },
+    # HTTPS for LIVE, and URLs are stricter than their format.
+    "createWebhook": {("VALIDATION_ERROR", "url")},
+    "updateWebhook": {("VALIDATION_ERROR", "url")},
+    # An endpoint that is off receives nothing.
+    "redeliverWebhook": {("VALIDATION_ERROR", "endpointId")},
+    "redeliverToPayment": {("VALIDATION_ERROR", "reference")},
+    # Years begin at 1, a time ends after it begins, a cursor is an answer's, an administrator's key needs its business.
+    **{
+        operation: {
+            ("VALIDATION_ERROR", name) for name in ("from", "to", "after", "businessId", "email", "customerEmail")
+        }
+        for operation in LISTS
+    },
+    # A log is walked by cursor or by number.
+    "listWebhookDeliveries": {("VALIDATION_ERROR", "page"), ("VALIDATION_ERROR", "perPage")},
+    # Underscores are a provider's.
+    "createGateway": {("VALIDATION_ERROR", "slug")},
+    # Names and subjects are printable, and KYC moves as its machine says.
+    "createBusiness": {("VALIDATION_ERROR", "name"), ("VALIDATION_ERROR", "owner")},
+    "updateBusiness": {("VALIDATION_ERROR", "kycStatus")},
+    "setBusinessMember": {("VALIDATION_ERROR", "subject")},
+    "assignAnomaly": {("VALIDATION_ERROR", "assignee")},
+    "removeBusinessMember": {("VALIDATION_ERROR", "subject")},
+    # A signed body that is no event.
+    "receiveProviderASandboxEvent": {("VALIDATION_ERROR", None)},
+    "receiveProviderALiveEvent": {("VALIDATION_ERROR", None)},
+    "receiveProviderAEvent": {("VALIDATION_ERROR", None)},
+}
+
+
+@schemathesis.check
+def nothing_leaks(context: Any, response: Any, case: Any) -> None:
+    """What the crawler asks of the tests' answers, but for card numbers: those the fuzzer makes up, as names."""
+    media_type = response.headers.get("content-type", [""])[0].partition(";")[0]
+    answer = Answer(case.method, case.path, response.status_code, media_type, response.content, "")
+    found = [leak for leak in leaks(answer) if "a card number" not in leak]
+    assert not found, found
+
+
+@schemathesis.check
+def every_code_is_described(context: Any, response: Any, case: Any) -> None:
+    """The schema of failures is one for all; which codes an operation may answer stands beside it."""
+    described = case.operation.definition.raw["responses"].get(str(response.status_code), {})
+    if CODES in described:
+        assert response.json()["error"]["code"] in described[CODES], response.text
+
+
+@schemathesis.hook
+def filter_failure(context: Any, failure: Failure, case: Any, response: Any) -> bool:
+    """Drops a refusal of valid data that a rule explains, and nothing else."""
+    if "positive_data_acceptance" not in failure.checks:
+        return True
+    error = response.json()["error"]
+    return error["message"] not in WORDS and (error["code"], error.get("field")) not in RULES.get(_id_of(case), set())
+
+
+@schemathesis.hook
+def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
+    """Keeps the providers working and signs events; what a signature covers is known only when the request is ready."""
+    spared = SPARED.get(_id_of(case))
+    if spared is not None and str(case.path_parameters.get("gatewayId", "")).startswith(spared):
+        case.path_parameters["gatewayId"] = "gw_builtin"
+    if case.path.startswith("/webhooks/") and case.meta is not None and case.meta.generation.mode.is_positive:
+        kwargs["auth"] = Signature()
+
+
+class Signature(requests.auth.AuthBase):
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        body = request.body or b""
+        assert isinstance(body, bytes | str), "a streamed body cannot be signed"
+        raw = body.encode() if isinstance(body, str) else body
+        environment = "sandbox" if "/sandbox" in (request.url or "") else "live"
+        digest = hmac.new(SIGNING_SECRETS[environment].encode(), raw, hashlib.sha512)
+        request.headers["x-provider_a-signature"] = digest.hexdigest()
+        request.headers["x-provider_b-signature"] = base64.b64encode(digest.digest()).decode()
+        return request
+
+
+def _id_of(case: Any) -> str:
+    return str(case.operation.definition.raw["operationId"])

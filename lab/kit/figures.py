@@ -1,0 +1,58 @@
+"""The figures of the last whole runs, in lab/figures.json, and the table of them in docs/proof.md."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "lab" / "figures.json"
+PAGE = ROOT / "docs" / "proof.md"
+BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<!-- figures: end -->"
+# What a run of that name is told as.
+WORDS = {
+    "attack": "{holds} of {all} attacks held",
+    "cells": "{journeys:,} journeys, {unavailable} answers 503, all of the killed cell; {events} of 90 events to the wrong "
+    "cell kept once, by the right one; through the router a read takes {slower} times as long and {router_ms} ms of its CPU",
+    "coverage": "{share} % of the lines and branches of {modules} modules",
+    "crashes": "{holds} of {all} hold",
+    "defects": "{holds} of {all} caught",
+    "failover": "{holds} of {all} hold; our own part of a gap at most {ours} s, the gap behind a frozen leader {frozen} s, "
+    "of a planned switchover {switchover} s",
+    "faults": "{holds} of {all} hold",
+    "faults drawn": "{holds} of {all} drawn by chance hold",
+    "fuzz": "{cases:,} cases, no failure",
+    "mutants": "{killed} of {mutants} killed, each survivor explained",
+    "parsers": "{holds} of {all} hold in {inputs:,} inputs",
+    "races": "105 pairs and crowds of 64 hold, in {times} times as many rounds as by day",
+    "simulation": "{broken} of {histories:,} histories broken, {never} things that must happen never did",
+    "soak kills": "{holds} of {all} rounds hold, {payments:,} payments",
+    "soak searches": "no difference from the models in {times} times as many histories as by day",
+    "soak steady": "{rate} requests a second for half an hour: {faults} of {requests:,} failed, memory {growth}, "
+    "connections {connections}",
+    "upgrade": "{paid:,} payments acknowledged, none lost; {requests:,} requests, none failed; {tests} of the previous "
+    "release's tests pass on the new schema",
+}
+
+
+def figures() -> dict[str, dict[str, Any]]:
+    return dict(json.loads(FILE.read_text("utf-8"))) if FILE.exists() else {}
+
+
+def note(name: str, part: str, arguments: Sequence[str], **found: Any) -> None:
+    """What the whole run `name` of a part found today; both files are committed."""
+    words = " ".join([part, *arguments])
+    whole = {"date": datetime.now(UTC).date().isoformat(), "command": f'make lab ARGS="{words}"', **found}
+    FILE.write_text(json.dumps(figures() | {name: whole}, indent=1, sort_keys=True) + "\n", "utf-8")
+    PAGE.write_text(page(), "utf-8")
+
+
+def page() -> str:
+    """docs/proof.md with the figures as they are."""
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    assert mark, "docs/proof.md lacks the marks of its table"
+    rows = [f"| {name} | {WORDS[name].format(**one)} | {one['date']} |" for name, one in sorted(figures().items())]
+    table = ["| Run | Found | Date |", "| --- | --- | --- |", *rows]
+    return f"{before}{BEGIN}\n\n" + "\n".join(table) + f"\n\n{END}{after}"

@@ -1,0 +1,90 @@
+"""The product as processes before one database, with a provider, a merchant and a shop that sells through them."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from lab.kit.buyer import Buyer, a_client
+from lab.kit.losses import losses
+from lab.kit.processes import Processes, until
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.dev.fake_providers import FakePaystack
+from tests.support.assembly import services_over
+from tests.support.http_world import Shop, an_api, sell_through_provider_a
+from tests.support.ports import free_port
+from tests.support.processes import SECRETS, environment, is_ready
+from tests.support.provider_rigs import credentials_a, fakes_running
+from tests.support.receivers import Receiver, a_receiver
+
+
+async def opened_shop(url: str) -> Shop:
+    store = PostgresStore(url, pool_size=2, pgbouncer=False)
+    async with an_api(services_over(store)) as api:
+        shop = await api.open_shop()
+    await store.close()
+    return shop
+
+
+@dataclass
+class Site:
+    """`ports`: by the names of the processes, those of workers unused."""
+
+    url: str
+    settings: dict[str, str]
+    ports: dict[str, int]
+    shop: Shop
+    provider: FakePaystack
+    merchant: Receiver
+    clients: list[httpx.AsyncClient]
+    processes: Processes
+
+    def start(self) -> None:
+        """Whatever does not run; returns when all of it is ready. What dies at its start is started again."""
+        environ = environment(**self.settings)
+        module = (sys.executable, "-m", "tests.support.loopback_process")
+
+        def is_up() -> bool:
+            for name, port in self.ports.items():
+                if not self.processes.lives(name):
+                    role = name.rstrip("0123456789")
+                    self.processes.start(name, [*module, role, str(port), self.url], environ)
+            return all(is_ready(port) for name, port in self.ports.items() if not name.startswith("worker"))
+
+        until(is_up, "payagg ready")
+
+    def buyer(self, retry: tuple[float, float]) -> Buyer:
+        return Buyer(self.clients, self.shop.as_sandbox, self.provider, retry)
+
+    def losses(self, url: str, *buyers: Buyer) -> list[str]:
+        return losses(url, buyers, self.provider.book, self.merchant)
+
+
+@asynccontextmanager
+async def a_site(
+    url: str, folder: Path, roles: Sequence[str] = ("both",), *, direct: str = "", **settings: str
+) -> AsyncIterator[Site]:
+    """A process for each of `roles` of loopback_process.py, started and selling. `direct` is the database past proxies."""
+    whole = {
+        "PAYAGG_SHUTDOWN_DELAY": "0",
+        "PAYAGG_STATE_DIR": str(folder),
+        "PAYAGG_POOL_SIZE": "5",
+        "PAYAGG_PROVIDER_NETWORKS": "127.0.0.0/8",
+    }
+    shop = await opened_shop(direct or url)
+    async with AsyncExitStack() as stack:
+        fakes = await stack.enter_async_context(fakes_running())
+        merchant = await stack.enter_async_context(a_receiver())
+        ports = {f"{role}{number}": free_port() for number, role in enumerate(roles)}
+        servers = [port for name, port in ports.items() if not name.startswith("worker")]
+        clients = [await stack.enter_async_context(a_client(port)) for port in servers]
+        fakes.paystack.book.webhook_urls = {"test": f"{clients[0].base_url}webhooks/provider_a/sandbox"}
+        processes = stack.enter_context(Processes(folder))
+        site = Site(url, SECRETS | whole | settings, ports, shop, fakes.paystack, merchant, clients, processes)
+        await asyncio.to_thread(site.start)
+        await sell_through_provider_a(clients[0], shop, credentials_a(fakes), merchant.origin)
+        yield site

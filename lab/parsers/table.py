@@ -1,0 +1,5 @@
+"""Every fuzz target."""
+
+from lab.parsers import bodies, texts
+
+TARGETS = (*texts.TARGETS, *bodies.TARGETS)

@@ -1,0 +1,314 @@
+"""What must hold after every commit, every answer and every crash, and once nothing is left to do.
+
+It is judged by the ledger of those to whom it happened and by the interface's text; no rule of the domain is used.
+
+INV0 nothing breaks: no request, sweep or callback ends in an error that nobody expects.
+INV1 one payment, one charge: one hand-off is shown; before a new charge begins the one before is asked about.
+INV2 what a provider took is SUCCESS here in the end, by the next ask at the latest, or kept for people as an anomaly.
+INV3 a status moves as the interface says, never away from a final one, and only on evidence.
+INV4 each move has its event and its deliveries in the same commit; what counts as delivered was accepted; one id each.
+INV5 amount, currency, environment and business never change, and nothing is SUCCESS by another amount.
+INV6 an idempotency key answers as it did before.
+INV7 nothing stays claimed, held or due for ever.
+INV8 what was acknowledged is there, and stays.
+INV9 what became of money that came is told, see later_money.py.
+"""
+
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from lab.simulation.later_money import LaterMoney
+from lab.simulation.ledger import BankCharge, Order
+from lab.simulation.process import Life
+from lab.simulation.world import SimulatedWorld
+from payagg.domain.anomaly import Anomaly
+from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import Payment
+from payagg.domain.webhook import Delivery
+
+FINAL = ("SUCCESS", "FAILED", "REVERSED")
+MOVES = {("INITIATED", "PENDING"), *((before, after) for before in ("INITIATED", "PENDING") for after in FINAL)}
+TRIES = {"LIVE": 10, "SANDBOX": 4}
+LAST_TRY = {"LIVE": timedelta(hours=77, minutes=35, seconds=5), "SANDBOX": timedelta(minutes=35, seconds=5)}
+CARD_LEADS_TO = {
+    "success": "SUCCESS",
+    "slow_success": "SUCCESS",
+    "reversed": "REVERSED",
+    "declined": "FAILED",
+    "insufficient_funds": "FAILED",
+}
+SAID_FOR = {"SUCCESS": "SUCCEEDED", "REVERSED": "REVERSED"}
+ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320))
+# Asks are spread by a tenth of their delay and 25 minutes at most; then a sweep must come round, perhaps twice.
+SPREAD, SLACK = timedelta(minutes=25), timedelta(minutes=10)
+
+
+class Invariants:
+    """Watches one history. `world.fail` ends it at the first that does not hold."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        self.world, self.ledger, self.state = world, world.ledger, world.store.state
+        self.peace: datetime | None = None
+        self._payments: dict[str, Payment] = {}
+        self._deliveries: dict[str, Delivery] = {}
+        self._attempts: dict[tuple[str, int], Attempt] = {}
+        self._gateways: dict[str, str] = {}
+        self._anomalies = 0
+        self.later = LaterMoney(world)
+        self._keys: dict[tuple[str, object, str], str] = {}
+
+    # --- after each commit -------------------------------------------------------------------------------------------
+
+    def on_commit(self, life: Life) -> None:
+        state = self.state
+        for reference, payment in state.payments.items():
+            before = self._payments.get(reference)
+            if before is not payment:
+                self._payments[reference] = payment
+                self._on_payment(life, before, payment)
+        for id, delivery in state.deliveries.items():
+            if self._deliveries.get(id) is not delivery:
+                self._deliveries[id] = delivery
+                self._on_delivery(delivery)
+        for key, attempt in state.attempts.items():
+            earlier = self._attempts.get(key)
+            if earlier is not attempt:
+                self._attempts[key] = attempt
+                self._on_attempt(life, earlier, attempt)
+        for slug, gateway in state.gateways.items():
+            if gateway.status.value != self._gateways.get(slug):
+                self._on_gateway(life, slug, gateway.status.value)
+        self.later.on_commit()
+        if any(health.open_for for health in state.health.values()):
+            self.world.sometimes["a provider is paused after faults"] += 1
+        if len(state.anomalies) != self._anomalies:
+            for anomaly in list(state.anomalies.values())[self._anomalies :]:
+                self.world.sometimes[f"anomaly {anomaly.kind.value}"] += 1
+                self.world.tell(life.name, f"keeps {anomaly.kind.value} of {anomaly.reference}")
+                self.later.on_anomaly(anomaly)
+            self._anomalies = len(state.anomalies)
+
+    def _on_payment(self, life: Life, before: Payment | None, payment: Payment) -> None:
+        order = self.ledger.orders.get(payment.amount)
+        known = (payment.business_id, payment.environment, payment.currency, payment.idempotency_key)
+        if order is None or known != (order.business_id, order.environment, "NGN", order.key):
+            self.world.fail("INV5", f"{payment.reference} is not what was ordered: {known}, {payment.amount} kobo")
+            return
+        if order.reference is not None and before is None and order.key is None:
+            self.world.fail("INV6", f"{payment.reference} repeats {order.reference}")
+        if before is None:
+            if payment.idempotency_key is not None:
+                key = payment.business_id, payment.environment, payment.idempotency_key
+                if self._keys.setdefault(key, payment.reference) != payment.reference:
+                    self.world.fail("INV6", f"{payment.reference} and {self._keys[key]} have one idempotency key")
+            self.world.tell(life.name, f"adds {payment.reference} over {payment.amount}")
+            return
+        if before.amount != payment.amount:
+            self.world.fail("INV5", f"the amount of {payment.reference} changes")
+        if before.status is not payment.status:
+            self._on_move(life, before, payment)
+
+    def _on_move(self, life: Life, before: Payment, payment: Payment) -> None:
+        reference, was, status = payment.reference, before.status.value, payment.status.value
+        self.world.tell(life.name, f"moves {reference} from {was} to {status} ({payment.failure_reason})")
+        self.world.sometimes[f"{was} moves to {status}"] += 1
+        if (was, status) not in MOVES:
+            self.world.fail("INV3", f"{reference} moves from {was} to {status}")
+        self._ensure_evidence(before, payment)
+        event = self.state.events.get((reference, payment.sequence))
+        if event is None or event.type != f"payment.{status.lower()}":
+            self.world.fail("INV4", f"{reference} is {status} and its event is not in the same commit")
+            return
+        wanted = {e.id for e in self.state.endpoints.values() if e.is_active and self._is_told(e, payment)}
+        there = {d.endpoint_id for d in self.state.deliveries.values() if d.event_id == event.id}
+        if there != wanted:
+            self.world.fail("INV4", f"event {payment.sequence} of {reference} goes to {there} instead of {wanted}")
+
+    @staticmethod
+    def _is_told(endpoint: object, payment: Payment) -> bool:
+        owner = getattr(endpoint, "business_id", None), getattr(endpoint, "environment", None)
+        return owner == (payment.business_id, payment.environment)
+
+    def _ensure_evidence(self, before: Payment, payment: Payment) -> None:
+        reference, status = payment.reference, payment.status.value
+        if status not in FINAL or status in self.ledger.simulated[reference]:
+            return
+        if (
+            status in {CARD_LEADS_TO.get(card) for card in self.ledger.cards[reference]}
+            and payment.gateway == "sandbox"
+        ):
+            return
+        if status == "SUCCESS":
+            whole = [c for c in self.ledger.charges_of(reference) if c.taken == payment.amount]
+            if not any(c.environment is payment.environment and c.slug == payment.gateway for c in whole):
+                self.world.fail("INV5", f"{reference} is SUCCESS and nobody took {payment.amount} kobo for it")
+        elif status == "REVERSED":
+            if "REVERSED" not in self.ledger.said[reference]:
+                self.world.fail("INV3", f"{reference} is REVERSED and no provider said so")
+        elif before.status.value == "INITIATED" and payment.failure_reason == "EXPIRED":
+            if self.world.clock.now() < payment.expires_at:
+                self.world.fail("INV3", f"{reference} expires before its hour is over")
+        elif not self.ledger.said[reference] & {"FAILED", "UNPAID"}:
+            self.world.fail("INV3", f"{reference} is FAILED and no provider said that nothing was paid")
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        if delivery.status.value == "DELIVERED":
+            url = self.state.endpoints[delivery.endpoint_id or ""].url
+            if not self.ledger.accepted[url][delivery.event_id]:
+                self.world.fail("INV4", f"{delivery.event_id} counts as delivered and {url} never accepted it")
+        elif delivery.status.value == "FAILED":
+            endpoint = self.state.endpoints[delivery.endpoint_id or ""]
+            is_lost = delivery.last_error == "given up: earlier tries were never recorded"
+            if is_lost and self.world.clock.now() < delivery.created_at + LAST_TRY[delivery.environment.value]:
+                self.world.fail("INV4", f"{delivery.event_id} is given up before the schedule's last instant")
+            if delivery.attempts < TRIES[delivery.environment.value] and endpoint.is_active and not is_lost:
+                self.world.fail("INV4", f"{delivery.event_id} is given up after {delivery.attempts} tries")
+            self.world.sometimes["a delivery is given up"] += 1
+
+    def _on_attempt(self, life: Life, before: Attempt | None, attempt: Attempt) -> None:
+        state = attempt.state.value
+        if before is not None and before.token != attempt.token:
+            self.world.sometimes["a stale claim is taken over"] += 1
+        if before is None or before.state is not attempt.state:
+            self.world.tell(life.name, f"makes {attempt.provider_reference} {state} at {attempt.gateway}")
+
+    def _on_gateway(self, life: Life, id: str, status: str) -> None:
+        before, self._gateways[id] = self._gateways.get(id), status
+        if before is None:
+            return
+        self.world.tell(life.name, f"makes {id} {status}")
+        at_it = {a.reference for a in self.state.attempts.values() if a.gateway_id == id}
+        if status == "DISABLED" and any(self.state.payments[each].status.value == "PENDING" for each in at_it):
+            self.world.sometimes["a drain ends with a payment in flight"] += 1
+
+    # --- after each answer -------------------------------------------------------------------------------------------
+
+    def on_order(self, order: Order, reference: str) -> None:
+        if order.reference not in (None, reference):
+            self.world.fail("INV6", f"the key of {order.amount} answers {reference}, before it was {order.reference}")
+        order.reference = reference
+        if reference not in self.state.payments:
+            self.world.fail("INV8", f"{reference} was acknowledged and is not there")
+
+    def on_refused_order(self, order: Order, code: ErrorCode) -> None:
+        if code is not ErrorCode.DUPLICATE_PAYMENT:
+            return
+        found = [p for p in self.state.payments.values() if p.amount == order.amount]
+        now = self.world.clock.now()
+        is_open = {p.status.value in ("INITIATED", "PENDING") for p in found}
+        is_past = all(p.status.value == "INITIATED" and now >= p.expires_at for p in found)
+        if not found or (is_open == {True} and not is_past):
+            self.world.fail("INV6", f"the key of {order.amount} counts as used for a completed payment")
+        self.world.sometimes["an idempotency key is used after completion"] += 1
+
+    def on_hand_off(self, reference: str, url: str) -> None:
+        self.ledger.shown[reference].add(url)
+        if len(self.ledger.shown[reference]) > 1:
+            self.world.fail("INV1", f"payers of {reference} are sent to {sorted(self.ledger.shown[reference])}")
+        kept = [a.hand_off.checkout_url for a in self._of(reference) if a.hand_off is not None]
+        if kept != [url]:
+            self.world.fail("INV8", f"a payer of {reference} was sent to {url}, and {kept} is kept")
+
+    def on_refused_payer(self, reference: str, code: ErrorCode) -> None:
+        if code is ErrorCode.PAYMENT_EXPIRED:
+            payment = self.state.payments[reference]
+            is_early = self.world.clock.now() < payment.expires_at
+            if is_early:
+                self.world.fail("INV3", f"{reference} counts as expired before its hour is over")
+            attempts = self._of(reference)
+            if attempts and attempts[-1].created_at < payment.expires_at and attempts[-1].state.value == "CLAIMED":
+                self.world.sometimes["a payment expires while its charge is begun"] += 1
+
+    def on_final(self, reference: str, status: str) -> None:
+        if self.ledger.finals.setdefault(reference, status) != status:
+            self.world.fail("INV3", f"{reference} was {self.ledger.finals[reference]} and is {status}")
+        stored = self.state.payments[reference]
+        is_swept = stored.status.value == status
+        if not is_swept and not (status == "FAILED" and self.world.clock.now() >= stored.expires_at):
+            self.world.fail("INV8", f"{reference} was told to be {status} and is {stored.status.value}")
+
+    # --- after each crash, and at the end ----------------------------------------------------------------------------
+
+    def on_crash(self) -> None:
+        for order in self.ledger.orders.values():
+            if order.reference is not None and order.reference not in self.state.payments:
+                self.world.fail("INV8", f"{order.reference} was acknowledged and is gone")
+        for reference, status in self.ledger.finals.items():
+            self.on_final(reference, status)
+
+    def at_the_end(self) -> None:
+        """Nothing is due any more."""
+        self.on_crash()
+        for charge in self.ledger.charges.values():
+            # What its merchant has ended by hand is no longer asked about: no money moves in the sandbox.
+            ended = self.state.payments[charge.payment].status.value in self.ledger.simulated[charge.payment]
+            if charge.taken is not None and not ended:
+                self._ensure_seen(charge)
+        for told in self.ledger.told:
+            if told.outcome != "FAILED":
+                self._ensure_kept(told.reference, told.outcome)
+        for event in self.state.inbox.values():
+            if event.handled_at is None:
+                self.world.fail("INV8", f"an event of {event.provider} was acknowledged and never handled")
+        for delivery in self.state.deliveries.values():
+            if delivery.status.value == "PENDING":
+                self.world.fail("INV7", f"{delivery.event_id} is still to be delivered and nobody tries")
+        self._ensure_history()
+        self.later.at_the_end(self.peace or self.world.clock.now())
+
+    def _ensure_seen(self, charge: BankCharge) -> None:
+        payment = self.state.payments[charge.payment]
+        if charge.account in self.ledger.moved_away and payment.status.value not in ("SUCCESS", "REVERSED"):
+            # Nobody could be asked: of what is open people know, and what had failed was no more looked for.
+            unknown = [a for a in self.state.anomalies.values() if a.reference == payment.reference]
+            if payment.status.value != "FAILED" and not unknown:
+                self.world.fail("INV2", f"{charge.reference} took money, and nobody is told that nobody can be asked")
+            return
+        if charge.taken != payment.amount:
+            if not self._anomaly(charge.reference):
+                self.world.fail("INV5", f"{charge.reference} took {charge.taken} kobo and nobody is told")
+            return
+        if payment.status.value == "SUCCESS" and payment.settled_at is not None:
+            if payment.settled_at > self._bound(charge):
+                self.world.fail("INV2", f"{charge.reference} took money and that was seen at {payment.settled_at}")
+            return
+        if not self._anomaly(charge.reference) and not (charge.returned and payment.status.value == "REVERSED"):
+            self.world.fail("INV2", f"{charge.reference} took money and {payment.reference} is {payment.status.value}")
+
+    def _bound(self, charge: BankCharge) -> datetime:
+        """When a charge that took money must be seen: by the next ask once nothing fails any more, and it is paid."""
+        assert charge.taken_at is not None
+        since = max(charge.taken_at, self.peace or charge.taken_at, charge.even_at or charge.taken_at)
+        since = max(since, self.ledger.back_at.get(charge.account, since))
+        asked = [a for a in self._of(charge.payment) if a.state is not AttemptState.REFUSED]  # the others are over
+        begun = [a.handed_off_at or a.created_at for a in asked]
+        asks = [at + after for at in begun for after in ASKED_AFTER if at + after > since]
+        return (min(asks) if asks else since) + SPREAD + SLACK
+
+    def _ensure_kept(self, charge: str, outcome: str) -> None:
+        """What an acknowledged event told stands in the payment's status or in an anomaly."""
+        payment = self.state.payments[charge.partition(".")[0]]
+        if payment.status.value != {"SUCCEEDED": "SUCCESS"}.get(outcome, outcome) and not self._anomaly(charge):
+            self.world.fail("INV8", f"{outcome} of {charge} was acknowledged and nothing is left of it")
+
+    def _ensure_history(self) -> None:
+        rows = sorted(self.state.transitions.items(), key=lambda item: item[0])
+        for reference, group in groupby(rows, key=lambda item: item[0][0]):
+            status = "INITIATED"
+            for key, transition in group:
+                if transition.from_status.value != status:
+                    self.world.fail(
+                        "INV3", f"transition {key[1]} of {reference} starts at {transition.from_status.value}"
+                    )
+                status = transition.to_status.value
+            if status != self.state.payments[reference].status.value:
+                self.world.fail("INV3", f"{reference} is not where its transitions lead")
+
+    def _anomaly(self, charge: str) -> Anomaly | None:
+        """A fact about the charge that is kept for people; that nothing could be found out is none."""
+        found = [a for a in self.state.anomalies.values() if a.kind.value != "NO_EVIDENCE"]
+        return next((a for a in found if a.details.get("providerReference") == charge), None)
+
+    def _of(self, reference: str) -> list[Attempt]:
+        return [attempt for (payment, _), attempt in sorted(self.state.attempts.items()) if payment == reference]

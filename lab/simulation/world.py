@@ -1,0 +1,253 @@
+"""What everybody in a history shares: time, chance, the store, the network between them, and what is told of it all."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from payagg_testing.clocks import START, Chance, SeededEntropy
+
+from lab.simulation.ledger import Ledger
+from lab.simulation.loop import VirtualLoop
+from lab.simulation.weather import CALM, Weather
+from payagg.adapters.memory import MemoryStore
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import Refusal
+
+if TYPE_CHECKING:
+    from lab.simulation.process import Life, ProcessServices, SimulatedProcess
+
+R = TypeVar("R")
+CLIENT_SECONDS = 60.0  # how long a client waits for an answer
+SHORT_SECONDS = 5.0  # waits up to this pass in the loop's time, in which the product's own timers run
+
+
+class InvariantBroken(AssertionError):
+    """An invariant does not hold; `name` says which."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(f"{name}: {what}")
+        self.name = name
+
+
+class Killed(BaseException):
+    """The process is dead: nothing that still runs of it reaches anything."""
+
+
+class Lost(Exception):
+    """No answer came, or one that says nothing: the client knows neither whether it was done nor whether it was not."""
+
+
+@dataclass
+class WorldClock:
+    """The one clock of all processes (the database's): the loop's time, and hours skipped as nothing was due."""
+
+    loop: VirtualLoop
+    skipped: float = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.loop.time() + self.skipped)
+
+
+# Whose task this is: None for everybody outside the product.
+LIFE: "ContextVar[Life | None]" = ContextVar("life", default=None)
+
+
+class SimulatedWorld:
+    """One history's surroundings; everything that is drawn comes from `seed`."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Chance(f"{seed} world")
+        self.loop = VirtualLoop(Chance(f"{seed} order"), self._each_turn)
+        self.loop.set_task_factory(_owned_task)
+        self.loop.set_exception_handler(self._on_loop_error)
+        self.clock = WorldClock(self.loop)
+        self.entropy = SeededEntropy(seed)
+        self.store = MemoryStore()
+        self.ledger = Ledger()
+        self.weather = Weather.drawn(self.chance)
+        self.processes: list[SimulatedProcess] = []
+        self.people: list[asyncio.Task[None]] = []
+        self.sometimes: Counter[str] = Counter()
+        self.lines: list[tuple[datetime, str, str]] = []
+        self.broken: InvariantBroken | None = None
+        self.is_peace = self.is_over = False
+        self.busy = 0  # requests and calls under way
+        self.down_until = 0.0  # of the database, in the loop's time
+        self.unreachable: set[str] = set()  # providers, by slug
+        self.killer: Callable[[], None] = lambda: None
+        self._alarms: list[tuple[datetime, int, asyncio.Future[None]]] = []
+        self._numbers = count()
+
+    # --- what is told ------------------------------------------------------------------------------------------------
+
+    def tell(self, who: str, what: str) -> None:
+        """A line of the timeline, and of the trace that tells whether two runs were the same."""
+        self.lines.append((self.clock.now(), who, what))
+
+    def fail(self, name: str, what: str) -> None:
+        """Ends the history at the next turn of the loop; the first one stands."""
+        if self.broken is None:
+            self.broken = InvariantBroken(name, what)
+            self.tell(name, what)
+
+    def digest(self) -> str:
+        """Of everything that happened, and of what was drawn until the end."""
+        whole = hashlib.blake2b(digest_size=16)
+        for at, who, what in self.lines:
+            whole.update(f"{at} {who}: {what}\n".encode())
+        whole.update(f"{self.loop.turns} {self.chance.random()} {self.entropy.chance()}".encode())
+        return whole.hexdigest()
+
+    # --- time and tasks ----------------------------------------------------------------------------------------------
+
+    async def wait(self, seconds: float) -> None:
+        """Lets time pass by the clock on the wall; more than moments may be skipped when nobody is at work."""
+        if seconds <= SHORT_SECONDS:
+            await asyncio.sleep(seconds)
+            return
+        alarm: asyncio.Future[None] = self.loop.create_future()
+        heappush(self._alarms, (self.clock.now() + timedelta(seconds=seconds), next(self._numbers), alarm))
+        await alarm
+
+    def next_alarm(self) -> datetime | None:
+        return self._alarms[0][0] if self._alarms else None
+
+    def ring(self) -> None:
+        """Wakes whoever waited for this moment."""
+        while self._alarms and self._alarms[0][0] <= self.clock.now():
+            _, _, alarm = heappop(self._alarms)
+            if not alarm.done():
+                alarm.set_result(None)
+
+    def spawn(self, work: Coroutine[Any, Any, R], life: "Life | None" = None) -> "asyncio.Task[R]":
+        """A task of one life of a process, or of nobody in the product."""
+        context = Context()
+        context.run(LIFE.set, life)
+        return self.loop.create_task(work, context=context)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Calls `work` whatever becomes of the caller."""
+        self.loop.call_later(seconds, work, context=Context())
+
+    def send_out(self, work: Coroutine[Any, Any, None]) -> None:
+        """Somebody with an errand: the history ends only after all of these."""
+        self.people.append(self.spawn(work))
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        self.busy += 1
+        try:
+            yield
+        finally:
+            self.busy -= 1
+
+    def _each_turn(self) -> None:
+        if self.is_over:
+            return
+        if self.broken is not None:
+            raise self.broken
+        self.killer()
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if "handle" in context:  # a callback that raised; tasks whose death nobody watched are no news
+            self.fail("INV0", f"a callback raised {context.get('exception')!r}")
+
+    # --- the network -------------------------------------------------------------------------------------------------
+
+    async def ask(self, who: str, what: str, work: "Callable[[ProcessServices], Awaitable[R]]") -> R:
+        """One request to whichever process, and its answer; raises Lost, or the Refusal that came."""
+        with self.working():
+            await asyncio.sleep(self.chance.random() * 0.02)
+            life = self.chance.choice(self.processes).life
+            if life is None or not life.serves or self.chance.happens(self.weather.lost_request):
+                await asyncio.sleep(0.5)
+                self.tell(who, f"{what}: nobody is there")
+                raise Lost
+            self.tell(who, f"{what} -> {life.name}")
+            task = self.spawn(_served(work, life.services), life)
+            await asyncio.wait({task}, timeout=CLIENT_SECONDS)
+            return self._answer(task, who, what)
+
+    def _answer(self, task: "asyncio.Task[R]", who: str, what: str) -> R:
+        if not task.done():
+            self.sometimes["a client gives up waiting"] += 1
+            task.cancel()
+            error: BaseException | None = Lost()
+        else:
+            error = Lost() if task.cancelled() else task.exception()
+        if self.chance.happens(self.weather.lost_answer):
+            self.sometimes["an answer to a client is lost"] += 1
+            error = Lost()
+        if isinstance(error, Refusal):
+            self.tell(who, f"{what} <- {error.code.name}")
+            raise error
+        if isinstance(error, Lost | Killed | Unavailable | Conflict):
+            self.tell(who, f"{what} <- no answer")
+            raise Lost
+        if error is not None:
+            self.fail("INV0", f"{what} was answered with {error!r}")
+            raise Lost
+        return task.result()
+
+    async def call(self, who: str, what: str, serve: Callable[[], R]) -> R:
+        """A call from the product to the outside. What was sent arrives though its sender dies; where an answer is lost
+        nothing ever comes. Raises what `serve` raises."""
+        weather, chance = self.weather, self.chance
+        answer: asyncio.Future[R] = self.loop.create_future()
+        is_heard = not chance.happens(weather.lost_call)
+        is_answered = not chance.happens(weather.lost_reply)
+        there, back = weather.latency(chance), weather.latency(chance)
+
+        def arrive() -> None:
+            self.busy -= 1
+            try:
+                result = serve()
+            except Exception as error:  # noqa: BLE001 - handed to the caller
+                come_back(answer.set_exception, error)
+            else:
+                come_back(answer.set_result, result)
+
+        def come_back(settle: Callable[[Any], None], value: object) -> None:
+            if is_answered:
+                self.later(back, lambda: None if answer.done() else settle(value))
+            else:
+                self.tell(who, f"{what}: the answer is lost")
+
+        if is_heard:
+            self.busy += 1  # a message on its way: a skip of hours must not make it late
+            self.later(there, arrive)
+        else:
+            self.tell(who, f"{what}: the call is lost")
+        with self.working():
+            return await answer
+
+    def make_peace(self) -> None:
+        """From now on nothing fails any more."""
+        self.is_peace = True
+        self.weather = CALM
+        self.down_until = 0.0
+        self.unreachable.clear()
+        self.killer = lambda: None
+        self.tell("world", "peace")
+
+
+async def _served(work: "Callable[[ProcessServices], Awaitable[R]]", services: "ProcessServices") -> R:
+    return await work(services)
+
+
+def _owned_task(
+    loop: asyncio.AbstractEventLoop, work: Any, context: Context | None = None, **more: Any
+) -> "asyncio.Task[Any]":
+    task = asyncio.Task(work, loop=loop, context=context, **more)
+    life = LIFE.get() if context is None else context.get(LIFE)
+    if life is not None:
+        life.own(task)
+    return task

@@ -1,0 +1,82 @@
+"""A steady load for half an hour, and what becomes of memory and connections.
+
+Twenty payments begin each second, whether or not those before have ended: a hundred requests.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import psutil
+import psycopg
+
+from lab.kit.buyer import Buyer, Load, a_client
+from lab.kit.places import a_folder, a_postgres
+from lab.kit.site import opened_shop
+from lab.kit.tally import Tally
+from tests.support.processes import serving
+
+JOURNEYS = 20  # begun each second
+REQUESTS = 5  # of one
+WARM_SECONDS = 120.0  # until memory is looked at
+LOOK_SECONDS = 10.0
+REACHED = 0.95  # of the rate, or the figures are of another load
+GROWTH = 0.05
+LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
+
+
+def memory_of(pid: int) -> int:
+    """Bytes that the process and those below it hold."""
+    whole = psutil.Process(pid)
+    return sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True)))
+
+
+def connections_of(url: str) -> int:
+    asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(url) as connection:
+        return len(connection.execute(asked).fetchall())
+
+
+async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int]]:
+    shop = await opened_shop(url)
+    memory: list[int] = []
+    connections: list[int] = []
+    limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
+    with serving(url, "--workers", "2", **limits) as (process, origin):
+        async with a_client(0, base_url=f"{origin}/api/v1") as client:
+            buyer = Buyer([client], shop.as_sandbox)
+
+            async def journey(number: int) -> None:
+                made = await buyer.buy(f"steady {number}", 15_000)
+                if made is not None:
+                    await buyer.read(made)
+
+            load = Load(journey, 1 / JOURNEYS)
+            running = asyncio.create_task(load.evenly())
+            asyncio.get_running_loop().call_later(seconds, load.finish)
+            await asyncio.sleep(min(WARM_SECONDS, seconds / 3))
+            while not running.done():
+                memory.append(memory_of(process.pid))
+                connections.append(await asyncio.to_thread(connections_of, url))
+                await asyncio.wait([running], timeout=LOOK_SECONDS)
+            await running
+    return buyer, memory, connections
+
+
+def steady(arguments: Sequence[str], minutes: float) -> int:
+    tally = Tally("soak", arguments)
+    with a_folder("steady") as folder, a_postgres(folder) as postgres:
+        buyer, memory, connections = asyncio.run(measured(postgres.url, minutes * 60))
+    faults = buyer.phase.failed.total()
+    requests, growth = buyer.phase.good + faults, memory[-1] / memory[0] - 1
+    rate = round(requests / (minutes * 60))
+    is_reached = rate >= REACHED * JOURNEYS * REQUESTS
+    tally.line(f"rate: {rate} requests a second", [] if is_reached else ["this machine has something else to do"])
+    tally.line(f"answers: {buyer.phase}", [*buyer.false, *(f"{n} x {name}" for name, n in buyer.phase.failed.items())])
+    held = f"{growth:+.1%} ({memory[-1] >> 20} MiB)"
+    tally.line(f"memory: {held}", [] if growth < GROWTH else ["it grows"])
+    span = f"{min(connections)} to {max(connections)}"
+    tally.line(f"connections: {span}")
+    return tally.end(
+        whole=is_reached and minutes >= 30, name="soak steady",
+        rate=rate, requests=requests, faults=faults, growth=held, connections=span,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""An upgrade of the previous release to this one, and back, under load behind HAProxy."""

@@ -1,0 +1,106 @@
+"""A release as somebody runs it: where its files lie, the Python that has its packages, and its commands."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.kit.figures import ROOT
+from payagg.adapters.postgres.migrations import HEAD
+from tests.support.processes import SECRETS
+
+HEAD_FILE = "payagg/adapters/postgres/migrations/__init__.py"
+VERSIONS = "src/payagg/adapters/postgres/migrations/versions"
+LOCK = "requirements-dev.lock"
+WORKS_AHEAD = "docs/operating/upgrade.md"  # releases before it refuse a schema that is ahead of them
+
+
+@dataclass(frozen=True)
+class Release:
+    name: str
+    folder: Path
+    python: str
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
+        return {**kept, "PYTHONPATH": str(self.folder / "src"), **SECRETS, **settings}
+
+    def command(self, *words: str) -> list[str]:
+        return [self.python, "-m", "payagg", *words]
+
+    def say(self, *words: str, **settings: str) -> str:
+        """What a command prints; it must succeed."""
+        environ = self.environment(**settings)
+        done = subprocess.run(self.command(*words), check=False, capture_output=True, text=True, env=environ)
+        if done.returncode != 0:
+            raise SystemExit(f"payagg {' '.join(words)} of {self.name}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+
+def git(*words: str) -> str:
+    command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
+
+
+def previous_commit() -> str:
+    """The newest tagged release before this commit. While there is none: the last commit with fewer migrations, all of
+    them here as they were, or else the first one with the same migrations and packages."""
+    tag = git("describe", "--tags", "--abbrev=0", "--match=v[0-9]*", "HEAD^")
+    if tag:
+        return tag
+    ours, lock = migrations("HEAD"), git("rev-parse", f"HEAD:{LOCK}")
+    found = ""
+    for commit in git("rev-list", "--first-parent", "HEAD^").split():
+        theirs = migrations(commit)
+        if theirs != ours[: len(theirs)] or not git("ls-tree", commit, WORKS_AHEAD):
+            break
+        if theirs != ours:
+            return commit
+        if git("rev-parse", f"{commit}:{LOCK}") == lock:
+            found = commit
+    if not found:
+        raise SystemExit("The history does not reach back to the previous release: git fetch --unshallow --tags")
+    return found
+
+
+def migrations(commit: str) -> list[str]:
+    """Mode, digest and path of each, in their order."""
+    return [line for line in git("ls-tree", commit, f"{VERSIONS}/").splitlines() if line.endswith(".py")]
+
+
+def this_release(old: str, folder: Path) -> Release:
+    """The working tree. Where it brings no migration to what is at `old`, a copy of it that brings a rehearsal's."""
+    if migrations(old) != migrations("HEAD"):
+        return Release("this release", ROOT, sys.executable)
+    place = folder / "next"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    head = place / "src" / HEAD_FILE
+    revision = f"{int(HEAD) + 1:04}"
+    head.write_text(head.read_text().replace(f'HEAD = "{HEAD}"', f'HEAD = "{revision}"'))
+    text = (Path(__file__).parent / "rehearsal.py").read_text()
+    text = text.replace('revision = ""', f'revision = "{revision}"').replace('revises = ""', f'revises = "{HEAD}"')
+    (place / VERSIONS / f"{revision}_rehearsal.py").write_text(text)
+    return Release("this release with a migration more", place, sys.executable)
+
+
+def checked_out(ref: str, folder: Path) -> Release:
+    """The release `ref` in a folder of its own, which may be there from the last time. Where its lock file is another
+    one, it has packages of its own."""
+    commit = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if not commit:
+        raise SystemExit(f"There is no commit {ref}.")
+    place = folder / commit[:12]
+    if not place.exists():
+        place.mkdir(parents=True)
+        archive = subprocess.Popen(["git", "-C", str(ROOT), "archive", commit], stdout=subprocess.PIPE)
+        subprocess.run(["tar", "--extract", "--directory", str(place)], stdin=archive.stdout, check=True)
+        if archive.wait() != 0:
+            raise SystemExit(f"git archive {ref} failed.")
+    python = sys.executable
+    if (place / LOCK).read_bytes() != (ROOT / LOCK).read_bytes():
+        subprocess.run(["sh", "tools/install.sh", LOCK], cwd=place, check=True)
+        python = str(place / ".venv" / "bin" / "python")
+    return Release(f"release {commit[:12]}", place, python)

@@ -1,0 +1,248 @@
+"""From the previous release to this one and back, under load behind HAProxy: no request may fail.
+
+Then the previous release's tests on this release's schema.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import psycopg
+from psycopg import sql
+
+from lab.kit.buyer import Buyer, Load, Phase, a_client
+from lab.kit.losses import losses
+from lab.kit.places import a_folder
+from lab.kit.processes import Processes
+from lab.kit.tally import Tally
+from lab.upgrade.balancer import Balancer, balancing
+from lab.upgrade.release import Release, checked_out, git, previous_commit, this_release
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+from tests.support.http_world import bearer
+from tests.support.ports import free_port
+
+BUYERS = 4
+PAUSE = 0.1  # seconds between two payments of one buyer
+STEADY_SECONDS = 5.0  # of load before and after what is done to the servers
+READ_SECONDS = 5.0  # that a report goes on once the migration has begun
+# Of the previous release's tests: those of what a server does with the database, and nothing that goes by the clock.
+TESTS = (
+    "tests/integration/postgres/test_contract.py",
+    "tests/integration/postgres/test_races.py",
+    "tests/integration/postgres/test_row_locks.py",
+    "tests/integration/http/webhooks/test_queue.py",
+)
+
+
+@dataclass
+class RollingSite:
+    """Three servers behind a balancer, and a worker: each runs a release, and may run another one next. Buyers who
+    repeat nothing go on meanwhile."""
+
+    database_url: str
+    ports: list[int]
+    balancer: Balancer
+    processes: Processes
+    tally: Tally
+    buyers: list[Buyer] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+
+    def phase(self, name: str) -> None:
+        """What is done from now on; what was done until now is told."""
+        if self.phases:
+            failed = self.phases[-1].failed
+            self.tally.line(str(self.phases[-1]), [f"{count} x {what}" for what, count in failed.items()])
+        self.phases.append(Phase(name))
+        for buyer in self.buyers:
+            buyer.phase = self.phases[-1]
+
+    def start(self, name: str, release: Release) -> None:
+        words = ["worker"]
+        if name != "worker":
+            words = ["serve", "--no-worker", "--port", str(self.ports[int(name.removeprefix("api")) - 1])]
+        state = str(self.processes.folder)
+        environ = release.environment(
+            PAYAGG_DATABASE_URL=self.database_url, PAYAGG_STATE_DIR=state, PAYAGG_POOL_SIZE="5"
+        )
+        self.processes.start(name, release.command(*words), environ)
+
+    def roll(self, name: str, release: Release) -> None:
+        """Another release in the place of the one that is there, ready when this returns."""
+        self.processes.stop(name)
+        self.start(name, release)
+        if name != "worker":
+            self.wait_for(name)
+
+    def wait_for(self, name: str) -> None:
+        """Until it gets requests."""
+        if not self.balancer.sends_to(name):
+            raise SystemExit(f"HAProxy never found {name} ready.{self.processes.told(name)}")
+
+
+async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> RollingSite:
+    ports = [free_port() for _ in range(3)]
+    with (
+        a_folder("upgrade") as folder,
+        EmbeddedPostgres(folder / "postgres") as server,
+        balancing(folder, ports) as balancer,
+        Processes(folder) as processes,
+    ):
+        site = RollingSite(server.url, ports, balancer, processes, tally)
+        old.say("migrate", PAYAGG_DATABASE_URL=server.url)
+        for one in ("api1", "api2", "worker"):
+            site.start(one, old)
+        for one in ("api1", "api2"):
+            await asyncio.to_thread(site.wait_for, one)
+        key = bearer(await a_secret_key(site, old))
+        async with contextlib.AsyncExitStack() as stack:
+            loads = []
+            for number in range(BUYERS):
+                # Half of them keep their connection, half open one for each request.
+                limits = httpx.Limits(max_keepalive_connections=None if number % 2 else 0)
+                base = f"{balancer.origin}/api/v1"
+                client = await stack.enter_async_context(a_client(0, base_url=base, limits=limits))
+                site.buyers.append(Buyer([client], key))
+                loads.append(Load(_buying(site.buyers[-1], number), PAUSE))
+            site.phase("two servers of the previous release")
+            buying = asyncio.gather(*(load.in_turn() for load in loads))
+            await story(site, old, new)
+            for load in loads:
+                load.finish()
+            await buying
+            site.phase("judged")
+        wrong = losses(server.url, site.buyers)
+        tally.line(f"{sum(len(one.purchases) for one in site.buyers)} payments acknowledged", wrong)
+        new.say("doctor", PAYAGG_DATABASE_URL=server.url)
+    return site
+
+
+def _buying(buyer: Buyer, who: int) -> Callable[[int], Awaitable[None]]:
+    async def buy(number: int) -> None:
+        made = await buyer.buy(f"buyer {who} payment {number}", 15_000)
+        if made is not None:
+            await buyer.read(made)
+
+    return buy
+
+
+async def story(site: RollingSite, old: Release, new: Release) -> None:
+    await asyncio.sleep(STEADY_SECONDS)
+    site.phase("a server of this release starts before the migration")
+    site.start("api3", new)
+    await waits_not_ready(site)
+    site.phase(f"`payagg migrate`, past a report that reads every table for {READ_SECONDS:g} s more")
+    await asyncio.to_thread(migrated_past_a_report, site.database_url, new)
+    site.phase("the server that waited becomes ready by itself")
+    await asyncio.to_thread(site.wait_for, "api3")
+    site.phase("the others roll to this release, one by one")
+    for name in ("api1", "api2", "worker"):
+        await asyncio.to_thread(site.roll, name, new)
+    site.phase("three servers of this release")
+    await asyncio.sleep(STEADY_SECONDS)
+    site.phase("all roll back to the previous release, one by one")
+    for name in ("api1", "api2", "api3", "worker"):
+        await asyncio.to_thread(site.roll, name, old)
+    site.phase("three servers of the previous release on the new schema")
+    await asyncio.sleep(STEADY_SECONDS)
+
+
+async def a_secret_key(site: RollingSite, release: Release) -> str:
+    """Of a new business, made as an operator and its owner make one."""
+    url = {"PAYAGG_DATABASE_URL": site.database_url}
+    made = release.say("business", "create", "--name", "Shop", "--owner", "ada", "--kyc", "APPROVED", **url)
+    business = made.split('"')[3]
+    token = release.say("token", "merchant", "--sub", "ada")
+    async with httpx.AsyncClient(base_url=site.balancer.origin, trust_env=False) as client:
+        answer = await client.post(
+            f"/api/v1/merchant/businesses/{business}/api-keys",
+            json={"environment": "SANDBOX", "name": "Server"},
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        return str(answer.raise_for_status().json()["data"]["secretKey"])
+
+
+async def waits_not_ready(site: RollingSite) -> None:
+    """The new server is alive, gets no request, and stays that way for a while."""
+    origin = f"http://127.0.0.1:{site.ports[2]}"
+    async with httpx.AsyncClient(base_url=origin, trust_env=False) as client:
+        for _ in range(300):
+            with contextlib.suppress(httpx.TransportError):
+                if (await client.get("/healthz")).status_code == 200:
+                    break
+            await asyncio.sleep(0.1)
+        else:
+            raise SystemExit("The new server never answered.")
+        await asyncio.sleep(STEADY_SECONDS)
+        is_ready = (await client.get("/readyz")).status_code != 503
+    if is_ready or not site.processes.lives("api3") or site.balancer.state("api3") == "UP":
+        raise SystemExit("A server of this release must wait for the migration, and be not ready meanwhile.")
+
+
+def migrated_past_a_report(database_url: str, release: Release) -> None:
+    with psycopg.connect(database_url, application_name="report") as reader:
+        tables = reader.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        names = sql.SQL(", ").join(sql.Identifier(table) for (table,) in tables)
+        reader.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(names))
+        environ = release.environment(PAYAGG_DATABASE_URL=database_url, PYTHONUNBUFFERED="1")
+        migrating = subprocess.Popen(release.command("migrate"), env=environ, stdout=subprocess.PIPE, text=True)
+        assert migrating.stdout is not None
+        for line in migrating.stdout:
+            print(line, end="", file=sys.stderr)
+            if re.match("[0-9]{4}: ", line):  # it begins
+                time.sleep(READ_SECONDS)
+                break
+    print(migrating.communicate()[0], end="", file=sys.stderr)
+    if migrating.returncode != 0:
+        raise SystemExit("The migration failed.")
+
+
+def tested(old: Release, new: Release) -> str:
+    """The previous release's tests on this release's schema; the line that counts them."""
+    plugin = Path(__file__).parent / "plugin"
+    newer = os.pathsep.join((new.python, str(new.folder / "src")))
+    environ = old.environment(PAYAGG_TEST_NEWER=newer) | {"PYTHONPATH": f"{plugin}{os.pathsep}{old.folder / 'src'}"}
+    files = [one for one in TESTS if (old.folder / one).exists()]
+    command = [old.python, "-m", "pytest", "-q", "-n", "2", "-p", "newer_schema", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, cwd=old.folder, env=environ, check=False, stdout=subprocess.PIPE, text=True)
+    print(done.stdout, file=sys.stderr)
+    if done.returncode != 0:
+        raise SystemExit("The previous release's tests fail on this release's schema.")
+    return done.stdout.strip().splitlines()[-1].strip("= ").partition(" in ")[0]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="lab upgrade", description=__doc__)
+    parser.add_argument(
+        "--previous", metavar="REF", help="default: the newest tag, or the last commit with fewer migrations"
+    )
+    parser.add_argument("--folder", type=Path, help="where its files are kept for the next time; default: nowhere")
+    parser.add_argument("--only", choices=("roll", "tests"), help="one of the two")
+    chosen = parser.parse_args(arguments)
+    tally = Tally("upgrade", arguments)
+    paid = requests = 0
+    with contextlib.ExitStack() as stack:
+        folder = chosen.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="payagg-previous-")))
+        folder.chmod(0o755)  # for the account that its tests' Postgres runs as
+        ref = chosen.previous or previous_commit()
+        old, new = checked_out(ref, folder.resolve()), this_release(ref, folder.resolve())
+        print(f"From {old.name}: {git('log', '-1', '--format=%s', old.folder.name)}; to {new.name}", flush=True)
+        if chosen.only != "tests":
+            site = asyncio.run(upgraded_and_back(old, new, tally))
+            paid = sum(one.status == "SUCCESS" for buyer in site.buyers for one in buyer.purchases)
+            requests = sum(phase.good for phase in site.phases)
+        counted = ""
+        if chosen.only != "roll":
+            counted = tested(old, new)
+            tally.line(f"the previous release's tests on this schema: {counted}")
+    tests = int(counted.partition(" passed")[0] or 0)
+    return tally.end(whole=chosen.only is None, paid=paid, requests=requests, tests=tests)

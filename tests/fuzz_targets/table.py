@@ -1,5 +1,0 @@
-"""Every fuzz target."""
-
-from tests.fuzz_targets import bodies, texts
-
-TARGETS = (*texts.TARGETS, *bodies.TARGETS)
