@@ -7,8 +7,9 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from tests.support.cell_schemas import CellDatabases
 
 # The shipped contracts assert too; rewritten, a failure shows the values.
-pytest.register_assert_rewrite("payagg.testing")
-pytest_plugins = ["tests.interface.plugin", "tests.support.planted_report"]
+pytest.register_assert_rewrite("payagg_testing")
+pytest_plugins = ["tests.support.answers.plugin"]
 
 # A loaded machine is no defect: nothing here fails for being slow.
 # CI judges a change by the same examples each time; new ones are looked for everywhere else.
@@ -45,9 +46,24 @@ MEMORY, ROOM = Path("/dev/shm"), 8 << 30
 _numbers = count(1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rule", help="run the tests of one rule alone: payments.2, PAYMENT_NOT_FOUND, 'GET /payments'")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Nobody is left alone with a long test when the others have ended."""
+    if rule := config.getoption("rule"):
+        items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("rule"))]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether a server or a browser is started once for the tests of its file: in one process, then."""
+    found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - no public name has it
+    return any(one.scope == "module" for defined in found.values() for one in defined)
 
 
 def pytest_collection() -> None:
@@ -109,6 +125,12 @@ def other_database_url(postgres: str) -> Iterator[str]:
     """Another one, as of another cell."""
     with _database(postgres) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres: str) -> Callable[[], AbstractContextManager[str]]:
+    """Another one, for as long as whoever asked wants it."""
+    return partial(_database, postgres)
 
 
 @contextmanager

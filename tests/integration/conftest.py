@@ -1,12 +1,31 @@
-"""The `api` of the HTTP tests: the whole application on Postgres, answering on loopback."""
+"""The `api` of the HTTP tests: the whole application on Postgres, answering on loopback. And what every test here asks:
+that no server it used logged an error."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from functools import cache
 
+import httpx
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
+from tests.support.error_lines import ERROR_LOG, complaints
 from tests.support.http_world import Api, an_api
+
+# Each client reads the system's certificates, 20 ms of processor time, to talk plain HTTP on loopback.
+httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def no_undeclared_error(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Begun before a test's servers and ended after them."""
+    with ERROR_LOG.watching():
+        yield
+    markers = list(request.node.iter_markers("error_lines"))
+    may_come = {event for marker in markers if marker.kwargs.get("optional") for event in marker.args}
+    must_come = [event for marker in markers if not marker.kwargs.get("optional") for event in marker.args]
+    found = complaints([line for line in ERROR_LOG.taken() if line.event not in may_come], must_come)
+    assert not found, "\n".join(found)
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers import lists_of, providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports import Clock, Entropy, LogoStore, Provider, Sender, Vault
+from payagg.application.ports import Clock, Entropy, LogoStore, Provider, ProviderLists, Sender, Vault
 from payagg.application.store import Store
 from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
 from payagg.entrypoints.settings import Settings
@@ -27,6 +27,7 @@ def services_over(
     entropy: Entropy | None = None,
     vault: Vault | None = None,
     providers: dict[str, Provider] | None = None,
+    lists: dict[str, ProviderLists] | None = None,
     sender: Sender | None = None,
     logos: LogoStore | None = None,
     dies_at: str = "",
@@ -43,6 +44,7 @@ def services_over(
         vault=vault or AesVault(settings.encryption_keys),
         tokens=TOKENS,
         providers=providers_of(a, b, allow_loopback=True) if providers is None else providers,
+        lists=lists_of(a, b, allow_loopback=True) if lists is None else lists,
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point or crash_at(dies_at),

@@ -1,6 +1,6 @@
 """The shipped builders, under the name tests import them by."""
 
-from payagg.testing.builders import (
+from payagg_testing.builders import (
     AN_ADMIN,
     NOW,
     REFERENCE,

@@ -1,32 +1,27 @@
 """One database with a cell in `public`, as the first one made it, and two more in schemas of their own."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
 
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from payagg.adapters.postgres.store import PostgresStore
 from tests.support.postgres_rules import admitted_by, superuser_url
 
 GUIDE = Path(__file__).parents[2] / "docs" / "cells.md"
-HEADING = "A cell in a schema"
 ROLES = ("payagg", "pbx", "pcx")
 _numbers = count(1)
 
 
-def recipe(heading: str = HEADING) -> str:
-    """The SQL under a heading of the guide."""
-    section = GUIDE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^```sql\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert blocks, f"no SQL under {heading}"
-    return "\n".join(blocks)
+def recipe() -> str:
+    """The SQL of the guide."""
+    [block] = re.findall(r"^```sql\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return str(block)
 
 
 def url_of(postgres: str, role: str, database: str) -> str:
@@ -37,23 +32,6 @@ def execute(url: str, *statements: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement.encode())
-
-
-@asynccontextmanager
-async def tenant_store(admin_url: str) -> AsyncIterator[PostgresStore]:
-    """In a schema that was made as the guide says for Citus, in the database of a superuser's URL."""
-    name, parts = f"payagg_tenant_{next(_numbers)}", urlsplit(admin_url)
-    made = recipe("On Citus").replace("pbx", name).replace(" payagg ", f" {parts.path.strip('/')} ")
-    execute(admin_url, *made.split(";\n"))
-    own = f"{name}:of%2032%20characters%20or%20more@{parts.netloc.rpartition('@')[2]}"
-    url = parts._replace(netloc=own).geturl()
-    try:
-        migrate(url)
-        store = PostgresStore(url, pool_size=10, pgbouncer=False)
-        yield store
-        await store.close()
-    finally:
-        execute(admin_url, f"DROP SCHEMA {name} CASCADE", f"DROP OWNED BY {name}", f"DROP ROLE {name}")
 
 
 class CellDatabases:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import uvicorn
+from payagg_testing.builders import a_business, a_gateway, a_payment
 
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.business import Business
@@ -19,10 +19,10 @@ from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.dev.fake_providers import FakeServers
 from payagg.entrypoints.http.app import create_app
-from payagg.testing.builders import a_business, a_gateway, a_payment
-from payagg.testing.fake_providers import FakeServers
-from tests.interface.recorder import recorded
+from payagg.entrypoints.process.http_server import QuietServer, http_server
+from tests.support.answers.recorder import recorded
 from tests.support.assembly import SETTINGS
 from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import fakes_running
@@ -109,7 +109,7 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
         configured = replace(SETTINGS, base_url=base_url, logo_store="memory:///", **settings)
         ready = threading.Event()
         found: list[Site] = []
-        servers: list[uvicorn.Server] = []
+        servers: list[QuietServer] = []
 
         async def serve() -> None:
             async with AsyncExitStack() as stack:
@@ -119,7 +119,7 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
                     running(replace(configured, provider_b_sdk_url=sdk), database_url)
                 )
                 app = recorded(create_app(services))
-                server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+                server = http_server(app, services.payments.entropy.hex)
                 servers.append(server)
                 found.append(Site(base_url, services, asyncio.get_running_loop(), fakes))
                 listener.listen(128)

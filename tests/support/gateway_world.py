@@ -5,6 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
@@ -13,7 +15,6 @@ from payagg.application.schemas.gateways import UpdateBusinessGateway
 from payagg.application.store import Store
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
-from payagg.testing.clocks import ManualClock, SeededEntropy
 from tests.support.assembly import KEYS, services_over
 from tests.support.builders import AN_ADMIN, a_business
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
+from litestar import Litestar
 
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.api_key import ApiKey
@@ -16,27 +18,46 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.middleware import BODY_SECONDS
+from payagg.entrypoints.http.rate_limits import Limits
 from payagg.entrypoints.process.http_server import http_server, listen
-from tests.interface.recorder import recorded
+from payagg.entrypoints.settings import Settings
+from tests.support.answers.recorder import App, recorded
 from tests.support.assembly import TOKENS
 from tests.support.builders import AN_ADMIN
+
+_unused: dict[tuple[Settings, float], list[Litestar]] = defaultdict(list)
+
+
+@contextmanager
+def an_app(services: Services, body_seconds: float = BODY_SECONDS) -> Iterator[App]:
+    """The application, which one test after the other uses with services of its own: to make the routes and the
+    description of equal settings again takes longer than most tests."""
+    unused = _unused[services.settings, body_seconds]
+    app = unused.pop() if unused else create_app(services, body_seconds=body_seconds)
+    app.state.services, app.state.draining = services, asyncio.Event()
+    app.state.limits = Limits.of(services.settings, services.store, services.clock)
+    yield recorded(app)
+    # Spans belong to the tracer of their test.
+    if not services.settings.otel:
+        unused.append(app)
 
 
 @asynccontextmanager
 async def served(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[str]:
     """The origin of a server that answers until the block is left."""
-    server = http_server(recorded(create_app(services, body_seconds=body_seconds)), services.payments.entropy.hex)
-    listener = listen("127.0.0.1", 0)
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        if running.done():
-            running.result()
-        await asyncio.sleep(0.005)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await running
+    with an_app(services, body_seconds) as app:
+        server = http_server(app, services.payments.entropy.hex)
+        listener = listen("127.0.0.1", 0)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            if running.done():
+                running.result()
+            await asyncio.sleep(0.005)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await running
 
 
 def a_token(subject: str = "owner-1", *, ttl: int = 86_400, **claims: Any) -> str:
@@ -140,6 +161,28 @@ class Api:
         data: dict[str, Any] = answer.json()["data"]
         return data
 
+    async def paid(self, shop: Shop, **body: Any) -> str:
+        """The reference of a SANDBOX payment that was simulated to success."""
+        reference: str = (await self.initiate(shop, **body))["reference"]
+        outcome = {"outcome": "SUCCESS"}
+        answer = await self.client.post(f"/payments/{reference}/simulate", json=outcome, headers=shop.as_sandbox)
+        assert answer.status_code == 200, answer.text
+        return reference
+
+    async def add_endpoint(
+        self, shop: Shop, url: str = "https://shop.example/hooks", environment: str = "SANDBOX", **more: Any
+    ) -> dict[str, Any]:
+        body = {"url": url, "environment": environment, **more}
+        answer = await self.client.post(f"{shop.path}/webhooks", json=body, headers=shop.as_owner)
+        assert answer.status_code == 201, answer.text
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+    async def change(self, shop: Shop, **fields: Any) -> None:
+        """The business as it was, but for these of its fields."""
+        async with self.services.store.begin() as tx:
+            await tx.businesses.save(replace(shop.business, **fields))
+
 
 @asynccontextmanager
 async def an_api(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[Api]:
@@ -179,3 +222,17 @@ def assert_refused(answer: httpx.Response, status: int, code: str, field: str | 
     assert found[:2] == (status, code), answer.text
     assert answer.json()["error"]["message"]
     assert field in (None, found[2]), answer.text
+
+
+async def raw(origin: str, request: bytes, *, half_open: bool = False) -> bytes:
+    """The whole answer to bytes as they are, where a client library would tidy them."""
+    host, _, port = origin.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request)
+    await writer.drain()
+    if half_open:
+        writer.write_eof()
+    try:
+        return await asyncio.wait_for(reader.read(), 20)
+    finally:
+        writer.close()

@@ -8,7 +8,7 @@ import psycopg
 from payagg.adapters.postgres.doctor import examine
 from payagg.domain.payment import Payment
 from payagg.entrypoints.bootstrap import Services
-from payagg.testing.fake_providers import Book
+from payagg.entrypoints.dev.fake_providers import Book
 from tests.support.provider_world import World
 from tests.support.receivers import Receiver
 

@@ -3,8 +3,12 @@
 import asyncio
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
+
+from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.state_machine.system import Said
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.sandbox import Simulator
@@ -15,13 +19,13 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import SANDBOX_SLUG, Gateway
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
-from payagg.testing.clocks import ManualClock, SeededEntropy
-from payagg.testing.state_machine.scripted import ACCOUNT, LabelVault, ScriptedProvider
 from tests.support.assembly import services_over
 from tests.support.builders import a_business, a_gateway, a_key, the_built_in
+from tests.support.state_machine.scripted import ACCOUNT, LabelVault, ScriptedProvider
 
 SHOP = "biz_1"
 SLUGS = ("provider_a", "provider_b")
@@ -61,16 +65,8 @@ class StandIn(ScriptedProvider):
             await self.may_answer.wait()
         if self.fetch_fault is not None:
             raise ProviderFault(self.fetch_fault)
-        outcome, right_amount = self.says
-        amount = charge.amount if right_amount else charge.amount + 1
-        return ProviderReport(
-            charge.reference,
-            outcome,
-            outcome.value.lower(),
-            frozenset({amount}),
-            reason=self.reason,
-            environment=self.environment,
-        )
+        report = self.says.report(charge.reference, charge.amount)
+        return replace(report, reason=self.reason, environment=self.environment)
 
 
 class MemoryShop:
@@ -126,6 +122,20 @@ class MemoryShop:
     ) -> ProcessedPayment:
         return await self.checkout.process(reference, ProcessPayment(gateway_slug=slug, card_number=card))
 
+    async def call_under_way(self, reference: str) -> "tuple[asyncio.Task[ProcessedPayment], asyncio.Event]":
+        """The `process` of a payer whose charge provider_a begins, and the event that lets it answer."""
+        self.a.called.clear()
+        self.a.may_answer = gate = asyncio.Event()
+        call = asyncio.create_task(self.process(reference))
+        await self.a.called.wait()
+        return call, gate
+
+    async def pause(self, until: datetime) -> None:
+        """Calls of provider_a in SANDBOX, for its faults."""
+        health = Health("provider_a", Environment.SANDBOX, Health.FAULTS_MAX, until, Health.FIRST_PAUSE)
+        async with self.store.begin() as tx:
+            await tx.health.save(health)
+
     async def handed_over(self, slug: str = "provider_a", **fields: Any) -> str:
         reference = await self.initiated(**fields)
         await self.process(reference, slug)
@@ -151,4 +161,4 @@ class MemoryShop:
 
     def says(self, outcome: Outcome, *, right_amount: bool = True, reason: str | None = None) -> None:
         for provider in (self.a, self.b):
-            provider.says, provider.reason = (outcome, right_amount), reason
+            provider.says, provider.reason = Said(outcome, "WHOLE" if right_amount else "MORE"), reason

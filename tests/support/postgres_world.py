@@ -7,12 +7,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
+from payagg_testing.fault_proxy import FaultProxy
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.store import KeyHolder
 from payagg.domain.payment import Payment
 from payagg.domain.values import make_reference
-from payagg.testing.fault_proxy import FaultProxy
 from tests.support.builders import NOW, a_payment
 
 

@@ -5,10 +5,11 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
+from payagg_testing.clocks import ManualClock
+
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.payments import ProcessPayment
-from payagg.testing.clocks import ManualClock
 from tests.support.provider_world import assembled
 
 

@@ -1,6 +1,7 @@
 """`payagg` as an operator runs it: commands, and processes that serve."""
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -8,11 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from subprocess import PIPE
+from tempfile import NamedTemporaryFile
 
 import httpx
 
 from tests.support.assembly import JWT_KEY, KEYS
+from tests.support.error_lines import ERROR_LOG
 from tests.support.ports import free_port
 
 SECRETS = {
@@ -28,15 +33,24 @@ def environment(**settings: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), **settings}
 
 
+@cache
+def _forking() -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.support.forked_command"]
+    return subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment())
+
+
 def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "payagg", *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE * 2,
-        env=environment(**settings),
-    )
+    """A command that ends by itself, run to its end."""
+    forking = _forking()
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    with NamedTemporaryFile() as output, NamedTemporaryFile() as errors:
+        files = {"output": output.name, "errors": errors.name, "seconds": PATIENCE * 2}
+        command = {"arguments": arguments, "environment": environment(**settings), **files}
+        forking.stdin.write(json.dumps(command) + "\n")
+        forking.stdin.flush()
+        status = int(forking.stdout.readline())
+        return subprocess.CompletedProcess(arguments, status, output.read().decode(), errors.read().decode())
 
 
 def one_line(done: "subprocess.CompletedProcess[str]") -> str:
@@ -64,11 +78,12 @@ def running(
     command: str, port: int, *arguments: str, **settings: str
 ) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
     """`payagg serve` or `payagg route`, ready; leaving stops it and expects a clean end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", command, "--port", str(port), *arguments],
-        stderr=subprocess.DEVNULL,
-        env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
-    )
+    with ERROR_LOG.new_file().open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "payagg", command, "--port", str(port), *arguments],
+            stderr=log,
+            env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
+        )
     try:
         wait_until(lambda: is_ready(port))
         yield process, f"http://127.0.0.1:{port}"

@@ -55,17 +55,29 @@ class Copy:
         """Runs tests, named below tests/, in this copy; raises TimeoutError after `timeout` seconds."""
         report = self.folder / "report.xml"
         report.unlink(missing_ok=True)
+        command = ["-m", "pytest", "-q", f"--junit-xml={report}", *PLUGINS, *options]
+        began = time.monotonic()
+        _, said = self.python(*command, *(f"tests/{test}" for test in tests), timeout=timeout)
+        seconds = time.monotonic() - began
+        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+        failures = [
+            str(found.get("message", "")).partition("\n")[0] for case in cases for found in case.iter("failure")
+        ]
+        others = sum(1 for case in cases for kind in ("error", "skipped") for _ in case.iter(kind))
+        return Ran(len(cases) - len(failures) - others, failures, others, seconds, said)
+
+    def python(self, *arguments: str, timeout: float | None = None) -> tuple[int, str]:
+        """Runs Python in this copy; its exit status and output. Raises TimeoutError after `timeout` seconds."""
         # Of pytest's plugins those that our tests use: loading all that are installed takes longer than most tests.
+        places = (self.folder / "src", self.folder / "testing", self.folder)
         environ = {
             **os.environ,
-            "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}",
+            "PYTHONPATH": os.pathsep.join(map(str, places)),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
-        command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", *PLUGINS, *options]
-        command += [f"tests/{test}" for test in tests]
-        began = time.monotonic()
+        command = [sys.executable, *arguments]
         with (self.folder / "output").open("w+") as output:
-            # A session of its own, so that what the tests started ends with them.
+            # A session of its own, so that what was started ends with it.
             ran = subprocess.Popen(
                 command, env=environ, cwd=self.folder, stdout=output, stderr=output, start_new_session=True
             )
@@ -76,14 +88,7 @@ class Copy:
                 ran.wait()
                 raise TimeoutError from None
             output.seek(0)
-            said = output.read()
-        seconds = time.monotonic() - began
-        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
-        failures = [
-            str(found.get("message", "")).partition("\n")[0] for case in cases for found in case.iter("failure")
-        ]
-        others = sum(1 for case in cases for kind in ("error", "skipped") for _ in case.iter(kind))
-        return Ran(len(cases) - len(failures) - others, failures, others, seconds, said)
+            return ran.returncode, output.read()
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from payagg.adapters.providers import providers_of
 from payagg.domain.attempt import HandOff
 from payagg.domain.values import Environment
-from payagg.testing.contracts.provider_rig import Rig
-from payagg.testing.fake_providers import FakePayaza, FakeServers, WebhookMode, serve_fakes
+from payagg.entrypoints.dev.fake_providers import FakePayaza, FakeServers, WebhookMode, serve_fakes
+from tests.contracts.provider_rig import Rig
 
 MODE = {Environment.SANDBOX: "test", Environment.LIVE: "live"}
 SIGNING = {"test": "whsec_test_canary", "live": "whsec_live_canary"}

@@ -1,4 +1,4 @@
-"""A business with both providers switched on, over Postgres and the fakes; and a child process that may be killed."""
+"""A business with both providers switched on, over a store and the fakes; and a child process that may be killed."""
 
 import asyncio
 import json
@@ -8,32 +8,36 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from payagg_testing.builders import a_business, a_gateway, a_payment, an_endpoint
+from payagg_testing.clocks import ManualClock
+
+from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.repositories import AnomalyFilter
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
+from payagg.application.store import Store
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
-from payagg.testing.builders import a_business, a_gateway, a_payment, an_endpoint
-from payagg.testing.clocks import ManualClock
-from payagg.testing.fake_providers import FakeServers
+from payagg.entrypoints.dev.fake_providers import FakeServers
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
 AMOUNT = 150_000
+S = TypeVar("S", bound=Store)
 PATIENCE = 60.0  # seconds
 PLENTY = 100_000  # a rate limit no test meets by accident
 
 
 def assembled(
-    store: PostgresStore,
+    store: Store,
     clock: ManualClock,
     folder: Path,
     *,
@@ -48,9 +52,9 @@ def assembled(
 
 
 @dataclass
-class World:
+class StoreWorld(Generic[S]):
     services: Services
-    store: PostgresStore
+    store: S
     clock: ManualClock
     fakes: FakeServers
     folder: Path
@@ -124,12 +128,28 @@ class World:
         return assembled(PostgresStore(self.url, pool_size=10, pgbouncer=False), self.clock, self.folder)
 
 
+World = StoreWorld[PostgresStore]
+
+
 @asynccontextmanager
-async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[World]:
+async def world_in_memory(folder: Path) -> AsyncIterator[StoreWorld[MemoryStore]]:
+    async with _world(MemoryStore(), "", folder) as world:
+        yield world
+
+
+@asynccontextmanager
+async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[StoreWorld[PostgresStore]]:
     store = PostgresStore(url, pool_size=10, pgbouncer=False)
+    async with _world(store, url, folder, **settings) as world:
+        yield world
+    await store.close()
+
+
+@asynccontextmanager
+async def _world(store: S, url: str, folder: Path, **settings: Any) -> AsyncIterator[StoreWorld[S]]:
     clock = ManualClock()
     async with fakes_running() as fakes:
-        world = World(assembled(store, clock, folder, **settings), store, clock, fakes, folder, url)
+        world = StoreWorld(assembled(store, clock, folder, **settings), store, clock, fakes, folder, url)
         vault = AesVault(KEYS)
         async with store.begin() as tx:
             await tx.businesses.add(a_business())
@@ -143,4 +163,3 @@ async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[Wor
             for environment in Environment:
                 await tx.webhooks.add_endpoint(an_endpoint(f"whe_{environment.value.lower()}", environment))
         yield world
-        await store.close()

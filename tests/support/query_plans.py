@@ -83,8 +83,11 @@ FROM given;
 INSERT INTO provider_calls
 SELECT reference, 'call_' || id, 1, 'provider_a', 'fetch', 'PENDING', NULL, 20, 'reconciler', '{NOW}' FROM given;
 INSERT INTO archived_payments SELECT 'OLD' || substr(reference, 4), 1, 'provider_a HANDED_OFF', reference FROM given;
-INSERT INTO anomalies (id, reference, kind, source, details, at, status, closed_by, closed_at, close_reason)
-SELECT 'anm_' || id, reference, 'MISMATCH', 'provider_a', '{{}}', '{NOW}', 'CLOSED', 'ada', '{NOW}', 'Done.'
+INSERT INTO anomalies (id, reference, kind, source, details, at, status, closed_by, closed_at, close_reason,
+                       event_sequence, business_id, environment)
+SELECT 'anm_' || id, reference, CASE WHEN n % 50 = 0 THEN 'DISPUTE' ELSE 'PARTIAL_REFUND' END, 'provider_a',
+       '{{"state": "opened", "disputeId": "7", "amounts": [7]}}', '{NOW}'::timestamptz + n * interval '1 millisecond',
+       'CLOSED', 'ada', '{NOW}', 'Done.', 2, 'biz_' || owner, 'SANDBOX'
 FROM given;
 INSERT INTO events
 SELECT reference, 1, 'evt_' || id, 'payment.pending', 'biz_' || owner, 'SANDBOX', '{{"data":{{"metadata":null}}}}',

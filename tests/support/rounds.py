@@ -1,4 +1,4 @@
-"""How long the tests that search go on: 20 rounds by default, more with `make soak`."""
+"""How long the tests that search go on: 20 rounds by default, more by night (lab/soak, lab/races)."""
 
 import os
 

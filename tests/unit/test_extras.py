@@ -14,7 +14,7 @@ for name in sys.argv[1:]:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
 """
-ON_WINDOWS = ("payagg.domain", "payagg.testing", "payagg.application", "payagg.adapters.memory")
+ON_WINDOWS = ("payagg.domain", "payagg.application", "payagg.adapters.memory")
 
 
 def told(extra: str | None, *command: str, without: str = "") -> str:
@@ -27,7 +27,7 @@ def told(extra: str | None, *command: str, without: str = "") -> str:
 
 def test_without_an_extra_nothing_comes_along_and_the_domain_works() -> None:
     assert brought_by(None) == set()
-    done = with_extra(None, IMPORT, "payagg.domain", "payagg.testing.builders", "payagg.testing.clocks")
+    done = with_extra(None, IMPORT, "payagg.domain")
     assert done.returncode == 0, done.stderr
 
 
@@ -38,7 +38,7 @@ def test_help_and_version_need_no_extra_and_no_unix(words: str, says: str) -> No
     assert says in done.stdout
 
 
-@pytest.mark.parametrize("command", ["serve", "worker", "migrate", "doctor", "keygen", "config", "openapi"])
+@pytest.mark.parametrize("command", ["serve", "doctor", "openapi"])
 def test_a_command_without_its_packages_names_the_extra(command: str) -> None:
     line = told(None, command)
     assert line.startswith(f"payagg: `payagg {command}` needs packages that are not installed (")
@@ -65,39 +65,17 @@ def test_the_archive_names_its_extra_and_reading_without_it_says_what_is_missing
     )
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "strategies",
-        "state_machine.machine",
-        "contracts.store",
-        "fake_providers",
-        "contracts.provider",
-        "simulation",
-        "conformance",
-    ],
-)
-def test_test_equipment_without_its_packages_names_the_extra(module: str) -> None:
-    done = with_extra(None, IMPORT, f"payagg.testing.{module}")
-    assert done.stderr.splitlines()[-1].endswith("pip install 'payagg[testing]'.")
-
-
-def test_the_testing_extra_brings_what_all_of_the_equipment_needs() -> None:
-    done = with_extra("testing", IMPORT, "payagg.testing")
-    assert done.returncode == 0, done.stderr
-
-
 def test_the_server_extra_brings_what_all_of_the_product_needs() -> None:
     done = with_extra("server", IMPORT + "sys.argv[1:] = ['openapi']\n" + COMMAND, "payagg.adapters.providers")
     assert done.returncode == 0, done.stderr
 
 
-def test_rules_and_test_equipment_need_no_unix() -> None:
-    done = with_extra("testing", IMPORT, *ON_WINDOWS, without=",".join(UNIX))
+def test_rules_and_use_cases_need_no_unix() -> None:
+    done = with_extra("server", IMPORT, *ON_WINDOWS, without=",".join(UNIX))
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", ["serve", "dev", "doctor", "openapi"])
+@pytest.mark.parametrize("command", ["serve", "dev"])
 def test_a_command_that_needs_unix_says_so(command: str) -> None:
     assert "needs Linux or macOS" in told("embedded", command, without=",".join(UNIX))
 

@@ -1,51 +1,25 @@
 """Administrators' operations on gateways over HTTP: answers, and refusals in their order of precedence."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 
 import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.gateway_credentials import GatewayCredentials
+from payagg.domain.attempt import AttemptState
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from tests.support.builders import a_business, a_payment, an_attempt
-from tests.support.gateway_api import ADMIN, GatewayApi, a_gateway_api
+from tests.support.gateway_api import GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
-from tests.support.http_world import a_token, admin_token, merchant_token, refusal
+from tests.support.http_world import refusal
 
 pytestmark = pytest.mark.anyio
 
-SUMMARY = {
-    "id",
-    "slug",
-    "name",
-    "description",
-    "logoPath",
-    "logoUrl",
-    "isActive",
-    "status",
-    "displayOrder",
-    "isBuiltIn",
-    "drainStartedAt",
-    "drainEndsAt",
-    "businessCount",
-    "hasCredentials",
-    "createdAt",
-    "updatedAt",
-}
 BUILT_IN = "/gw_builtin"
 GONE = "/gw_unknown"
-READS = (("GET", ""), ("GET", BUILT_IN), ("GET", BUILT_IN + "/merchants"), ("GET", BUILT_IN + "/readiness"))
-CHANGES = (
-    ("POST", ""),
-    ("PATCH", BUILT_IN),
-    ("DELETE", BUILT_IN),
-    ("POST", BUILT_IN + "/enable"),
-    ("POST", BUILT_IN + "/disable"),
-    ("PATCH", BUILT_IN + "/credentials"),
-    ("POST", BUILT_IN + "/credentials/end-overlap"),
-    ("POST", BUILT_IN + "/logo"),
-)
 
 
 @pytest.fixture
@@ -54,29 +28,21 @@ async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
         yield api
 
 
-async def test_every_operation_wants_an_administrator_before_anything_else(api: GatewayApi) -> None:
-    forged, expired = admin_token()[:-4] + "AAAA", a_token(type="admin", role="ADMIN", ttl=-60)
-    for method, path in READS + CHANGES:
-        for bearer in (None, "garbage", forged, expired):
-            answer = await api.call(method, ADMIN + path, bearer, content=b"{")
-            assert refusal(answer) == (401, "UNAUTHORIZED", None)
-        for bearer in (merchant_token("ada"), admin_token("OTHER"), a_token(role="ADMIN")):
-            answer = await api.call(method, ADMIN + path, bearer, content=b"{")
-            assert refusal(answer) == (403, "FORBIDDEN", None)
-
-
-async def test_support_reads_and_changes_nothing(api: GatewayApi) -> None:
-    for method, path in READS:
-        assert (await api.call(method, ADMIN + path, admin_token("SUPPORT"))).status_code == 200
-    for method, path in CHANGES:
-        assert refusal(await api.call(method, ADMIN + path, admin_token("SUPPORT"))) == (403, "FORBIDDEN", None)
-
-
+@pytest.mark.rule(
+    "GET /admin/gateways",
+    "POST /admin/gateways",
+    "GET /admin/gateways/{gatewayId}",
+    "DELETE /admin/gateways/{gatewayId}",
+    "POST /admin/gateways/{gatewayId}/enable",
+    "POST /admin/gateways/{gatewayId}/disable",
+    "GATEWAY_ALREADY_ENABLED",
+    "GATEWAY_NOT_ACTIVE",
+    "GATEWAY_IN_USE",
+)
 async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme Pay", "description": "Cards"})
     assert (created.status_code, created.json()["success"]) == (201, True)
     gateway = created.json()["data"]
-    assert set(gateway) == SUMMARY
     assert (gateway["status"], gateway["isActive"], gateway["displayOrder"]) == ("DISABLED", False, 0)
     one = f"/{gateway['id']}"
 
@@ -85,7 +51,7 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert [g["status"] for g in listed] == ["DISABLED", "ACTIVE", "DISABLED", "DISABLED"]
 
     enabled = (await api.admin("POST", one + "/enable")).json()["data"]
-    assert (enabled["status"], enabled["isActive"], set(enabled)) == ("ACTIVE", True, SUMMARY)
+    assert (enabled["status"], enabled["isActive"]) == ("ACTIVE", True)
     assert refusal(await api.admin("POST", one + "/enable")) == (409, "GATEWAY_ALREADY_ENABLED", None)
     assert refusal(await api.admin("DELETE", one)) == (409, "GATEWAY_IN_USE", None)
 
@@ -100,7 +66,6 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     api.clock.move(TICK)
     detail = (await api.admin("GET", one)).json()["data"]
     assert (detail["status"], detail["drainEndsAt"], detail["overrides"]) == ("DISABLED", None, [])
-    assert set(detail) == SUMMARY | {"overrides"}
     deleted = await api.admin("DELETE", one)
     assert (deleted.status_code, set(deleted.json()["data"])) == (200, {"message"})
     for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/enable"), ("POST", "/disable")):
@@ -109,6 +74,7 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert (await api.admin("POST", json={"slug": "acme", "name": "Again"})).status_code == 201
 
 
+@pytest.mark.rule("GATEWAY_SLUG_EXISTS")
 async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi) -> None:
     for slug in ("builtin", "sandbox"):
         assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
@@ -120,22 +86,7 @@ async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(
     assert refusal(not_json)[:2] == (400, "VALIDATION_ERROR")
 
 
-async def test_a_bad_body_is_refused_before_an_unknown_gateway(api: GatewayApi) -> None:
-    for path, body, field in (
-        ("", {"slug": "x"}, "slug"),
-        ("", {"displayOrder": -1}, "displayOrder"),
-        ("/credentials", {}, "credentials"),
-        ("/credentials", {"credentials": {"a": "v" * 4001}}, "credentials.a"),
-    ):
-        assert refusal(await api.admin("PATCH", GONE + path, json=body)) == (400, "VALIDATION_ERROR", field)
-    assert refusal(await api.admin("PATCH", GONE, json={})) == (404, "NOT_FOUND", None)
-    answer = await api.admin("PATCH", GONE + "/credentials", json={"credentials": {"a": "b"}})
-    assert refusal(answer) == (404, "NOT_FOUND", None)
-    for path in ("", "/merchants"):
-        assert refusal(await api.admin("GET", GONE + path)) == (404, "NOT_FOUND", None)
-    assert refusal(await api.admin("GET", GONE + "/merchants?page=0")) == (400, "VALIDATION_ERROR", "page")
-
-
+@pytest.mark.rule("GATEWAY_BUILT_IN")
 async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     assert refusal(await api.admin("PATCH", BUILT_IN, json={"name": "Mine"})) == (400, "VALIDATION_ERROR", "name")
     answer = await api.admin("PATCH", BUILT_IN, json={"description": None})
@@ -146,6 +97,7 @@ async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     assert refusal(await api.admin("DELETE", BUILT_IN)) == (409, "GATEWAY_BUILT_IN", None)
 
 
+@pytest.mark.rule("options.8", "PATCH /admin/gateways/{gatewayId}")
 async def test_a_patch_tells_null_from_absent(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme", "description": "Cards", "displayOrder": 3})
     one = f"/{created.json()['data']['id']}"
@@ -155,6 +107,7 @@ async def test_a_patch_tells_null_from_absent(api: GatewayApi) -> None:
     assert refusal(await api.admin("PATCH", one, json={"name": None})) == (400, "VALIDATION_ERROR", "name")
 
 
+@pytest.mark.rule("GET /admin/gateways/{gatewayId}/merchants")
 async def test_merchants_come_in_pages(api: GatewayApi) -> None:
     async with api.services.store.begin() as tx:
         for number in range(24):
@@ -162,27 +115,13 @@ async def test_merchants_come_in_pages(api: GatewayApi) -> None:
     first = (await api.admin("GET", BUILT_IN + "/merchants")).json()
     assert first["meta"] == {"page": 1, "perPage": 20, "total": 25}
     assert len(first["data"]) == 20
-    assert set(first["data"][0]) == {
-        "id",
-        "businessId",
-        "businessName",
-        "isEnabled",
-        "displayName",
-        "displayOrder",
-        "isDefault",
-        "createdAt",
-    }
     last = (await api.admin("GET", BUILT_IN + "/merchants?page=3&perPage=10&search=SHOP")).json()
     assert (len(last["data"]), last["meta"]) == (5, {"page": 3, "perPage": 10, "total": 25})
     literal = (await api.admin("GET", BUILT_IN + "/merchants", params={"search": "%"})).json()
     assert (literal["data"], literal["meta"]["total"]) == ([], 0)
-    for name, value in (("page", "0"), ("page", "x"), ("perPage", "0"), ("perPage", "101"), ("search", "s" * 101)):
-        answer = await api.admin("GET", BUILT_IN + "/merchants", params={name: value})
-        assert refusal(answer) == (400, "VALIDATION_ERROR", name)
-    for name, value in (("perPage", "100"), ("perPage", "1"), ("search", "s" * 100)):
-        assert (await api.admin("GET", BUILT_IN + "/merchants", params={name: value})).status_code == 200
 
 
+@pytest.mark.rule("gateways.11", "PATCH /admin/gateways/{gatewayId}/credentials")
 async def test_credentials_are_taken_and_never_given_back(api: GatewayApi) -> None:
     one = f"/{await api.an_active()}"
     whole = {f"k{number}": "\U0001f600" * 4000 for number in range(49)} | {"secret": "sk_live_0123456789"}
@@ -203,10 +142,9 @@ async def test_credentials_are_taken_and_never_given_back(api: GatewayApi) -> No
     )
     assert refusal(answer) == (400, "VALIDATION_ERROR", "credentials.liveSecretKey")
     assert "sk_test_1" not in answer.text
-    status, body = await api.announced("PATCH", one + "/credentials", 2_500_001, "application/json")
-    assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
 
 
+@pytest.mark.rule("gateways.22")
 async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(api: GatewayApi) -> None:
     one = f"/{await api.an_active()}/credentials"
     whole = {"liveSecretKey": "a", "sandboxSecretKey": "b", "na\u00efve": "c", "two words": "d", "x" * 65: "e"}
@@ -219,6 +157,32 @@ async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(ap
     assert "credentials-removed" not in third.headers
 
 
+async def test_a_header_counts_the_attempts_that_another_account_leaves_behind(api: GatewayApi) -> None:
+    keys = {"sandboxSecretKey": "sk_test_" + "a" * 40}
+
+    async def left_by(**changes: str) -> str | None:
+        answer = await api.admin("PATCH", "/gw_provider_a/credentials", json={"credentials": {**keys, **changes}})
+        assert (answer.status_code, answer.json()) == (200, {"success": True})
+        left: str | None = answer.headers.get("open-attempts")
+        return left
+
+    assert await left_by() is None
+    async with api.services.store.begin() as tx:
+        gateway = await tx.gateways.get("gw_provider_a")
+    assert gateway is not None
+    credentials = GatewayCredentials(api.services.gateways.vault, api.services.gateways.providers)
+    account = credentials.accounts(gateway)[Environment.SANDBOX]
+    payment, now = a_payment(), api.clock.now()
+    await api.services.store.add_payment(payment)
+    async with api.services.store.begin() as tx:
+        await tx.payments.add_attempt(an_attempt(payment, 1, account=account, next_ask_at=now))
+        await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.REFUSED, account=account, next_ask_at=None))
+    assert await left_by(sandboxWebhookSecret="w" * 40) is None  # the same account
+    assert await left_by(sandboxSecretKey="sk_test_" + "b" * 40) == "1"
+    assert await left_by() is None  # its account is on file again
+
+
+@pytest.mark.rule("POST /admin/gateways/{gatewayId}/credentials/end-overlap")
 async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api: GatewayApi) -> None:
     for key in ("sk_live_1", "sk_live_2"):
         body = {"credentials": {"liveSecretKey": key}}
@@ -230,24 +194,22 @@ async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api
         return gateway is not None and gateway.replaced_secrets is not None
 
     assert await is_kept()
+    until = api.services.clock.now() + timedelta(hours=24)
+    told = []
     for _ in range(2):
         ended = await api.admin("POST", "/gw_provider_a/credentials/end-overlap")
-        assert (ended.status_code, ended.json()) == (200, {"success": True})
+        assert ended.status_code == 200
+        told.append(ended.json()["data"]["endedSecrets"])
         assert not await is_kept()
+    ((environment, valid_until),) = [(one["environment"], one["validUntil"]) for one in told[0]]
+    assert environment == "LIVE"
+    assert abs(datetime.fromisoformat(valid_until) - until) < timedelta(minutes=10)
+    assert told[1] == []
     assert refusal(await api.admin("POST", GONE + "/credentials/end-overlap")) == (404, "NOT_FOUND", None)
 
 
-async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted(api: GatewayApi) -> None:
-    body = {"slug": "provider_a", "name": "Provider A"}
-    assert refusal(await api.admin("POST", json=body)) == (409, "GATEWAY_SLUG_EXISTS", "slug")
-    assert (await api.admin("DELETE", "/gw_provider_a")).status_code == 200
-    created = await api.admin("POST", json=body)
-    assert (created.status_code, created.json()["data"]["slug"]) == (201, "provider_a")
-    assert refusal(await api.admin("POST", json=body)) == (409, "GATEWAY_SLUG_EXISTS", "slug")
-    underscore = await api.admin("POST", json={"slug": "provider_c", "name": "Provider C"})
-    assert refusal(underscore) == (400, "VALIDATION_ERROR", "slug")
-
-
+@pytest.mark.rule("gateways.12")
+@pytest.mark.error_lines("credentials do not open")
 async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(
     api: GatewayApi, database_url: str
 ) -> None:
@@ -281,6 +243,7 @@ async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways
     }
 
 
+@pytest.mark.rule("GET /admin/gateways/{gatewayId}/readiness")
 async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: GatewayApi) -> None:
     async def readiness(gateway_id: str) -> tuple[bool, int, dict[str, str | None]]:
         answer = await api.admin("GET", f"/{gateway_id}/readiness")

@@ -112,6 +112,7 @@ async def an_open_shop(api: Api) -> Shop:
     return await api.open_shop()
 
 
+@pytest.mark.rule("limits.1", "limits.2", "limits.3")
 async def test_limits_of_initiate_and_of_the_test_payment(api: Api) -> None:
     shop = await an_open_shop(api)
     await at_and_past(
@@ -124,6 +125,7 @@ async def test_limits_of_initiate_and_of_the_test_payment(api: Api) -> None:
     await at_and_past(lambda body: api.client.post(path, json=body, headers=other.as_owner), fewer, 201)
 
 
+@pytest.mark.rule("limits.15", "POST /admin/gateways", "PATCH /admin/gateways/{gatewayId}")
 async def test_limits_of_a_gateway(api: Api) -> None:
     await api.open_gateways()
     sent = 0
@@ -144,6 +146,7 @@ async def test_limits_of_a_gateway(api: Api) -> None:
             await at_and_past(lambda body: api.client.patch(path, json=body, headers=ADMIN), change, 200)
 
 
+@pytest.mark.rule("limits.14", "limits.24")
 async def test_limits_of_credentials(api: Api) -> None:
     await api.open_gateways()
     path = f"/admin/gateways/{await gateway_id(api)}/credentials"
@@ -163,6 +166,7 @@ async def test_limits_of_credentials(api: Api) -> None:
     assert_refused(await api.client.patch(path, content=fits + b" ", headers=headers), 413, "PAYLOAD_TOO_LARGE")
 
 
+@pytest.mark.rule("limits.16")
 async def test_limits_of_checkout_settings(api: Api) -> None:
     shop = await an_open_shop(api)
     path = f"{shop.path}/gateways/{await gateway_id(api)}"
@@ -174,6 +178,7 @@ async def test_limits_of_checkout_settings(api: Api) -> None:
     await at_and_past(lambda body: api.client.patch(path, json=body, headers=shop.as_owner), table, 200)
 
 
+@pytest.mark.rule("limits.17")
 async def test_a_reorder_takes_a_hundred_gateways_and_not_one_more(api: Api) -> None:
     shop = await an_open_shop(api)
     for number in range(100):
@@ -193,13 +198,12 @@ async def test_a_reorder_takes_a_hundred_gateways_and_not_one_more(api: Api) -> 
         assert_refused(refused, 400, "VALIDATION_ERROR", "order")
 
 
+@pytest.mark.rule("limits.18", "limits.19", "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries")
 async def test_limits_of_pages_and_search(api: Api) -> None:
     shop = await an_open_shop(api)
-    made = await api.client.post(
-        f"{shop.path}/webhooks", json={"url": url_of(30), "environment": "LIVE"}, headers=shop.as_owner
-    )
+    endpoint = await api.add_endpoint(shop)
     merchants = (f"/admin/gateways/{await gateway_id(api)}/merchants", ADMIN)
-    deliveries = (f"{shop.path}/webhooks/{made.json()['data']['id']}/deliveries", shop.as_owner)
+    deliveries = (f"{shop.path}/webhooks/{endpoint['id']}/deliveries", shop.as_owner)
     for path, headers in (merchants, deliveries):
         first = (await api.client.get(path, headers=headers)).json()
         assert (first["meta"]["page"], first["meta"]["perPage"]) == (1, 20)
@@ -214,6 +218,7 @@ async def test_limits_of_pages_and_search(api: Api) -> None:
     assert_refused(answer, 400, "VALIDATION_ERROR", "search")
 
 
+@pytest.mark.rule("limits.20", "limits.21")
 async def test_limits_of_keys_and_endpoints(api: Api) -> None:
     shop = await api.open_shop(keys=())
     keys: dict[str, tuple[list[Any], list[Any], str]] = {
@@ -242,6 +247,7 @@ async def test_limits_of_keys_and_endpoints(api: Api) -> None:
     )
 
 
+@pytest.mark.rule("limits.6", "limits.8", "KEY_LIMIT_REACHED", "WEBHOOK_LIMIT_REACHED")
 async def test_the_fifth_key_and_endpoint_are_made_and_the_sixth_is_not(api: Api) -> None:
     shop = await api.open_shop(keys=())
     for environment in ("SANDBOX", "LIVE"):

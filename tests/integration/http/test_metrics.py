@@ -40,12 +40,8 @@ async def scraped(api: Api) -> dict[Sample, float]:
 async def succeed(api: Api, url: str) -> None:
     """A payment of a new shop succeeds, so that its endpoint at `url` has an event due."""
     shop = await api.open_shop()
-    body = {"url": url, "environment": "SANDBOX"}
-    await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body)
-    initiated = await api.initiate(shop)
-    await api.client.post(
-        f"/payments/{initiated['reference']}/simulate", headers=shop.as_sandbox, json={"outcome": "SUCCESS"}
-    )
+    await api.add_endpoint(shop, url)
+    await api.paid(shop)
 
 
 async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: PostgresStore) -> None:
@@ -190,14 +186,12 @@ async def test_names_and_labels_are_as_prometheus_wants_them(api: Api) -> None:
     assert said == b""
 
 
-async def test_without_a_token_dev_alone_shows_metrics(store: PostgresStore) -> None:
+@pytest.mark.rule("access.18")
+async def test_a_token_guards_the_metrics_and_without_one_dev_alone_shows_them(store: PostgresStore) -> None:
     for is_dev, status in ((False, 401), (True, 200)):
         services = services_over(store, replace(SETTINGS, metrics_token=None, dev=is_dev))
         async with an_api(services) as api, httpx.AsyncClient() as client:
             assert (await client.get(f"{api.origin}/metrics")).status_code == status
-
-
-async def test_a_token_guards_the_metrics_where_one_is_set(store: PostgresStore) -> None:
     services = services_over(store, replace(SETTINGS, metrics_token="a long word of the operator's"))
     async with an_api(services) as api, httpx.AsyncClient() as client:
         url = f"{api.origin}/metrics"

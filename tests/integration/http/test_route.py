@@ -3,7 +3,8 @@
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import httpx
@@ -12,8 +13,9 @@ import pytest
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.entrypoints.route.messages import KEPT_BYTES
+from payagg.entrypoints.route.metrics import REQUESTS, UNREACHABLE
 from tests.support.cell_world import BY, NAMES, CellWorld, three_cells
-from tests.support.http_world import Shop, admin_token, assert_refused, bearer
+from tests.support.http_world import Shop, admin_token, assert_refused, bearer, raw
 
 pytestmark = pytest.mark.anyio
 _INBOX = Statement("SELECT id FROM inbox")
@@ -21,10 +23,12 @@ CARD = "4242424242424242"
 WEBHOOK_SECRET = "sk_test_" + "a" * 40
 
 
-@pytest.fixture
-async def world(database_urls: list[str]) -> AsyncIterator[CellWorld]:
-    async with three_cells(database_urls) as world:
-        yield world
+@pytest.fixture(scope="module")
+async def world(new_database: Callable[[], AbstractContextManager[str]]) -> AsyncIterator[CellWorld]:
+    """One for all tests here: each opens shops of its own. Who kills a cell, or looks at limits, has a world alone."""
+    with new_database() as home, new_database() as second, new_database() as third:
+        async with three_cells([home, second, third]) as world:
+            yield world
 
 
 async def initiated(world: CellWorld, shop: Shop, **body: Any) -> str:
@@ -77,7 +81,17 @@ async def test_a_business_is_found_by_its_path_and_the_lists_are_one(world: Cell
     assert_refused(await world.client.get("/merchant/businesses"), 401, "UNAUTHORIZED")
 
 
-async def test_a_dead_cell_stops_its_own_businesses_alone(world: CellWorld) -> None:
+OURS = "https://shop.example"
+
+
+@pytest.fixture
+async def own_world(database_urls: list[str]) -> AsyncIterator[CellWorld]:
+    async with three_cells(database_urls, cors_origins=(OURS,), unknown_reference_limit=5) as world:
+        yield world
+
+
+async def test_a_dead_cell_stops_its_own_businesses_alone(own_world: CellWorld) -> None:
+    world = own_world
     shops = await world.shops()
     references = {name: await initiated(world, shop) for name, shop in shops.items()}
     await world.cells["PBX"].kill()
@@ -101,20 +115,25 @@ async def test_a_dead_cell_stops_its_own_businesses_alone(world: CellWorld) -> N
     await journey(world, shops["PAY"])
 
 
-async def test_unknown_keys_are_refused_and_guesses_are_limited(database_urls: list[str]) -> None:
-    async with three_cells(database_urls, unknown_reference_limit=5) as world:
-        shop = (await world.shops())["PCX"]
-        assert_refused(await world.client.get("/payments/context"), 401, "UNAUTHORIZED")
-        assert_refused(
-            await world.client.get("/payments/context", headers=bearer("ssk_sand_x")), 401, "INVALID_API_KEY"
-        )
-        await initiated(world, shop)
-        codes = []
-        for number in range(8):
-            key = bearer(f"ssk_sand_{number:048x}")
-            codes.append((await world.client.get("/payments/context", headers=key)).status_code)
-        assert codes == [401] * 5 + [429] * 3
-        await initiated(world, shop)
+async def test_unknown_keys_are_refused_and_guesses_are_limited(own_world: CellWorld) -> None:
+    world = own_world
+    shops = await world.shops()
+    assert_refused(await world.client.get("/payments/context"), 401, "UNAUTHORIZED")
+    assert_refused(await world.client.get("/payments/context", headers=bearer("ssk_sand_x")), 401, "INVALID_API_KEY")
+    await initiated(world, shops["PCX"])
+    guesses = [bearer(f"ssk_sand_{number:048x}") for number in range(8)]
+    codes = [(await world.client.get("/payments/context", headers=key)).status_code for key in guesses]
+    assert codes == [401] * 5 + [429] * 3
+    await initiated(world, shops["PCX"])
+    # Named origins alone read what the router says of itself.
+    for wanted in (200, 503):
+        for origin, is_told in ((OURS, True), ("https://evil.example", False)):
+            headers = shops["PBX"].as_owner | {"Origin": origin}
+            answer = await world.client.get("/merchant/businesses", headers=headers)
+            assert answer.status_code == wanted
+            assert (answer.headers.get_list("access-control-allow-origin") == [origin]) is is_told
+        for cell in world.cells.values():
+            await cell.kill()
 
 
 async def test_a_revoked_key_is_refused_and_a_new_one_works_at_once(world: CellWorld) -> None:
@@ -138,6 +157,8 @@ async def test_what_moved_is_followed_and_remembered(world: CellWorld, monkeypat
     reference = await initiated(world, shop)
     # The router thinks that everything of this business is in PAY, as it would after a move that it has not heard of.
     proxy, sent = world.router._proxy, []
+    proxy.directory._entries.clear()
+    await initiated(world, shop)
     send = type(proxy.cells["PAY"]).send
 
     async def misdirected(self: Any, method: str, target: bytes, headers: Any, body: Any) -> httpx.Response:
@@ -157,20 +178,6 @@ async def test_what_moved_is_followed_and_remembered(world: CellWorld, monkeypat
     assert sent == ["PAY", "PBX"]
     assert (await world.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).status_code == 200
     assert sent == ["PAY", "PBX", "PBX"]
-
-
-async def test_a_421_never_reaches_a_client(world: CellWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = (await world.shops())["PBX"]
-    upstream = type(world.router._proxy.cells["PAY"])
-    other = {"PAY": "PBX", "PBX": "PAY", "PCX": "none"}
-
-    async def circle(self: Any, *_: Any) -> httpx.Response:
-        return httpx.Response(421, headers={"X-Payagg-Cell": other[self.name]}, stream=httpx.ByteStream(b""))
-
-    reference = await initiated(world, shop)
-    monkeypatch.setattr(upstream, "send", circle)
-    for path in (f"/public/payments/{reference}", f"/public/payments/PCX{reference[3:]}"):
-        assert_refused(await world.client.get(path), 503, "SERVICE_UNAVAILABLE")
 
 
 async def test_administrators_reach_gateways_at_home_and_any_cell_by_its_name(world: CellWorld) -> None:
@@ -261,7 +268,8 @@ async def inbox_of(world: CellWorld, name: str) -> int:
     return len(await store.pool.run(_INBOX))
 
 
-async def test_an_event_that_reaches_another_cell_arrives_once_in_its_own(world: CellWorld) -> None:
+async def test_an_event_that_reaches_another_cell_arrives_once_in_its_own(own_world: CellWorld) -> None:
+    world = own_world
     shops = await world.shops()
     await ready_for_events(world)
     reference = await initiated(world, shops["PBX"])
@@ -278,14 +286,11 @@ async def test_an_event_that_reaches_another_cell_arrives_once_in_its_own(world:
     await world.cells["PBX"].kill()
     late = await world.cells["PCX"].api.client.post("/webhooks/provider_a/sandbox", content=body, headers=signature)
     assert_refused(late, 503, "SERVICE_UNAVAILABLE")
-
-
-async def test_an_event_about_nobodys_reference_is_kept_where_it_came(world: CellWorld) -> None:
-    await ready_for_events(world)
+    # One about nobody's reference is kept where it came.
     body, signature = event_about("OLD-20250131-7K2M9X")
     told = await world.client.post("/webhooks/provider_a/sandbox", content=body, headers=signature)
     assert told.status_code == 200
-    assert [await inbox_of(world, name) for name in NAMES] == [1, 0, 0]
+    assert [await inbox_of(world, name) for name in NAMES] == [1, 1, 0]
 
 
 async def test_router_answers_for_itself(world: CellWorld) -> None:
@@ -297,16 +302,30 @@ async def test_router_answers_for_itself(world: CellWorld) -> None:
     assert 'payagg_route_requests_total{by="home",cell="PAY",status="401"}' in told.text
     world.router.draining.set()
     assert_refused(await world.client.get(world.origin + "/readyz"), 503, "SERVICE_UNAVAILABLE")
+    world.router.draining.clear()
 
 
-async def test_named_origins_read_what_the_router_says_of_itself(database_urls: list[str]) -> None:
-    ours, theirs = "https://shop.example", "https://evil.example"
-    async with three_cells(database_urls, cors_origins=(ours,)) as world:
-        shop = (await world.shops())["PBX"]
-        for wanted in (200, 503):
-            for origin, is_told in ((ours, True), (theirs, False)):
-                answer = await world.client.get("/merchant/businesses", headers=shop.as_owner | {"Origin": origin})
-                assert answer.status_code == wanted
-                assert (answer.headers.get_list("access-control-allow-origin") == [origin]) is is_told
-            for cell in world.cells.values():
-                await cell.kill()
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET %s HTTP/1.0\r\n",
+        b"GET %s HTTP/1.1\r\n",
+        b"GET %s HTTP/1.1\r\nHost: x\r\nHost: y\r\n",
+        b"GET %s HTTP/1.1\r\nHost: x\r\nConnection: host\r\n",
+        b"GET %s HTTP/1.1\r\nHost: x\r\nX-Note: space behind \t \r\n",
+    ],
+    ids=["no host", "no host in 1.1", "two", "host of one hop", "space"],
+)
+async def test_no_head_makes_the_router_count_a_cell_as_away(world: CellWorld, head: bytes) -> None:
+    def counted(counter: Any) -> float:
+        samples = [one for family in counter.collect() for one in family.samples if one.name.endswith("_total")]
+        if counter is REQUESTS:
+            samples = [one for one in samples if one.labels["status"].startswith(("5", "0"))]
+        return float(sum(one.value for one in samples))
+
+    before = counted(UNREACHABLE), counted(REQUESTS)
+    for path in (b"/api/v1/payments/context", b"/api/v1/public/payments/PAY-20250131-7K2M9X", b"/console"):
+        told = await raw(world.origin, head % path + b"Connection: close\r\n\r\n")
+        assert told[9:10] in (b"2", b"3", b"4"), told
+    # What PayaggCellAway and PayaggRouterErrors, both critical, look at.
+    assert (counted(UNREACHABLE), counted(REQUESTS)) == before

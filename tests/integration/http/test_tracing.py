@@ -16,18 +16,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from payagg.adapters.memory import MemoryStore
 from payagg.application.worker import run as run_worker
 from payagg.entrypoints.process.tracing import tracing
-from payagg.entrypoints.settings import read_settings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import an_api
 from tests.support.processes import serving
 from tests.support.provider_world import world_on
 
 pytestmark = pytest.mark.anyio
-
-
-def test_traces_are_off_unless_asked_for() -> None:
-    assert not read_settings({}).otel
-    assert read_settings({"PAYAGG_OTEL": "1"}).otel
 
 
 @pytest.fixture(scope="module")

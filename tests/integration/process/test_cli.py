@@ -2,12 +2,12 @@
 
 import getpass
 import json
-import os
-import resource
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ import httpx
 import psycopg
 import pytest
 
+from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.assembly import TOKENS
-from tests.support.processes import PATIENCE, SECRETS, children, environment, one_line, payagg, serving, wait_until
+from tests.support.ports import free_port
+from tests.support.processes import PATIENCE, SECRETS, environment, one_line, payagg, serving, wait_until
 
 
 def a_business(database_url: str, *arguments: str) -> str:
@@ -77,6 +79,7 @@ def test_a_member_is_removed_and_the_last_owner_is_not(database_url: str) -> Non
     assert stored(database_url, "SELECT subject, role FROM members") == [("bo", "OWNER")]
 
 
+@pytest.mark.rule("audit.3")
 def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(database_url: str) -> None:
     made = a_business(database_url)
     payagg("business", "set", made, "--kyc", "PENDING", PAYAGG_DATABASE_URL=database_url)
@@ -117,24 +120,6 @@ def test_the_audit_trail_is_asked_by_who_what_and_when(database_url: str) -> Non
         assert words in one_line(payagg("audit", wrong, "x", PAYAGG_DATABASE_URL=database_url))
 
 
-def test_the_small_commands_answer_in_under_a_second_and_a_half(database_url: str) -> None:
-    made = a_business(database_url)
-    for arguments in (
-        ("audit",),
-        ("business", "set", made),
-        ("business", "member", made, "--sub", "x", "--role", "ADMIN"),
-    ):
-        # What else runs on a shared machine is not this command's time.
-        assert processor_seconds(*arguments, PAYAGG_DATABASE_URL=database_url) < 1.5
-
-
-def processor_seconds(*arguments: str, **settings: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert payagg(*arguments, **settings).returncode == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
-
-
 def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str) -> None:
     made = payagg("catch-up", "--since", "2026-01-31T12:00:00Z", PAYAGG_DATABASE_URL=database_url, **SECRETS)
     assert made.returncode == 0, made.stderr
@@ -142,7 +127,10 @@ def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str)
         "0 charges that were known are asked about as soon as a worker runs.",
         "0 payments were open: 0 charges of theirs were unknown here, and are no more.",
     ]
-    [(object_id, changes)] = stored(database_url, "SELECT object_id, changes FROM audit WHERE realm = 'cli'")
+    begun, (object_id, changes) = stored(
+        database_url, "SELECT object_id, changes FROM audit WHERE realm = 'cli' ORDER BY id"
+    )
+    assert begun == (object_id, {})
     assert (object_id, changes["found"]) == ("2026-01-31T12:00:00+00:00", {"before": None, "after": 0})
     ahead = payagg("catch-up", "--since", "2999-01-01T00:00:00Z", PAYAGG_DATABASE_URL=database_url, **SECRETS)
     assert "since: Must not lie ahead." in one_line(ahead)
@@ -165,12 +153,44 @@ def test_tokens_carry_what_was_asked_for() -> None:
     assert tokens.read(unverified.stdout.strip())["emailVerified"] is False
 
 
+@pytest.mark.rule("access.9")
+def test_each_token_that_is_issued_is_in_the_audit_trail(database_url: str) -> None:
+    known = {"PAYAGG_DATABASE_URL": database_url, **SECRETS}
+    made = payagg("token", "admin", "--sub", "root", "--role", "SUPPORT", "--ttl", "600", **known)
+    assert (made.returncode, made.stderr) == (0, "")
+    claims = TOKENS.read(made.stdout.strip())
+    other = payagg("token", "merchant", "--sub", "ada", **known).stdout.strip()
+    told = payagg("audit", "--action", "token.issue", **known).stdout.splitlines()
+    assert f"cli:{getpass.getuser()}" in told[1]
+    assert f"token.issue {claims['jti']}  " in told[1]
+    for fact in ("subject: none -> root", "role: none -> SUPPORT", "realm: none -> admin", "expiresAt: none -> 20"):
+        assert fact in told[1]
+    assert f"token.issue {TOKENS.read(other)['jti']}  " in told[0]
+    assert "role" not in told[0]
+    assert other not in "".join(told)
+
+
+@pytest.mark.rule("access.9")
+def test_a_token_is_issued_at_once_where_its_database_does_not_answer(database_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection and says nothing
+        urls = [f"postgresql://x@127.0.0.1:{port}/x" for port in (silent.getsockname()[1], free_port())]
+        for url in (*urls, database_url.replace("?", "_none?")):
+            known = {"PAYAGG_DATABASE_URL": url, **SECRETS}
+            began = time.monotonic()
+            made = payagg("token", "admin", "--sub", "root", "--role", "ADMIN", **known)
+            assert time.monotonic() - began < PATIENCE / 4
+            assert TOKENS.read(made.stdout.strip())["sub"] == "root"
+            assert made.stderr.startswith("payagg: The token is not in the audit trail: ")
+            assert made.stderr.count("\n") == 1
+
+
 def test_a_token_that_servers_would_refuse_is_not_issued() -> None:
     bounded = SECRETS | {"PAYAGG_TOKEN_LIFETIME_MAX": "600"}
     assert payagg("token", "merchant", "--sub", "ada", "--ttl", "600", **bounded).returncode == 0
     assert "--ttl must be at most 600" in one_line(payagg("token", "merchant", "--sub", "ada", **bounded))
 
 
+@pytest.mark.rule("access.12")
 @pytest.mark.long
 def test_a_revoked_token_is_refused_by_every_process_at_once(database_url: str) -> None:
     def issued(subject: str) -> str:
@@ -272,8 +292,14 @@ def test_doctor_names_a_payment_that_breaks_a_money_rule(database_url: str) -> N
     told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
     assert told.returncode == 1
     assert "BROKEN  a final payment has exactly one final transition" in told.stdout
-    assert "BROKEN  transitions are numbered" in told.stdout
+    assert "BROKEN  transitions and notices are numbered" in told.stdout
     assert "PAY-20250101-ABCDEF" in told.stdout
+
+
+def test_doctor_warns_of_a_flaw_of_this_python_without_failing(database_url: str) -> None:
+    told, flaw = payagg("doctor", PAYAGG_DATABASE_URL=database_url), python_flaw()
+    warnings = [line for line in told.stdout.splitlines() if line.startswith("warning")]
+    assert (told.returncode, warnings) == (0, [f"warning {flaw}"] if flaw else [])
 
 
 def test_doctor_lists_anomalies_without_failing(database_url: str) -> None:
@@ -301,6 +327,13 @@ def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
     assert ids("list") == ["anm_2", "anm_1"]
     assert ids("list", "--kind", "LATE_SUCCESS", "--status", "OPEN") == ["anm_1"]
     assert ids("acknowledge", "anm_1", "--by", "ada") == ["anm_1"]
+    assert ids("assign", "anm_1", "--to", "ben", "--by", "ada") == ["anm_1"]
+    assert ids("list", "--assignee", "ben", "--severity", "MONEY_TO_GIVE_BACK") == ["anm_1"]
+    assert ids("list", "--severity", "MONEY_GONE") == []
+    noted = payagg("anomalies", "note", "anm_1", "--text", "Asked.", "--by", "ada", PAYAGG_DATABASE_URL=database_url)
+    assert re.search(r"ACKNOWLEDGED +MONEY_TO_GIVE_BACK +0 m +ben +LATE_SUCCESS PAY-20250101-ABCDEF", noted.stdout)
+    assert ids("assign", "anm_1", "--nobody", "--by", "ada") == ["anm_1"]
+    assert ids("list", "--assignee", "ben") == []
     assert ids("close", "anm_1", "--by", "ada", "--reason", "Refunded by hand.") == ["anm_1"]
     assert ids("list", "--status", "CLOSED") == ["anm_1"]
     again = payagg("anomalies", "close", "anm_1", "--by", "ada", "--reason", "x", PAYAGG_DATABASE_URL=database_url)
@@ -326,22 +359,6 @@ def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: st
         )
         assert [one["slug"] for one in listed.json()["data"]] == ["builtin", "provider_a", "provider_b"]
         assert "server" not in listed.headers
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
-def test_several_processes_serve_and_are_replaced_one_by_one_and_when_killed(database_url: str) -> None:
-    with serving(database_url, "--workers", "2") as (process, origin):
-        wait_until(lambda: len(children(process.pid)) == 3)
-        before = children(process.pid)
-        os.kill(min(before), signal.SIGKILL)
-        wait_until(lambda: len(children(process.pid) - {min(before)}) == 3)
-        before = children(process.pid)
-        process.send_signal(signal.SIGHUP)
-        wait_until(lambda: len(children(process.pid)) == 3 and not children(process.pid) & before)
-        assert httpx.get(f"{origin}/healthz", trust_env=False).status_code == 200
-        last = children(process.pid)
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in last))
 
 
 def test_a_worker_without_http_stops_cleanly(database_url: str) -> None:

@@ -6,14 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from payagg_testing.command import main
 
-from payagg.testing.command import main
-from tests.zoo.broken_by_hand.idempotency import ReplaysAsCreated
-from tests.zoo.broken_by_hand.logos import LetsBrowsersSniff, LooksAtTheFirstBytes
-from tests.zoo.broken_by_hand.payments import ReopensFinalPayments
-from tests.zoo.broken_by_hand.settlement import AsksForKobo
-from tests.zoo.by_hand import Handmade
-from tests.zoo.serving import served_by_hand
+from lab.defects.services.broken import (
+    AsksForKobo,
+    LetsBrowsersSniff,
+    LooksAtTheFirstBytes,
+    ReopensFinalPayments,
+    ReplaysAsCreated,
+)
+from lab.defects.services.payments import Handmade
+from lab.defects.services.serving import served_by_hand
 
 SRC = Path(__file__).parents[3] / "src"
 BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
@@ -41,7 +44,7 @@ def replayed(script: Path, url: str, keys: dict[str, str]) -> subprocess.Complet
 
 def fresh_keys(url: str) -> dict[str, str]:
     """Secret keys of both businesses, as the run had."""
-    from payagg.testing.conformance.access import ServiceAccess
+    from payagg_testing.conformance.access import ServiceAccess
 
     target = ServiceAccess(
         url, merchant_tokens=("owner-token-1", "owner-token-2"), businesses=("biz-1", "biz-2")
@@ -129,7 +132,7 @@ def test_nobody_there_and_nothing_given_are_said_plainly(capsys: pytest.CaptureF
 
 
 PLUGIN_TEST = "def test_our_service_keeps_the_interface(payagg_check):\n    payagg_check()\n"
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "payagg.testing.pytest_plugin", "-p", "no:cacheprovider"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "payagg_testing.pytest_plugin", "-p", "no:cacheprovider"]
 
 
 def plugin_run(folder: Path, options: list[str], *more: str) -> str:

@@ -14,6 +14,8 @@ from typing import IO, Any
 import httpx
 import pytest
 
+from payagg.entrypoints.process.python_flaws import python_flaw
+from tests.support.error_lines import ERROR_LOG
 from tests.support.ports import free_port
 from tests.support.processes import environment, payagg
 
@@ -28,6 +30,7 @@ def command(state: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 @contextmanager
 def dev(state: Path, port: int, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
     """A running `payagg dev`; leaving presses Ctrl-C and expects a clean end."""
+    ERROR_LOG.watch(state / "dev.log")
     process = subprocess.Popen(
         [sys.executable, "-m", "payagg", "dev", "--port", str(port), *arguments],
         stdout=subprocess.PIPE,
@@ -133,10 +136,12 @@ def test_a_payment_is_paid_and_its_signed_webhook_arrives(state: Path, port: int
         assert examined.returncode == 0, examined.stdout
     log = (state / "dev.log").read_text()
     assert reference in log
+    assert log.count("this Python has a known flaw") == (python_flaw() is not None)
     for secret in (demo["sandboxSecretKey"], demo["merchantToken"], "4242424242424242", "ada@example.com"):
         assert secret not in log
 
 
+@pytest.mark.rule("access.32")
 def test_another_hosts_name_is_answered_by_nothing_of_it(state: Path, port: int) -> None:
     with dev(state, port, "--json") as process:
         demo = json.loads(first_line(process.stdout))

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from tests.support.ports import free_port
@@ -86,27 +87,44 @@ def wait_until_told(origin: str, pages: int) -> None:
     wait_until(lambda: line in told(origin))
 
 
+def wait_until_both_answer(process: "subprocess.Popen[bytes]", origin: str) -> None:
+    """A process that is killed before it answers did not start; afterwards it died."""
+    with ExitStack() as stack:
+
+        def have_accepted() -> bool:
+            stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE)).get(f"{origin}/healthz")
+            held = [psutil.Process(child).net_connections() for child in children(process.pid)]
+            accepted = [any(one.status == psutil.CONN_ESTABLISHED for one in connections) for connections in held]
+            return accepted == [True, True]
+
+        wait_until(have_accepted)
+
+
 def wait_until_two_without(process: "subprocess.Popen[bytes]", gone: set[int]) -> None:
     wait_until(lambda: len(children(process.pid)) == 2 and not children(process.pid) & gone)
 
 
-def test_a_killed_process_is_replaced_while_requests_go_on_and_what_it_counted_stays(tmp_path: Path) -> None:
+@pytest.mark.error_lines("died")
+def test_killed_and_old_processes_are_replaced_and_what_they_counted_stays(tmp_path: Path) -> None:
     with (
         a_cell() as cell,
         running("route", free_port(), "--workers", "2", **settings(cell.origin), TMPDIR=str(tmp_path)) as started,
     ):
         process, origin = started
-        wait_until(lambda: len(children(process.pid)) == 2)
-        first, pages = children(process.pid), 0
+        wait_until_both_answer(process, origin)
+        first = children(process.pid)
         assert {Path(f"/proc/{child}/cmdline").read_text().split("\0")[3] for child in first} == {"router"}
-        for killed in sorted(first):
-            assert [status_of(origin + PAGE) for _ in range(5)] == [200] * 5
-            wait_until_told(origin, pages + 5)
-            os.kill(killed, signal.SIGKILL)
-            assert [status_of(origin + PAGE) for _ in range(5)] == [200] * 5
-            pages += 10
-            wait_until_two_without(process, {killed})
-        assert not children(process.pid) & first
+        assert [status_of(origin + PAGE) for _ in range(5)] == [200] * 5
+        wait_until_told(origin, 5)
+        os.kill(min(first), signal.SIGKILL)
+        assert [status_of(origin + PAGE) for _ in range(5)] == [200] * 5
+        wait_until_two_without(process, {min(first)})
+        wait_until_told(origin, pages := 10)
+        first = children(process.pid)
+        process.send_signal(signal.SIGHUP)
+        while len(children(process.pid)) != 2 or children(process.pid) & first:
+            assert status_of(origin + PAGE) == 200
+            pages += 1
         wait_until_told(origin, pages)
         assert list(tmp_path.iterdir()) != []
     assert list(tmp_path.iterdir()) == []
@@ -120,19 +138,6 @@ def test_processes_end_with_a_supervisor_that_was_killed(tmp_path: Path) -> None
         orphans = children(process.pid)
         process.kill()
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in orphans))
-
-
-def test_processes_are_replaced_one_by_one() -> None:
-    with (
-        a_cell() as cell,
-        running("route", free_port(), "--workers", "2", **settings(cell.origin)) as (process, origin),
-    ):
-        wait_until(lambda: len(children(process.pid)) == 2)
-        first = children(process.pid)
-        process.send_signal(signal.SIGHUP)
-        while len(children(process.pid)) != 2 or children(process.pid) & first:
-            assert status_of(origin + PAGE) == 200
-        assert status_of(origin + PAGE) == 200
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

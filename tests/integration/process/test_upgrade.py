@@ -52,14 +52,6 @@ def started(database_url: str, *arguments: str) -> "Iterator[tuple[subprocess.Po
         process.communicate()
 
 
-def replaced(process: "subprocess.Popen[bytes]") -> set[int]:
-    """The processes of a server after SIGHUP, each of them ready: only then its predecessor went."""
-    before = children(process.pid)
-    process.send_signal(signal.SIGHUP)
-    wait_until(lambda: len(children(process.pid)) == len(before) and not children(process.pid) & before)
-    return children(process.pid)
-
-
 def is_alive(port: int) -> bool:
     try:
         return httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).status_code == 200
@@ -92,18 +84,31 @@ def test_a_server_that_is_about_to_stop_is_not_ready_and_goes_on_answering(
         assert process.wait(PATIENCE) == 0
 
 
-def test_a_server_whose_processes_are_replaced_stays_ready(database_url: str) -> None:
+def test_processes_are_replaced_while_others_are_ready_and_not_before_the_migration(database_url: str) -> None:
     with serving(database_url, "--workers", "2", **LONG) as (process, origin):
-        before = children(process.pid)
-        process.send_signal(signal.SIGHUP)
-        seen = set()
+        seen: set[int] = set()
 
-        def is_replaced() -> bool:
+        def are_replaced(before: set[int]) -> bool:
             seen.update(asked(origin, "/readyz"))
             return len(children(process.pid)) == 3 and not children(process.pid) & before
 
-        wait_until(is_replaced)
+        first = children(process.pid)
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: are_replaced(first))
         assert seen == {200}
+        # Each of them is ready: only then its predecessor went.
+        second = children(process.pid)
+        for revision in ("0001", HEAD, "0001"):
+            set_revision(database_url, revision)  # the package was replaced by one that needs more
+            if revision == HEAD:
+                wait_until(lambda: are_replaced(second))
+                continue
+            process.send_signal(signal.SIGHUP)
+            wait_until(lambda: len(children(process.pid)) == 2 * 3)
+            # The new ones wait, and those that are there go on.
+            assert asked(origin, "/api/v1/admin/gateways") == {401}
+        assert not children(process.pid) & second
+        # It stops while new processes wait.
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
 
@@ -123,7 +128,7 @@ def test_a_server_that_starts_before_the_migration_waits_for_it(empty_url: str, 
         assert asked(origin, "/api/v1/admin/gateways") == {401}
 
 
-@pytest.mark.parametrize("arguments", [("serve",), ("serve", "--workers", "2"), ("worker",)])
+@pytest.mark.parametrize("arguments", [("serve", "--workers", "2"), ("worker",)])
 def test_a_process_that_waits_stops_when_it_is_told_to(empty_url: str, arguments: tuple[str, ...]) -> None:
     with started(empty_url, *arguments) as (process, _):
         assert process.stderr is not None
@@ -137,24 +142,3 @@ def test_a_worker_that_starts_before_the_migration_waits_for_it(empty_url: str) 
         migrate(empty_url)
         assert any("the schema is current" in line for line in process.stderr)
         assert process.poll() is None
-
-
-def test_processes_are_not_replaced_before_the_migration(database_url: str) -> None:
-    with serving(database_url, "--workers", "2") as (process, origin):
-        before = replaced(process)
-        set_revision(database_url, "0001")  # the package was replaced by one that needs more
-        process.send_signal(signal.SIGHUP)
-        wait_until(lambda: len(children(process.pid)) == 2 * len(before))
-        # The new ones wait, and those that are there go on.
-        assert asked(origin, "/api/v1/admin/gateways") == {401}
-        assert before <= children(process.pid)
-        set_revision(database_url, HEAD)
-        wait_until(lambda: len(children(process.pid)) == 3 and not children(process.pid) & before)
-
-
-def test_a_server_stops_while_new_processes_wait_for_the_migration(database_url: str) -> None:
-    with serving(database_url, "--workers", "2") as (process, _):
-        before = replaced(process)
-        set_revision(database_url, "0001")
-        process.send_signal(signal.SIGHUP)
-        wait_until(lambda: len(children(process.pid)) == 2 * len(before))

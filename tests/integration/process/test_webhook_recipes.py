@@ -11,9 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from payagg_testing.conformance.receiver import check_receiver
 
 from payagg.domain.signing import secret_text, signed_headers
-from payagg.testing.conformance.receiver import check_receiver
 from tests.support.listings import NODE, ReadersShell, absent, listings, program
 from tests.support.ports import free_port
 from tests.support.processes import wait_until

@@ -1,4 +1,4 @@
-"""What others install: the built wheel, in a fresh environment, used from there."""
+"""What others install: the built wheels, of the product and of the harness, in a fresh environment, used from there."""
 
 import os
 import re
@@ -13,25 +13,27 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 USE_OF_TESTING = """
+import importlib.metadata
 import sys
 from pathlib import Path
 
 import payagg
+import payagg_testing
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from payagg.adapters.memory import MemoryStore
-from payagg.testing import builders, strategies
-from payagg.testing.clocks import ManualClock, SeededEntropy
-from payagg.testing.state_machine.machine import payment_machine
-from payagg.testing.state_machine.systems import DomainSystem
-from payagg.testing.contracts.store import StoreContract
+from payagg_testing import Effort, builders, domain_target, run_machine, strategies
+from payagg_testing.state_machine.domain import DomainSystem
+from payagg_testing.state_machine.machine import payment_machine
 
+for package in (payagg, payagg_testing):
+    assert Path(package.__file__).is_relative_to(sys.prefix), package.__file__
+assert all(getattr(payagg_testing, name) for name in payagg_testing.__all__)
+assert importlib.metadata.version("payagg-testing") == importlib.metadata.version("payagg")
 brief = settings(max_examples=5, stateful_step_count=10, deadline=None, database=None)
 run_state_machine_as_test(payment_machine(DomainSystem), settings=brief)
-assert builders.a_payment().is_final is False
-assert Path(payagg.__file__).is_relative_to(sys.prefix), payagg.__file__
-print(payagg.__file__)
+verdict = run_machine("payments", domain_target(), Effort(histories=3, actions=5))
+assert (verdict.violation, verdict.skipped) == (None, None)
 """
 
 
@@ -46,14 +48,19 @@ def ran(*command: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Of the product, and of the harness, built at once."""
     into = tmp_path_factory.mktemp("wheel")
     ran(
         *(sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation"),
-        *("--quiet", "--disable-pip-version-check", "--wheel-dir", into, ROOT),
+        *("--quiet", "--disable-pip-version-check", "--wheel-dir", into, ROOT, ROOT / "testing"),
     )
-    (built,) = into.glob("payagg-*.whl")
-    return built
+    return [path for name in ("payagg-*.whl", "payagg_testing-*.whl") for path in into.glob(name)]
+
+
+@pytest.fixture(scope="module")
+def wheel(wheels: list[Path]) -> Path:
+    return wheels[0]
 
 
 @pytest.fixture(scope="module")
@@ -68,23 +75,23 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with third parties, which are borrowed from the running environment, last."""
+def fresh(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the harness and third parties, which are borrowed from the running environment, last."""
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
     ran(
         *(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps"),
-        *("--quiet", "--disable-pip-version-check", wheel),
+        *("--quiet", "--disable-pip-version-check", *wheels),
     )
     (site,) = (folder / "lib").glob("python*/site-packages")
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
 
 
-def test_the_installed_wheel_offers_its_test_equipment(fresh: Path) -> None:
-    where = ran(fresh, "-c", USE_OF_TESTING).strip()
-    assert Path(where).is_relative_to(fresh.parents[1])
+def test_the_installed_harness_is_of_the_products_version_and_searches_the_domain(fresh: Path) -> None:
+    ran(fresh, "-c", USE_OF_TESTING)
+    assert "receiver" in ran(fresh.with_name("payagg-testing"), "--help")
 
 
 def test_the_package_alone_is_the_domain_and_a_command_that_says_what_is_missing(bare: Path) -> None:
@@ -106,10 +113,9 @@ def test_the_wheel_tells_its_extras_its_licence_and_where_it_runs(wheel: Path) -
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         told = archive.read(name).decode()
-    extras = {"archive", "embedded", "otel", "server", "testing"}
+    extras = {"archive", "embedded", "otel", "server"}
     assert set(re.findall(r"^Provides-Extra: (.+)$", told, re.MULTILINE)) == extras
     assert re.findall(r"^Requires-Dist: (?!.* extra == ).*$", told, re.MULTILINE) == []
-    assert re.search(r"^Requires-Dist: hypothesis[<>=.,0-9]*; extra == 'testing'$", told, re.MULTILINE)
     assert "License-Expression: LicenseRef-Proprietary" in told
     assert "Description-Content-Type: text/markdown" in told
     for classifier in ("Private :: Do Not Upload", "Typing :: Typed", "Programming Language :: Python :: 3.13"):

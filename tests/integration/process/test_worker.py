@@ -57,7 +57,10 @@ class Broken:
         return fail
 
 
-@pytest.mark.parametrize("error", [Unavailable("away"), RuntimeError("a defect")])
+@pytest.mark.parametrize(
+    "error",
+    [Unavailable("away"), pytest.param(RuntimeError("a defect"), marks=pytest.mark.error_lines("sweep failed"))],
+)
 async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Exception) -> None:
     services: Services = services_over(MemoryStore())
     drains = Broken(error)
@@ -77,6 +80,7 @@ async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Excep
     await running
 
 
+@pytest.mark.rule("gateways.19")
 async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
     store: PostgresStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

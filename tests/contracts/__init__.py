@@ -1,0 +1,1 @@
+"""What every store and every provider adapter must keep, as classes of tests."""

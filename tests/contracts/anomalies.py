@@ -1,0 +1,240 @@
+"""What any Store promises of anomalies."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_id
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
+from payagg.application.repositories import AdjustmentFilter, AnomalyFilter
+from payagg.application.settlement import Settlement
+from payagg.application.store import Store
+from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
+from payagg.domain.payment_search import PaymentFilter
+from payagg.domain.values import Environment
+from tests.contracts.payment_search import a_reference
+
+FIRST = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [1], "word": "success"}, NOW, 3)
+SECOND = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "event:provider_a", {}, NOW + timedelta(minutes=1))
+ACKNOWLEDGED = FIRST.acknowledge("ada", NOW)
+CLOSED = ACKNOWLEDGED.close("ada", "Refunded by hand.", NOW)
+
+SANDBOX = Environment.SANDBOX
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+
+
+def a_fact(
+    number: int,
+    kind: AnomalyKind,
+    at: datetime = NOW,
+    *,
+    told: bool = True,
+    business_id: str = "biz_1",
+    environment: Environment = SANDBOX,
+    **details: Any,
+) -> Anomaly:
+    """A fact about the payment `number` % 10."""
+    return Anomaly(
+        id=an_id("anm", number, at),
+        reference=a_reference(number % 10),
+        kind=kind,
+        source="event:provider_a",
+        details=details,
+        at=at,
+        event_sequence=number if told else None,
+        business_id=business_id,
+        environment=environment,
+    )
+
+
+async def kept(store: Store, *facts: Anomaly) -> None:
+    """The facts, each with its payment."""
+    for fact in facts:
+        assert fact.reference is not None
+        payment = a_payment(
+            reference=fact.reference, business_id=fact.business_id or "biz_1", environment=fact.environment or SANDBOX
+        )
+        async with store.begin() as tx:
+            if await tx.payments.get(fact.reference) is None:
+                await tx.payments.add(payment)
+            await tx.anomalies.add(replace(fact, status=AnomalyStatus.OPEN, closed_at=None, closed_by=None))
+            if fact.status is AnomalyStatus.CLOSED:
+                await tx.anomalies.save(fact)
+
+
+async def adjusted(store: Store, limit: int = 100, **wanted: Any) -> list[int]:
+    """The numbers of the facts that a business's adjustments are."""
+    async with store.begin() as tx:
+        found = await tx.anomalies.adjustments(AdjustmentFilter("biz_1", SANDBOX, **wanted), limit)
+    return [int(one.id[-20:], 16) for one in found]
+
+
+class AnomalyContract:
+    async def test_anomalies_are_paged_newest_first_with_or_without_a_payment(self, store: Store) -> None:
+        async with store.begin() as tx:
+            await tx.anomalies.add(FIRST)
+            await tx.anomalies.add(SECOND)
+            assert await tx.anomalies.page(AnomalyFilter(), 10) == [SECOND, FIRST]
+            assert await tx.anomalies.page(AnomalyFilter(), 1) == [SECOND]
+            assert await tx.anomalies.page(AnomalyFilter(after="anm_2"), 10) == [FIRST]
+            assert await tx.anomalies.page(AnomalyFilter(kind=AnomalyKind.LATE_SUCCESS), 10) == [FIRST]
+            assert await tx.anomalies.page(AnomalyFilter(reference=REFERENCE), 10) == [FIRST]
+            assert await tx.anomalies.page(AnomalyFilter(status=AnomalyStatus.CLOSED), 10) == []
+            assert await tx.anomalies.of_payment(REFERENCE) == [FIRST]
+
+    async def test_after_the_clock_went_back_an_anomaly_is_listed_as_the_newest(self, store: Store) -> None:
+        clock = ManualClock()
+        settlement, ids = Settlement(store, clock, SeededEntropy()), list[str]()
+        for number, hours in enumerate((0, -1, 0)):
+            clock.move(timedelta(hours=hours))
+            unknown = a_report(provider_reference=f"PAY-20250131-00000{number}")
+            await settlement.report(unknown, "provider_a", Environment.SANDBOX, "test")
+            async with store.begin() as tx:
+                newest, *older = [anomaly.id for anomaly in await tx.anomalies.page(AnomalyFilter(), 10)]
+            assert older == ids
+            ids.insert(0, newest)
+
+    async def test_an_anomaly_is_worked_off_and_counted_until_it_is_closed(self, store: Store) -> None:
+        async with store.begin() as tx:
+            await tx.anomalies.add(FIRST)
+        for moved, unclosed in ((ACKNOWLEDGED, {AnomalyKind.LATE_SUCCESS: 1}), (CLOSED, {})):
+            async with store.begin() as tx:
+                assert await tx.anomalies.lock("anm_0") is None
+                await tx.anomalies.save(moved)
+                assert await tx.anomalies.lock("anm_1") == moved
+                assert await tx.anomalies.unclosed() == unclosed
+
+    async def test_a_fact_that_is_told_later_has_the_number_of_its_event(self, store: Store) -> None:
+        untold = replace(FIRST, event_sequence=None)
+        async with store.begin() as tx:
+            await tx.anomalies.add(untold)
+        async with store.begin() as tx:
+            await tx.anomalies.notify(untold.id, 3)
+        async with store.begin() as tx:
+            assert await tx.anomalies.of_payment(REFERENCE) == [FIRST]
+
+    async def test_anomalies_are_found_by_severity_and_by_who_works_on_them(self, store: Store) -> None:
+        gone = replace(SECOND, id="anm_3", kind=AnomalyKind.DISPUTE).assign("ada")
+        async with store.begin() as tx:
+            for one in (FIRST, SECOND, gone):
+                await tx.anomalies.add(one)
+            for wanted, found in (
+                (AnomalyFilter(severity=Severity.MONEY_GONE), [gone]),
+                (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK), [SECOND, FIRST]),
+                (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK, kind=AnomalyKind.LATE_SUCCESS), [FIRST]),
+                (AnomalyFilter(severity=Severity.MONEY_GONE, kind=AnomalyKind.LATE_SUCCESS), []),
+                (AnomalyFilter(assignee="ada"), [gone]),
+                (AnomalyFilter(assignee="ada", status=AnomalyStatus.OPEN), [gone]),
+                (AnomalyFilter(assignee="ada", severity=Severity.INFORMATION), []),
+            ):
+                assert [one.id for one in await tx.anomalies.page(wanted, 10)] == [one.id for one in found], wanted
+
+    async def test_who_works_on_an_anomaly_and_the_notes_are_kept_until_it_is_closed(self, store: Store) -> None:
+        async with store.begin() as tx:
+            await tx.anomalies.add(FIRST)
+        noted = FIRST.assign("ada").note("Asked the provider.", "admin:ada", NOW).note("No answer.", "admin:ada", NOW)
+        for written in (noted, noted.assign(None), CLOSED):
+            async with store.begin() as tx:
+                await tx.anomalies.save(written)
+                found = await tx.anomalies.lock("anm_1")
+                assert found is not None
+                assert (found.assignee, found.notes) == (written.assignee, written.notes)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
+            async with store.begin() as tx:
+                await tx.anomalies.save(replace(CLOSED, assignee="ben"))
+
+    @pytest.mark.parametrize(
+        ("stored", "wanted"), [(CLOSED, ACKNOWLEDGED), (ACKNOWLEDGED, replace(FIRST, status=AnomalyStatus.OPEN))]
+    )
+    async def test_no_anomaly_goes_back(self, store: Store, stored: Anomaly, wanted: Anomaly) -> None:
+        async with store.begin() as tx:
+            await tx.anomalies.add(FIRST)
+            for moved in (ACKNOWLEDGED, CLOSED)[: 1 + (stored is CLOSED)]:
+                await tx.anomalies.save(moved)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
+            async with store.begin() as tx:
+                await tx.anomalies.save(wanted)
+        async with store.begin() as tx:
+            assert await tx.anomalies.lock("anm_1") == stored
+
+    async def test_facts_are_read_of_many_payments_at_once(self, store: Store) -> None:
+        first, second = a_fact(11, AnomalyKind.LATE_SUCCESS), a_fact(12, AnomalyKind.DISPUTE)
+        await kept(store, first, second, a_fact(13, AnomalyKind.DISPUTE))
+        async with store.begin() as tx:
+            found = await tx.anomalies.of_payments([a_reference(1), a_reference(2), a_reference(9)])
+        assert sorted(found, key=lambda one: one.id) == [first, second]
+
+    async def test_adjustments_are_one_business_s_and_environment_s_told_ones_newest_first(self, store: Store) -> None:
+        await kept(
+            store,
+            a_fact(11, AnomalyKind.PARTIAL_REFUND, NOW + MINUTE, amounts=[5]),
+            a_fact(12, AnomalyKind.SECOND_CHARGE, amounts=[5]),
+            a_fact(13, AnomalyKind.LATE_REVERSAL, told=False),
+            a_fact(14, AnomalyKind.MISMATCH),  # without a reason
+            a_fact(15, AnomalyKind.LATE_FAILURE),
+            a_fact(16, AnomalyKind.LATE_SUCCESS, business_id="biz_2"),
+            a_fact(17, AnomalyKind.LATE_SUCCESS, environment=Environment.LIVE),
+            a_fact(18, AnomalyKind.NO_EVIDENCE, reason="NO_EVIDENCE", expected=150000),
+        )
+        assert await adjusted(store) == [11, 18, 12]
+        assert await adjusted(store, limit=2) == [11, 18]
+        assert await adjusted(store, after=an_id("anm", 18)) == [12]
+
+    async def test_a_dispute_is_one_adjustment_as_its_latest_fact_says(self, store: Store) -> None:
+        opened = a_fact(11, AnomalyKind.DISPUTE, disputeId="1", state="opened", amounts=[70])
+        won = a_fact(21, AnomalyKind.DISPUTE, NOW + MINUTE, disputeId="1", state="won", amounts=[])
+        other = a_fact(31, AnomalyKind.DISPUTE, disputeId="2", state="opened", amounts=[])
+        unnamed = [a_fact(number, AnomalyKind.DISPUTE, state="opened", disputeId="") for number in (41, 51)]
+        untold = a_fact(61, AnomalyKind.DISPUTE, NOW + DAY, told=False, disputeId="2", state="lost")
+        await kept(store, opened, won, other, *unnamed, untold)
+        assert await adjusted(store) == [21, 51, 41, 31]
+        assert await adjusted(store, needs_attention=True) == [51, 41, 31]
+        async with store.begin() as tx:
+            found = await tx.anomalies.adjustments(AdjustmentFilter("biz_1", SANDBOX), 1)
+        assert found == [Adjustment(won.id, a_reference(1), AdjustmentKind.DISPUTE, 150000, "won", NOW + MINUTE)]
+
+    async def test_what_needs_attention_does_until_it_is_worked_off(self, store: Store) -> None:
+        kinds = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE, AnomalyKind.NO_EVIDENCE, AnomalyKind.MISMATCH)
+        facts = [a_fact(10 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]
+        refund, dispute = a_fact(15, AnomalyKind.LATE_REVERSAL), a_fact(16, AnomalyKind.DISPUTE, state="opened")
+        closed = [a_fact(20 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]
+        closed = [one.close("ada", "Done.", NOW) for one in (*closed, a_fact(26, AnomalyKind.DISPUTE, state="opened"))]
+        await kept(store, *facts, refund, dispute, *closed)
+        assert await adjusted(store, needs_attention=True) == [26, 16, 14, 13, 12, 11]
+
+    async def test_adjustments_add_up_by_their_own_day_and_kind_as_the_domain_counts_them(self, store: Store) -> None:
+        midnight = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+        yesterday = midnight - timedelta(microseconds=1)
+        facts = [
+            a_fact(1, AnomalyKind.PARTIAL_REFUND, yesterday, amounts=[5000]),
+            a_fact(2, AnomalyKind.PARTIAL_REFUND, midnight, amounts=[7000, 150000]),
+            a_fact(3, AnomalyKind.LATE_REVERSAL, midnight, amount=300, amounts=[150000]),
+            a_fact(4, AnomalyKind.LATE_REVERSAL, midnight, amounts=[]),
+            a_fact(5, AnomalyKind.DISPUTE, midnight, disputeId="1", state="opened", amounts=[40]),
+            a_fact(15, AnomalyKind.DISPUTE, midnight + MINUTE, disputeId="1", state="lost", amounts=[30, 20]),
+            a_fact(6, AnomalyKind.DISPUTE, midnight, disputeId="2", state="opened", amounts=[]),
+            a_fact(7, AnomalyKind.SECOND_CHARGE, midnight, amounts=[150000]),
+            a_fact(8, AnomalyKind.MISMATCH, midnight, reason="UNDERPAID", expected=150000, received=9),
+            a_fact(18, AnomalyKind.MISMATCH, midnight, reason="CURRENCY_MISMATCH", expected=150000, received=8),
+            a_fact(9, AnomalyKind.LATE_SUCCESS, midnight, amounts=[1], environment=Environment.LIVE),
+            a_fact(10, AnomalyKind.LATE_SUCCESS, midnight, amounts=[2], business_id="biz_2"),
+        ]
+        await kept(store, *facts)
+        expected = [
+            AdjustmentTotal(yesterday.date(), AdjustmentKind.REFUND, 1, 5000, -5000),
+            AdjustmentTotal(midnight.date(), AdjustmentKind.REFUND, 3, 150300, -150300),
+            AdjustmentTotal(midnight.date(), AdjustmentKind.DISPUTE, 2, 150030, -30),
+            AdjustmentTotal(midnight.date(), AdjustmentKind.SECOND_CHARGE, 1, 150000, 150000),
+            AdjustmentTotal(midnight.date(), AdjustmentKind.ATTENTION, 2, 9, 0),
+        ]
+        whole = PaymentFilter("biz_1", SANDBOX, since=yesterday, until=midnight + DAY)
+        everybody = AdjustmentTotal(midnight.date(), AdjustmentKind.LATE_SUCCESS, 2, 3, 3)
+        async with store.begin() as tx:
+            assert await tx.anomalies.adjustment_totals(whole) == expected
+            assert await tx.anomalies.adjustment_totals(replace(whole, since=None, until=midnight)) == expected[:1]
+            assert await tx.anomalies.adjustment_totals(replace(whole, since=midnight)) == expected[1:]
+            of_all = PaymentFilter(since=midnight, until=midnight + DAY)
+            assert await tx.anomalies.adjustment_totals(of_all) == [*expected[1:3], everybody, *expected[3:]]

@@ -1,0 +1,323 @@
+"""What any two stores promise of a business that moves from one to the other. Needs the fixtures `store` and `other`,
+two empty stores of one kind."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from payagg_testing.builders import (
+    AN_ADMIN,
+    NOW,
+    a_business,
+    a_choice,
+    a_gateway,
+    a_key,
+    a_payment,
+    an_attempt,
+    an_endpoint,
+)
+
+from payagg.application.explain import timeline
+from payagg.application.ports import Conflict, Unavailable
+from payagg.application.repositories import ProviderEvent
+from payagg.application.signposts import Signposts
+from payagg.application.store import Store, Transaction
+from payagg.domain.attempt import AttemptState
+from payagg.domain.audit import AuditFilter
+from payagg.domain.business import Role
+from payagg.domain.cell_move import MoveState
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+from payagg.domain.webhook import secret_context
+from tests.contracts.moving import (
+    REFERENCES,
+    SANDBOX,
+    SHOP,
+    VAULT,
+    Removal,
+    everything,
+    open_cells,
+    originals,
+    the_gateway,
+)
+
+GONE = "PBX"
+
+
+class Power:
+    """Counts the transactions of two stores, and fails at one of them, before its COMMIT or after."""
+
+    def __init__(self, at: int, *, is_done: bool) -> None:
+        self.at, self.is_done, self.count = at, is_done, 0
+
+
+class FailingStore:
+    """A store whose power goes off."""
+
+    def __init__(self, store: Store, power: Power) -> None:
+        self._store, self._power = store, power
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[Transaction]:
+        self._power.count += 1
+        fails = self._power.count == self._power.at
+        async with self._store.begin() as tx:
+            yield tx
+            if fails and not self._power.is_done:
+                raise PowerCut
+        if fails:
+            raise PowerCut
+
+
+class PowerCut(Exception):
+    """The command ends here."""
+
+
+@pytest.mark.anyio
+class CellMoveContract:
+    async def test_a_business_moves_with_all_that_is_its_own_and_nothing_stays(
+        self, store: Store, other: Store
+    ) -> None:
+        await open_cells(store, other)
+        before = await everything(store, "gw_here")
+        done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
+        assert done.payments == len(REFERENCES)
+        assert await everything(other, "gw_there") == before
+        assert await originals(other) == list(REFERENCES)
+        left = await everything(store, "gw_here")
+        assert left.pop("audit") == before["audit"]
+        assert left.pop("events") == [([], [])] * len(REFERENCES)
+        assert not any(any(rows) if isinstance(rows, list) else rows for rows in left.values())
+        assert await originals(store) == [None] * len(REFERENCES)
+        for place in (store, other):
+            async with place.begin() as tx:
+                entries = await tx.audit.listed(_moves(), None, 10)
+            assert [dict(entry.changes["cell"]) for entry in entries] == [{"before": "PAY", "after": GONE}]
+
+    async def test_run_again_it_does_nothing(self, store: Store, other: Store) -> None:
+        await open_cells(store, other)
+        moving = Removal(store, other)
+        await moving.command().run(SHOP, by=AN_ADMIN)
+        there = await everything(other, "gw_there")
+        assert (await moving.command().run(SHOP, by=AN_ADMIN)).payments == 0
+        assert await everything(other, "gw_there") == there
+
+    @pytest.mark.parametrize("is_done", [False, True], ids=["before COMMIT", "after COMMIT"])
+    async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_nothing(
+        self, store: Store, other: Store, is_done: bool
+    ) -> None:
+        """There and back again, with a cut one transaction later each time, until none comes."""
+        await open_cells(store, other)
+        before = await everything(store, "gw_here")
+        cells, at = [(store, "PAY", "gw_here"), (other, GONE, "gw_there")], 0
+        while True:
+            (source, own, _), (target, to, gateway_id) = cells
+            power = Power(at := at + 1, is_done=is_done)
+            cut = Removal(FailingStore(source, power), FailingStore(target, power), own, to)  # type: ignore[arg-type]
+            try:
+                await cut.command().run(SHOP, by=AN_ADMIN)
+            except PowerCut:
+                await _assert_in_one_place(source, target)
+                await Removal(source, target, own, to).command().run(SHOP, by=AN_ADMIN)
+            assert await everything(target, gateway_id) == before, at
+            assert await originals(target) == list(REFERENCES)
+            assert await originals(source) == [None] * len(REFERENCES)
+            cells.reverse()
+            if power.count < power.at:
+                break
+        assert at > 30
+
+    async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(self, store: Store, other: Store) -> None:
+        await open_cells(store, other)
+        digest, posts = a_key().secret_hash, Signposts(store, has_cells=True)
+        command = Removal(store, other).command()
+        asks: list[Callable[[], Awaitable[object]]] = [
+            partial(posts.ensure_key_here, digest),
+            partial(posts.ensure_business_here, SHOP),
+            partial(posts.ensure_payment_here, REFERENCES[0]),
+        ]
+        for ask in asks:
+            await ask()
+        assert await posts.cell_of(REFERENCES[0]) is None
+        await command._close(SHOP, AN_ADMIN)
+        async with store.begin() as tx:
+            assert await tx.moves.take(SHOP, NOW, 10) == len(REFERENCES)
+        assert await store.find_key(digest) is None
+        waits: list[Callable[[], Awaitable[object]]] = [*asks, partial(posts.cell_of, REFERENCES[0])]
+        for ask in waits:
+            with pytest.raises(Unavailable):
+                await ask()
+        await command.run(SHOP, by=AN_ADMIN)
+        for ask in asks:
+            with pytest.raises(Refusal) as moved:
+                await ask()
+            assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
+        assert await posts.cell_of(REFERENCES[0]) == GONE
+        with pytest.raises(Refusal, match="MISDIRECTED_REQUEST") as told:
+            await timeline(store, REFERENCES[0])
+        assert told.value.message == f"The payment moved to the cell {GONE}."
+        there = Signposts(other, has_cells=True)
+        await there.ensure_key_here(digest)
+        await there.ensure_business_here(SHOP)
+        await Signposts(store, has_cells=False).ensure_key_here(digest)
+
+    async def test_nothing_of_a_business_changes_while_it_moves_but_its_payments(
+        self, store: Store, other: Store
+    ) -> None:
+        await open_cells(store, other)
+        moving = Removal(store, other)
+        move = await moving.command()._close(SHOP, AN_ADMIN)
+        await moving.command()._prepare(move, {"gw_here": "gw_there"})
+        for place, gateway_id in ((store, "gw_here"), (other, "gw_there")):
+            for change in _changes(gateway_id):
+                with pytest.raises(Conflict):
+                    async with place.begin() as tx:
+                        await change(tx)
+        async with store.begin() as tx:
+            assert await tx.payments.add(a_payment(reference="PAY-20250131-ZZZZZZ"))
+
+    async def test_what_is_being_charged_or_told_is_waited_for(self, store: Store, other: Store) -> None:
+        await open_cells(store, other)
+        reference = "PAY-20250131-ZZZZZZ"
+        async with store.begin() as tx:
+            await tx.payments.add(a_payment(reference=reference))
+            await tx.payments.add_attempt(an_attempt(a_payment(reference=reference), gateway_id="gw_here"))
+        leased = await store.queue.claim(NOW, 1, 1, 1, timedelta(seconds=45))
+        busy = {reference, *(one.delivery.reference for one in leased)}
+        assert len(busy) == 2
+        await Removal(store, other).command()._close(SHOP, AN_ADMIN)
+        async with store.begin() as tx:
+            assert await tx.moves.take(SHOP, NOW, 10) == len(REFERENCES) - 1
+            assert {one.reference for one in await tx.moves.under_way(SHOP, 10)} == {*REFERENCES} - busy
+        done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
+        assert done.payments == len(REFERENCES) + 1
+        assert done.closed >= timedelta(seconds=45)
+        async with other.begin() as tx:
+            assert (await tx.payments.attempts(reference))[0].state is AttemptState.CLAIMED
+
+    async def test_a_payment_of_the_other_cell_goes_on_there_and_is_not_set_back(
+        self, store: Store, other: Store
+    ) -> None:
+        await open_cells(store, other)
+        command = Removal(store, other).command()
+        move = await command._close(SHOP, AN_ADMIN)
+        await command._prepare(move, {"gw_here": "gw_there"})
+        async with store.begin() as tx:
+            await tx.moves.take(SHOP, NOW, 10)
+            packed = await tx.moves.under_way(SHOP, 10)
+        async with other.begin() as tx:
+            assert await tx.moves.receive(packed, {}) == len(REFERENCES)
+        async with other.begin() as tx:
+            payment = await tx.payments.lock(REFERENCES[0])
+            assert payment is not None
+            moved, transition = payment.expire()
+            assert transition is not None
+            await tx.payments.save(moved, transition)
+        async with other.begin() as tx:
+            assert await tx.moves.receive(packed, {}) == 0
+        assert await other.find_payment(REFERENCES[0]) == moved
+
+    async def test_an_event_that_was_not_handled_goes_after_its_payment(self, store: Store, other: Store) -> None:
+        await open_cells(store, other)
+        own, foreign = (
+            ProviderEvent(f"inb_{number}", "provider_a", SANDBOX, bytes([number]) * 32, body, NOW, 1, NOW)
+            for number, body in enumerate((REFERENCES[1].encode() + b".2", b"PAY-20250131-ZZZZZZ"))
+        )
+        async with store.begin() as tx:
+            for event in (own, foreign):
+                await tx.inbox.add(event)
+        for _ in range(2):
+            await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
+        async with store.begin() as tx:
+            assert await tx.inbox.lock_due(NOW, 10) == [foreign]
+        async with other.begin() as tx:
+            assert await tx.inbox.lock_due(NOW, 10) == [own]
+
+    @pytest.mark.parametrize(
+        ("there", "said"),
+        [
+            (a_gateway("provider_b", id="gw_there"), "has no gateway provider_a"),
+            (the_gateway("gw_there", credentials=None), "has other credentials"),
+            (the_gateway("gw_there", credentials=VAULT.seal(b"{}", "gw_there")), "has other credentials"),
+            (the_gateway("gw_there", credentials=b"under another key"), "need the same keys"),
+        ],
+    )
+    async def test_it_is_refused_where_a_gateway_of_the_business_would_not_answer(
+        self, store: Store, other: Store, there: Any, said: str
+    ) -> None:
+        await open_cells(store, other)
+        async with other.begin() as tx:
+            await tx.gateways.save(replace(there, status=the_gateway("gw_there").status))
+        await _assert_refused(store, other, said)
+
+    async def test_it_is_refused_while_another_move_is_under_way_or_the_id_is_taken(
+        self, store: Store, other: Store
+    ) -> None:
+        await open_cells(store, other)
+        async with other.begin() as tx:
+            await tx.businesses.add(a_business())
+        await _assert_refused(store, other, "There is a business of this id already.")
+        moving = Removal(store, other)
+        await moving.command()._close(SHOP, AN_ADMIN)
+        await _assert_refused(store, other, "on its way to PBX", to="PCX", is_open=False)
+        with pytest.raises(Refusal) as unknown:
+            await moving.command().run("biz_9", by=AN_ADMIN)
+        assert unknown.value.code is ErrorCode.NOT_FOUND
+
+    async def test_it_says_where_a_business_is_that_left_for_a_third_cell(self, store: Store, other: Store) -> None:
+        await open_cells(store, other)
+        await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
+        with pytest.raises(Refusal) as moved:
+            await Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN)
+        assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
+
+
+def _moves() -> AuditFilter:
+    return AuditFilter(business_id=SHOP, action="business.move")
+
+
+async def _assert_in_one_place(source: Store, target: Store) -> None:
+    """Each payment is at one of the two cells, or in the outbox of the first; its key opens at none of them, or both
+    say so."""
+    async with source.begin() as tx:
+        move = await tx.moves.of_business(SHOP)
+        posts = {reference: await tx.moves.signpost_of_payment(reference) for reference in REFERENCES}
+        here = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
+    async with target.begin() as tx:
+        there = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
+    for reference, post in posts.items():
+        is_packed = post is not None and post.is_under_way
+        assert (reference in here) + (reference in there or is_packed) == 1, reference
+    digest = a_key().secret_hash
+    holders = [await store.find_key(digest) for store in (source, target)]
+    assert sum(holder is not None for holder in holders) == (
+        1 if move is None or move.state is MoveState.LEFT else holders[1] is not None
+    )
+    if holders[1] is not None:
+        assert there == set(REFERENCES)
+
+
+async def _assert_refused(store: Store, other: Store, said: str, to: str = GONE, *, is_open: bool = True) -> None:
+    """And nothing has changed."""
+    with pytest.raises(Refusal) as refused:
+        await Removal(store, other, other=to).command().run(SHOP, by=AN_ADMIN)
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    assert said in refused.value.message
+    assert (await store.find_key(a_key().secret_hash) is not None) is is_open
+
+
+def _changes(gateway_id: str) -> list[Any]:
+    sealed = VAULT.seal(b"whsec", secret_context("whe_9"))
+    return [
+        lambda tx: tx.businesses.save(a_business(name="Other")),
+        lambda tx: tx.businesses.set_member(SHOP, "cy", Role.ADMIN),
+        lambda tx: tx.api_keys.add(a_key("key_9", Environment.LIVE)),
+        lambda tx: tx.gateways.save_settings(a_choice(the_gateway(gateway_id), is_enabled=False)),
+        lambda tx: tx.webhooks.add_endpoint(an_endpoint("whe_9", secret=sealed)),
+        lambda tx: tx.webhooks.save_endpoint(an_endpoint("whe_1", secret=sealed, description="New")),
+        lambda tx: tx.webhooks.remove_endpoint("whe_1", NOW),
+    ]

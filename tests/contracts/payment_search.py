@@ -1,0 +1,226 @@
+"""What every Store promises about lists and summaries of payments."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import NOW, a_business, a_payment, a_transition
+
+from payagg.application.store import Store
+from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
+from payagg.domain.values import Environment
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+LIVE, SANDBOX = Environment.LIVE, Environment.SANDBOX
+OWN = PaymentFilter(business_id="biz_1", environment=SANDBOX)
+
+
+def a_reference(number: int) -> str:
+    return f"PAY-20250131-{number:06d}"
+
+
+async def added(
+    store: Store, number: int, trigger: Trigger | None = None, at: datetime = NOW, **fields: Any
+) -> Payment:
+    payment, created = await store.add_payment(a_payment(reference=a_reference(number), now=at, **fields))
+    assert created
+    if trigger is None:
+        return payment
+    moved, transition = a_transition(payment, trigger, at)
+    async with store.begin() as tx:
+        await tx.payments.save(moved, transition)
+    return moved
+
+
+async def page(
+    store: Store,
+    wanted: PaymentFilter = OWN,
+    now: datetime = NOW,
+    after: PaymentCursor | None = None,
+    limit: int = 100,
+) -> list[Payment]:
+    async with store.begin() as tx:
+        return await tx.payment_search.page(wanted, now, after, limit)
+
+
+async def totals(store: Store, wanted: PaymentFilter = OWN, now: datetime = NOW) -> list[PaymentTotal]:
+    async with store.begin() as tx:
+        return await tx.payment_search.totals(wanted, now)
+
+
+class PaymentSearchContract:
+    async def test_a_list_is_newest_first_and_by_reference_within_an_instant(self, store: Store) -> None:
+        old = await added(store, 9, at=NOW - MINUTE)
+        first, second = [await added(store, number) for number in (1, 2)]
+        moved = await added(store, 0, Trigger.SUCCEED, at=NOW + MINUTE)
+        assert await page(store) == [moved, second, first, old]
+
+    async def test_a_cursor_goes_on_strictly_below_itself_over_every_status(self, store: Store) -> None:
+        triggers = [None, *Trigger]
+        for number in range(14):
+            trigger = triggers[number % len(triggers)]
+            at = NOW - number // 3 * MINUTE
+            await added(store, number, trigger, at=at)
+        whole = await page(store)
+        assert len(whole) == 14
+        for size in (1, 3, 13):
+            seen: list[Payment] = []
+            after = None
+            while found := await page(store, after=after, limit=size):
+                assert len(found) == min(size, 14 - len(seen))
+                seen += found
+                after = PaymentCursor.of(found[-1])
+            assert seen == whole
+
+    async def test_a_cursor_above_the_end_of_the_range_does_not_widen_it(self, store: Store) -> None:
+        old = await added(store, 1, at=NOW - HOUR)
+        await added(store, 2)
+        after = PaymentCursor(NOW + HOUR, a_reference(3))
+        wanted = PaymentFilter(business_id="biz_1", environment=SANDBOX, until=NOW)
+        assert await page(store, wanted, after=after) == [old]
+
+    async def test_businesses_and_environments_never_meet(self, store: Store) -> None:
+        own = await added(store, 1, customer_email="ada@example.com", idempotency_key="order-1")
+        live = await added(store, 2, environment=LIVE, customer_email="ada@example.com", idempotency_key="order-1")
+        other = await added(store, 3, business_id="biz_2", customer_email="ada@example.com", idempotency_key="order-1")
+        for fields in ({}, {"email": "ada@example.com"}, {"idempotency_key": "order-1"}, {"status": Status.INITIATED}):
+            for business_id, environment, expected in (
+                ("biz_1", SANDBOX, own),
+                ("biz_1", LIVE, live),
+                ("biz_2", SANDBOX, other),
+            ):
+                assert await page(store, PaymentFilter(business_id, environment, **fields)) == [expected]
+            assert await page(store, PaymentFilter("biz_1", **fields)) == [live, own]
+            assert await page(store, PaymentFilter("biz_2", LIVE, **fields)) == []
+            assert await page(store, PaymentFilter("biz_3", SANDBOX, **fields)) == []
+        assert await page(store, PaymentFilter("biz_2", SANDBOX, reference=own.reference)) == []
+        assert await page(store, PaymentFilter("biz_1", LIVE, reference=own.reference)) == []
+        assert await page(store, PaymentFilter("biz_1", SANDBOX, reference=own.reference)) == [own]
+
+    async def test_administrators_search_all_businesses(self, store: Store) -> None:
+        email = "ada@example.com"
+        own = await added(store, 1, customer_email=email)
+        live = await added(store, 2, Trigger.SUCCEED, environment=LIVE, customer_email=email)
+        other = await added(store, 3, business_id="biz_2", customer_email=email)
+        await added(store, 4, business_id="biz_3", customer_email="bola@example.com")
+        assert [p.reference for p in await page(store, PaymentFilter())] == [a_reference(n) for n in (4, 3, 2, 1)]
+        assert await page(store, PaymentFilter(email=email)) == [other, live, own]
+        assert await page(store, PaymentFilter(email=email), limit=2) == [other, live]
+        assert await page(store, PaymentFilter(email=email), after=PaymentCursor.of(live)) == [own]
+        assert await page(store, PaymentFilter(email=email, environment=SANDBOX)) == [other, own]
+        assert await page(store, PaymentFilter(email=email, status=Status.SUCCESS)) == [live]
+        assert await page(store, PaymentFilter(email="nobody@example.com")) == []
+        assert await page(store, PaymentFilter(environment=LIVE)) == [live]
+        assert await page(store, PaymentFilter(reference=other.reference)) == [other]
+
+    async def test_times_include_their_start_and_not_their_end(self, store: Store) -> None:
+        first, second, third = [await added(store, n, at=NOW + n * MINUTE) for n in (0, 1, 2)]
+        ranges: tuple[tuple[datetime | None, datetime | None, list[Payment]], ...] = (
+            (NOW, NOW + 2 * MINUTE, [second, first]),
+            (NOW + MINUTE, None, [third, second]),
+            (None, NOW + MINUTE, [first]),
+            (NOW + 3 * MINUTE, None, []),
+        )
+        for since, until, expected in ranges:
+            assert await page(store, PaymentFilter("biz_1", SANDBOX, since=since, until=until)) == expected
+
+    @pytest.mark.parametrize("status", list(Status))
+    async def test_each_status_is_listed_alone(self, store: Store, status: Status) -> None:
+        for number, trigger in enumerate((None, Trigger.PROCESS, Trigger.SUCCEED, Trigger.FAIL, Trigger.REVERSE)):
+            await added(store, number, trigger)
+        found = await page(store, PaymentFilter("biz_1", SANDBOX, status=status))
+        assert [payment.status for payment in found] == [status]
+
+    async def test_expiry_counts_from_its_instant_in_lists_and_summaries(self, store: Store) -> None:
+        payment = await added(store, 1)
+        failed = await added(store, 2, Trigger.FAIL)
+        before, after = NOW + HOUR - timedelta(microseconds=1), NOW + HOUR
+        for business_id in ("biz_1", None):
+            initiated = PaymentFilter(business_id, SANDBOX, status=Status.INITIATED)
+            wanted = PaymentFilter(business_id, SANDBOX, status=Status.FAILED)
+            assert await page(store, initiated, before) == [payment]
+            assert await page(store, wanted, before) == [failed]
+            assert await page(store, initiated, after) == []
+            assert await page(store, wanted, after) == [failed, payment]
+            assert await totals(store, initiated, after) == []
+            assert await totals(store, wanted, after) == [PaymentTotal(NOW.date(), Status.FAILED, 2, 300000)]
+        assert [total.status for total in await totals(store, now=before)] == [Status.INITIATED, Status.FAILED]
+        assert await totals(store, now=after) == [PaymentTotal(NOW.date(), Status.FAILED, 2, 300000)]
+
+    async def test_an_address_is_compared_without_letter_case(self, store: Store) -> None:
+        upper = await added(store, 1, customer_email="Ada.Ọla@Example.com")
+        lower = await added(store, 2, customer_email="ada.ọla@example.com", business_id="biz_2")
+        await added(store, 3, customer_email="ada.ola@example.com")
+        for email in ("Ada.Ọla@Example.com", "ada.ọla@example.com", "ADA.ỌLA@EXAMPLE.COM"):
+            assert await page(store, PaymentFilter("biz_1", SANDBOX, email=email)) == [upper]
+            assert await page(store, PaymentFilter(email=email)) == [lower, upper]
+            for reference, found in ((a_reference(1), [upper]), (a_reference(3), [])):
+                assert await page(store, PaymentFilter(email=email, reference=reference)) == found
+
+    async def test_all_filters_hold_together(self, store: Store) -> None:
+        payment = await added(store, 1, Trigger.SUCCEED, customer_email="ada@example.com", idempotency_key="order-1")
+        right: dict[str, Any] = {
+            "status": Status.SUCCESS,
+            "since": NOW,
+            "until": NOW + MINUTE,
+            "reference": payment.reference,
+            "idempotency_key": "order-1",
+            "email": "ada@example.com",
+        }
+        wrong: dict[str, Any] = {
+            "status": Status.FAILED,
+            "since": NOW + timedelta(microseconds=1),
+            "until": NOW,
+            "reference": a_reference(2),
+            "idempotency_key": "order-2",
+            "email": "bola@example.com",
+        }
+        assert await page(store, PaymentFilter("biz_1", SANDBOX, **right)) == [payment]
+        for name, value in wrong.items():
+            assert await page(store, PaymentFilter("biz_1", SANDBOX, **{**right, name: value})) == []
+        assert await page(store, PaymentFilter("biz_1", SANDBOX, **right), after=PaymentCursor.of(payment)) == []
+
+    async def test_a_summary_counts_and_adds_up_by_utc_day_and_status(self, store: Store) -> None:
+        midnight = NOW.replace(hour=0) + DAY
+        largest = 2**53 - 1
+        await added(store, 1, Trigger.SUCCEED, at=midnight - timedelta(microseconds=1), amount=100)
+        await added(store, 2, Trigger.SUCCEED, at=midnight, amount=largest)
+        await added(store, 3, Trigger.SUCCEED, at=midnight + HOUR, amount=largest)
+        await added(store, 4, Trigger.FAIL, at=midnight + HOUR, amount=300)
+        await added(store, 5, environment=LIVE, at=midnight, amount=500)
+        await added(store, 6, business_id="biz_2", at=midnight, amount=700)
+        first, second = (midnight - DAY).date(), midnight.date()
+        expected = [
+            PaymentTotal(first, Status.SUCCESS, 1, 100),
+            PaymentTotal(second, Status.SUCCESS, 2, 2 * largest),
+            PaymentTotal(second, Status.FAILED, 1, 300),
+        ]
+        assert await totals(store) == expected
+        assert await totals(store, PaymentFilter("biz_1", SANDBOX, since=midnight)) == expected[1:]
+        assert await totals(store, PaymentFilter("biz_1", SANDBOX, until=midnight)) == expected[:1]
+        assert await totals(store, PaymentFilter("biz_1", SANDBOX, status=Status.FAILED)) == expected[2:]
+        everywhere = await totals(store, PaymentFilter(since=midnight))
+        assert everywhere[0] == PaymentTotal(second, Status.INITIATED, 2, 1200)
+        assert await totals(store, PaymentFilter("biz_3", SANDBOX)) == []
+
+    async def test_a_summary_adds_up_the_fees_that_are_known(self, store: Store) -> None:
+        await added(store, 1)
+        for number, fee in ((2, 0), (3, 2250), (4, None)):
+            payment = await added(store, number, Trigger.SUCCEED)
+            async with store.begin() as tx:
+                await tx.payments.lock(payment.reference)
+                await tx.payments.note(payment.with_fee(fee, None))
+        day = NOW.date()
+        assert await totals(store) == [
+            PaymentTotal(day, Status.INITIATED, 1, 150000),
+            PaymentTotal(day, Status.SUCCESS, 3, 450000, 2250, 297750, 2),
+        ]
+
+    async def test_names_are_those_of_the_businesses_that_there_are(self, store: Store) -> None:
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+            assert await tx.businesses.names(["biz_1", "biz_2"]) == {"biz_1": "Ada's Shop"}
+            assert await tx.businesses.names([]) == {}

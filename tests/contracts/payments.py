@@ -1,0 +1,421 @@
+"""What every Store promises about payments: uniqueness, compare-and-set, fencing, skipping, remembering."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_business, a_payment, a_transition, an_attempt, an_endpoint, an_id
+
+from payagg.application.ports import Conflict, ReferenceTaken
+from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
+from payagg.application.store import Store
+from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
+from payagg.domain.checks import revised
+from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.values import Environment
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+OTHER = "PAY-20250131-AAAAAA"
+SANDBOX = Environment.SANDBOX
+TICK = timedelta(microseconds=1)
+
+
+async def stored(store: Store, **fields: Any) -> Payment:
+    payment, created = await store.add_payment(a_payment(**fields))
+    assert created
+    return payment
+
+
+async def handed(store: Store, attempt: Attempt) -> None:
+    async with store.begin() as tx:
+        await tx.payments.add_attempt(attempt)
+
+
+class PaymentContract:
+    async def test_a_payment_comes_back_as_it_went_in(self, store: Store) -> None:
+        payment = a_payment(
+            gateway="provider_a",
+            customer_email="ada@example.com",
+            customer_name="Ada Ọbi",
+            customer_phone="+2348012345678",
+            callback_url="https://shop.example/thanks?a=b",
+            webhook_url="https://shop.example/own",
+            metadata={"order": 7, "tags": ["a", None, True], "deep": {"é": 1.5}, "big": 2**63 - 1},
+            idempotency_key="order-7",
+            fingerprint=bytes(range(31)) + b"\xff",
+            amount=2**53 - 1,
+            api_key_id="key_1",
+        )
+        assert await store.add_payment(payment) == (payment, True)
+        assert await store.find_payment(REFERENCE) == payment
+        async with store.begin() as tx:
+            assert await tx.payments.get(REFERENCE) == payment
+            assert await tx.payments.lock(REFERENCE) == payment
+
+    async def test_a_test_payment_stays_one_and_meets_the_simulator_alone(self, store: Store) -> None:
+        payment = await stored(store, is_test=True, gateway="sandbox")
+        assert await store.find_payment(REFERENCE) == payment
+        assert payment.is_test
+        moved, transition = a_transition(payment, Trigger.PROCESS)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
+            async with store.begin() as tx:
+                await tx.payments.save(replace(moved, gateway="provider_a"), transition)
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+            assert (await tx.payments.get(REFERENCE)) == moved
+
+    async def test_a_gateway_has_open_attempts_while_any_is_to_be_asked_about(self, store: Store) -> None:
+        await stored(store)
+        attempt = an_attempt(next_ask_at=NOW)
+        await handed(store, attempt)
+        await handed(store, an_attempt(number=2, state=AttemptState.REFUSED, gateway="provider_b", next_ask_at=None))
+        async with store.begin() as tx:
+            assert await tx.payments.has_open_attempts("gw_provider_a")
+            counts = [await tx.payments.open_attempts("gw_provider_a", most) for most in (0, 1, 5)]
+            assert counts == [0, 1, 1]
+            assert await tx.payments.open_attempts("gw_provider_b", 5) == 0
+            assert not await tx.payments.has_open_attempts("gw_provider_b")
+            await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
+            assert not await tx.payments.has_open_attempts("gw_provider_a")
+
+    async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
+        for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
+            assert await store.find_payment(reference) is None
+        async with store.begin() as tx:
+            assert await tx.payments.get(REFERENCE) is None
+            assert await tx.payments.lock(REFERENCE) is None
+            assert await tx.payments.attempts(REFERENCE) == []
+            assert await tx.payments.transitions(REFERENCE) == []
+
+    async def test_a_taken_reference_is_refused_and_the_first_payment_stays(self, store: Store) -> None:
+        first = await stored(store)
+        with pytest.raises(ReferenceTaken):
+            await store.add_payment(a_payment(amount=999, business_id="biz_2"))
+        assert await store.find_payment(REFERENCE) == first
+
+    async def test_a_taken_idempotency_key_gives_the_original(self, store: Store) -> None:
+        first = await stored(store, idempotency_key="order-1")
+        again = await store.add_payment(a_payment(reference=OTHER, amount=999, idempotency_key="order-1"))
+        assert again == (first, False)
+        assert await store.find_payment(OTHER) is None
+
+    async def test_a_key_belongs_to_one_business_and_environment(self, store: Store) -> None:
+        first = await stored(store, idempotency_key="order-1")
+        await stored(store, reference=OTHER, idempotency_key="order-1", business_id="biz_2")
+        live = await stored(
+            store, reference="PAY-20250131-LIVE00", idempotency_key="order-1", environment=Environment.LIVE
+        )
+        assert await store.find_original("biz_1", Environment.SANDBOX, "order-1") == first
+        assert await store.find_original("biz_1", Environment.LIVE, "order-1") == live
+        assert await store.find_original("biz_1", Environment.SANDBOX, "Order-1") is None
+
+    async def test_payments_without_a_key_never_meet(self, store: Store) -> None:
+        await stored(store)
+        await stored(store, reference=OTHER)
+
+    async def test_a_move_is_stored_with_its_transition(self, store: Store) -> None:
+        moved, transition = a_transition(await stored(store))
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        assert await store.find_payment(REFERENCE) == moved
+        async with store.begin() as tx:
+            assert await tx.payments.transitions(REFERENCE) == [transition]
+
+    async def test_of_two_moves_from_the_same_state_only_the_first_is_stored(self, store: Store) -> None:
+        payment = await stored(store)
+        first, transition = a_transition(payment, Trigger.FAIL)
+        late, second = a_transition(payment, Trigger.SUCCEED)
+        async with store.begin() as tx:
+            await tx.payments.save(first, transition)
+        with pytest.raises(Conflict):
+            async with store.begin() as tx:
+                await tx.payments.save(late, second)
+        assert await store.find_payment(REFERENCE) == first
+        async with store.begin() as tx:
+            assert await tx.payments.transitions(REFERENCE) == [transition]
+
+    async def test_a_final_payment_is_never_moved_again(self, store: Store) -> None:
+        moved, transition = a_transition(await stored(store))
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        # What a careless caller might write: the right sequence, and a move that the machine does not have.
+        overwritten = revised(moved, status=Status.FAILED, sequence=2)
+        forbidden = revised(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
+            async with store.begin() as tx:
+                await tx.payments.save(overwritten, forbidden)
+        assert await store.find_payment(REFERENCE) == moved
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"amount": 150001},
+            {"business_id": "biz_2"},
+            {"environment": Environment.LIVE},
+            {"expires_at": NOW + 2 * HOUR},
+        ],
+        ids=lambda change: str(next(iter(change))),
+    )
+    async def test_what_a_payment_is_never_changes(self, store: Store, change: dict[str, Any]) -> None:
+        payment = await stored(store)
+        moved, transition = a_transition(payment)
+        try:
+            async with store.begin() as tx:
+                await tx.payments.save(replace(moved, **change), transition)
+        except Exception:  # noqa: BLE001 - refusing the write and leaving the fact out of it are both right
+            assert await store.find_payment(REFERENCE) == payment
+            return
+        assert await store.find_payment(REFERENCE) == moved
+
+    async def test_a_raised_block_leaves_nothing_behind(self, store: Store) -> None:
+        payment = await stored(store)
+        moved, transition = a_transition(payment, Trigger.PROCESS)
+        with pytest.raises(RuntimeError):  # noqa: PT012 - the block is what is tested
+            async with store.begin() as tx:
+                await tx.payments.save(moved, transition)
+                await tx.payments.add_attempt(an_attempt(payment))
+                raise RuntimeError
+        assert await store.find_payment(REFERENCE) == payment
+        async with store.begin() as tx:
+            assert await tx.payments.transitions(REFERENCE) == []
+            assert await tx.payments.attempts(REFERENCE) == []
+
+    async def test_expired_payments_are_the_initiated_ones_past_their_window_oldest_first(self, store: Store) -> None:
+        young = await stored(store, reference=OTHER, now=NOW + MINUTE)
+        old = await stored(store)
+        moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        async with store.begin() as tx:
+            assert await tx.payments.expired(NOW + HOUR - TICK, 10) == []
+            assert await tx.payments.expired(NOW + HOUR, 10) == [old]
+            assert await tx.payments.expired(NOW + 2 * HOUR, 10) == [old, young]
+            assert await tx.payments.expired(NOW + 2 * HOUR, 1) == [old]
+
+    async def test_initiated_payments_are_walked_in_the_order_of_their_windows_ends(self, store: Store) -> None:
+        young = await stored(store, reference=OTHER, now=NOW + MINUTE)
+        old = await stored(store)
+        moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
+        async with store.begin() as tx:
+            await tx.payments.save(moved, transition)
+        async with store.begin() as tx:
+            assert await tx.payments.initiated(NOW, "", 10) == [old, young]
+            assert await tx.payments.initiated(NOW, "", 1) == [old]
+            assert await tx.payments.initiated(old.expires_at, old.reference, 10) == [young]
+            assert await tx.payments.initiated(young.expires_at, young.reference, 10) == []
+
+    async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
+        payment = await stored(store)
+        first = an_attempt(payment, 1, AttemptState.REFUSED, scenario="declined", asks=3)
+        second = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE)
+        await handed(store, first)
+        await handed(store, second)
+        async with store.begin() as tx:
+            assert await tx.payments.attempts(REFERENCE) == [first, second]
+
+    async def test_only_the_holder_of_the_token_writes_an_attempt(self, store: Store) -> None:
+        payment = await stored(store)
+        claim = an_attempt(payment)
+        taken = replace(claim, token=f"{claim.token} again", lease_until=claim.lease_until + MINUTE)
+        late = an_attempt(payment, 1, AttemptState.HANDED_OFF)
+        await handed(store, claim)
+        async with store.begin() as tx:
+            await tx.payments.save_attempt(taken, claim.token)
+        with pytest.raises(Conflict):
+            async with store.begin() as tx:
+                await tx.payments.save_attempt(late, claim.token)
+        async with store.begin() as tx:
+            assert await tx.payments.attempts(REFERENCE) == [taken]
+
+    async def test_an_attempt_that_was_never_added_is_not_written(self, store: Store) -> None:
+        payment = await stored(store)
+        with pytest.raises(Conflict):
+            async with store.begin() as tx:
+                await tx.payments.save_attempt(an_attempt(payment), "token 1")
+        async with store.begin() as tx:
+            assert await tx.payments.attempts(REFERENCE) == []
+
+    @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.HANDED_OFF])
+    async def test_at_most_one_attempt_is_claimed_and_one_handed_off(self, store: Store, state: AttemptState) -> None:
+        payment = await stored(store)
+        await handed(store, an_attempt(payment, 1, state))
+        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
+            await handed(store, an_attempt(payment, 2, state))
+        async with store.begin() as tx:
+            assert [attempt.number for attempt in await tx.payments.attempts(REFERENCE)] == [1]
+
+    async def test_due_asks_are_held_back_from_everybody_else(self, store: Store) -> None:
+        payment = await stored(store)
+        other = await stored(store, reference=OTHER)
+        await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
+        await handed(store, an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
+        async with store.begin() as tx:
+            ask, at_a, at_b = tx.payments, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
+            both = ("provider_a", "provider_b")
+            assert await ask.oldest_ask(both, NOW - TICK) is None
+            assert await ask.oldest_ask(both, NOW + HOUR) == NOW
+            assert await ask.oldest_ask(both[:1], NOW + HOUR) == NOW + MINUTE
+            assert await ask.due_asks(*at_a, NOW, 10, MINUTE) == []
+            assert [a.reference for a in await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
+            assert [a.reference for a in await ask.due_asks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
+            assert await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR) == []
+            assert await ask.oldest_ask(both, NOW + HOUR) == NOW  # held, and late all the same
+        async with store.begin() as tx:
+            again = await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
+            assert [attempt.reference for attempt in again] == [OTHER]
+            await tx.payments.save_attempt(again[0], again[0].token)
+            assert await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+
+    async def test_what_was_in_the_air_when_a_process_began_is_asked_about_once_ahead_of_its_time(
+        self, store: Store
+    ) -> None:
+        """One each: held by a worker before; handed off; asked about since; made since; a claim; far from its ask."""
+        began = NOW + MINUTE
+        soon = {"next_ask_at": began + TICK}
+        attempts: list[dict[str, Any]] = [
+            {},
+            {},
+            {"last_ask_at": began},
+            {"created_at": began},
+            {"state": AttemptState.CLAIMED, "lease_until": began + HOUR},
+            {"next_ask_at": began + FIRST_ASK_MAX + TICK},
+        ]
+        for number, fields in enumerate(attempts):
+            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            state = fields.pop("state", AttemptState.HANDED_OFF)
+            await handed(store, an_attempt(payment, 1, state, **{**soon, **fields}))
+        place = ("provider_a", SANDBOX)
+        async with store.begin() as tx:
+            # A worker that began earlier, and died.
+            [held] = await tx.payments.due_asks(*place, began - TICK, 1, HOUR, began - TICK)
+            assert held.reference[-1] == "0"
+            assert await tx.payments.due_asks(*place, began, 10, HOUR) == []
+            found = await tx.payments.due_asks(*place, began, 10, HOUR, began)
+            assert [attempt.reference[-1] for attempt in found] == ["0", "1"]
+            assert await tx.payments.due_asks(*place, began, 10, HOUR, began) == []
+            assert len(await tx.payments.due_asks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
+
+    async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, store: Store) -> None:
+        """Eight old payments of one business, a younger one of another, and one in the other environment."""
+
+        async def due(environment: Environment, limit: int) -> list[str]:
+            async with store.begin() as tx:
+                found = await tx.payments.due_asks("provider_a", environment, NOW + HOUR, limit, MINUTE)
+            return [attempt.reference[-1] for attempt in found]
+
+        for number in range(10):
+            payment = await stored(
+                store,
+                reference=f"PAY-20250131-00000{number}",
+                business_id="biz_2" if number == 8 else "biz_1",
+                environment=Environment.LIVE if number == 9 else SANDBOX,
+            )
+            at = NOW + number * MINUTE
+            await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=at))
+        assert await due(SANDBOX, 3) == ["0", "1", "8"]
+        assert await due(SANDBOX, 100) == ["2", "3", "4", "5", "6", "7"]
+        assert await due(Environment.LIVE, 100) == ["9"]
+
+    async def test_asks_of_a_later_time_are_made_due(self, store: Store) -> None:
+        for number, state in enumerate((AttemptState.HANDED_OFF, AttemptState.UNKNOWN, AttemptState.REFUSED)):
+            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            at = None if state is AttemptState.REFUSED else NOW + HOUR * number
+            await handed(store, an_attempt(payment, 1, state, next_ask_at=at))
+        live = await stored(store, reference=OTHER, environment=Environment.LIVE)
+        await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
+        async with store.begin() as tx:
+            assert await tx.payments.hasten_asks("provider_b", SANDBOX, NOW) == 0
+            assert await tx.payments.hasten_asks("provider_a", SANDBOX, NOW) == 1
+            assert await tx.payments.hasten_asks("provider_a", SANDBOX, NOW) == 0
+        async with store.begin() as tx:
+            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)) == 2
+            assert await tx.payments.due_asks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
+
+    async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:
+        payment, other = await stored(store), await stored(store, reference=OTHER)
+        unknown = replace(an_attempt(payment, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
+        handed_off = replace(an_attempt(payment, 2, AttemptState.HANDED_OFF), next_ask_at=NOW)
+        elsewhere = replace(an_attempt(other, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
+        for attempt in (unknown, handed_off, elsewhere):
+            await handed(store, attempt)
+        async with store.begin() as tx:
+            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
+            await tx.payments.end_asks(REFERENCE)
+        async with store.begin() as tx:
+            over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
+            assert await tx.payments.attempts(REFERENCE) == over
+            assert await tx.payments.due_asks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
+
+    async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
+        await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))
+        every = timedelta(seconds=2)
+        assert await store.begin_ask(REFERENCE, 1, NOW, every)
+        assert not await store.begin_ask(REFERENCE, 1, NOW + every - TICK, every)
+        assert await store.begin_ask(REFERENCE, 1, NOW + every, every)
+        assert await store.begin_ask(REFERENCE, 1, NOW + every, timedelta(0))
+        assert not await store.begin_ask(REFERENCE, 2, NOW, every)
+
+    async def test_a_payment_is_read_with_what_decides_on_it_and_what_a_change_needs(self, store: Store) -> None:
+        payment, business = await stored(store), a_business()
+        attempts = [an_attempt(payment, 1, AttemptState.REFUSED), an_attempt(payment, 2, AttemptState.CLAIMED)]
+        first, second = an_endpoint(), an_endpoint(id="whe_2", created_at=NOW + TICK)
+        others = [
+            an_endpoint(id="whe_3", is_active=False),
+            an_endpoint(id="whe_4", environment=Environment.LIVE),
+            an_endpoint(id="whe_5", business_id="biz_2"),
+        ]
+        async with store.begin() as tx:
+            await tx.businesses.add(business)
+            await tx.businesses.add(a_business("biz_2"))
+            for attempt in attempts:
+                await tx.payments.add_attempt(attempt)
+            for endpoint in (second, first, *others):
+                await tx.webhooks.add_endpoint(endpoint)
+        async with store.begin() as tx:
+            for read in (tx.payments.aggregate, tx.payments.lock_aggregate):
+                assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
+                assert await read(OTHER) is None
+            assert await tx.payments.lock_to_settle(REFERENCE) == PaymentToSettle(
+                payment, attempts, [first, second], []
+            )
+            assert await tx.payments.lock_to_settle(OTHER) is None
+        assert await store.find_checkout(REFERENCE) == (payment, business)
+        assert await store.find_checkout(OTHER) is None
+        assert await store.find_checkout("not a reference\x00") is None
+
+    async def test_provider_calls_are_told_in_the_order_they_were_made(self, store: Store) -> None:
+        calls = [
+            ProviderCall(
+                f"pcl_{n}",
+                REFERENCE,
+                1,
+                "provider_a",
+                "fetch_charge",
+                "PENDING",
+                "ongoing",
+                n,
+                "verify",
+                NOW + n * MINUTE,
+            )
+            for n in (1, 2)
+        ]
+        async with store.begin() as tx:
+            for call in reversed(calls):
+                await tx.payments.add_call(call)
+            await tx.payments.add_call(replace(calls[0], id="pcl_3", reference=OTHER, word=None))
+            assert await tx.payments.calls(REFERENCE) == calls
+
+    async def test_the_last_answer_is_the_last_look_up_that_had_one(self, store: Store) -> None:
+        call = ProviderCall(
+            an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", "PENDING", "ongoing", 9, "verify", NOW
+        )
+        later = replace(call, id=an_id("pcl", 2), result="SUCCEEDED", word="success")
+        async with store.begin() as tx:
+            assert await tx.payments.last_answer(REFERENCE) is None
+            await tx.payments.add_call(later)
+            await tx.payments.add_call(call)
+            await tx.payments.add_call(replace(call, id=an_id("pcl", 3), result="TIMEOUT", word=None))
+            await tx.payments.add_call(replace(call, id=an_id("pcl", 4), reference=OTHER))
+            assert await tx.payments.last_answer(REFERENCE) == later

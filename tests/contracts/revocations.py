@@ -1,0 +1,64 @@
+"""What every Store promises about revoked tokens."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from payagg_testing.builders import NOW
+
+from payagg.application.store import Store
+from payagg.domain.revocation import Revocation, RevokedClaim
+
+TICK = timedelta(microseconds=1)
+
+
+class RevocationContract:
+    async def test_a_token_is_revoked_by_its_id_whenever_it_was_issued(self, store: Store) -> None:
+        assert not await store.is_revoked("t-1", "ada", NOW)
+        await _add(store, Revocation(RevokedClaim.TOKEN, "t-1", NOW))
+        assert await store.is_revoked("t-1", "ada", NOW + TICK)
+        assert not await store.is_revoked("t-2", "t-1", NOW - TICK)
+        assert not await store.is_revoked(None, "ada", NOW - TICK)
+
+    async def test_a_subjects_tokens_are_revoked_up_to_an_instant(self, store: Store) -> None:
+        await _add(store, Revocation(RevokedClaim.SUBJECT, "ada", NOW))
+        assert await store.is_revoked(None, "ada", NOW - TICK)
+        assert not await store.is_revoked(None, "ada", NOW)
+        assert not await store.is_revoked("ada", "bo", NOW - TICK)
+
+    async def test_a_second_revocation_never_takes_the_first_back(self, store: Store) -> None:
+        for at in (NOW, NOW - timedelta(days=1)):
+            await _add(store, Revocation(RevokedClaim.SUBJECT, "ada", at))
+        assert await store.is_revoked(None, "ada", NOW - TICK)
+        await _add(store, Revocation(RevokedClaim.SUBJECT, "ada", NOW + TICK))
+        assert await store.is_revoked(None, "ada", NOW)
+
+    async def test_an_ended_session_is_known_until_it_would_have_ended_by_itself(self, store: Store) -> None:
+        one, two, three = (bytes([number]) * 32 for number in (1, 2, 3))
+        hour = timedelta(hours=1)
+        await _end(store, one, NOW + hour, NOW)
+        await _end(store, one, NOW + hour, NOW)
+        await _end(store, two, NOW + 2 * hour, NOW)
+        assert [await store.has_session_ended(session) for session in (one, two, three)] == [True, True, False]
+        await _end(store, three, NOW + 3 * hour, NOW + hour)
+        assert [await store.has_session_ended(session) for session in (one, two, three)] == [False, True, True]
+
+    async def test_an_undone_revocation_revokes_nothing(self, store: Store) -> None:
+        with pytest.raises(ZeroDivisionError):
+            await _add_and_fail(store)
+        assert not await store.is_revoked("t-1", "ada", NOW)
+
+
+async def _add(store: Store, revocation: Revocation) -> None:
+    async with store.begin() as tx:
+        await tx.revocations.add(revocation)
+
+
+async def _end(store: Store, session: bytes, ends_at: datetime, now: datetime) -> None:
+    async with store.begin() as tx:
+        await tx.revocations.end_session(session, ends_at, now)
+
+
+async def _add_and_fail(store: Store) -> None:
+    async with store.begin() as tx:
+        await tx.revocations.add(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
+        raise ZeroDivisionError

@@ -1,0 +1,45 @@
+"""The contract of a Store, for any adapter: give a subclass a `store` fixture with a fresh, empty store per test.
+
+    class TestMyStore(StoreContract):
+        pass
+
+Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend` fixture ("asyncio").
+"""
+
+import pytest
+
+from tests.contracts.anomalies import AnomalyContract
+from tests.contracts.archive import ArchiveContract
+from tests.contracts.audit import AuditContract
+from tests.contracts.businesses import BusinessContract, GatewayContract
+from tests.contracts.payment_search import PaymentSearchContract
+from tests.contracts.payments import PaymentContract
+from tests.contracts.personal_data import PersonalDataContract
+from tests.contracts.reconciliations import ReconciliationContract
+from tests.contracts.remembered_keys import RememberedKeyContract
+from tests.contracts.resolutions import ResolutionContract
+from tests.contracts.revocations import RevocationContract
+from tests.contracts.sealed import SealedContract
+from tests.contracts.webhooks import InboxContract, QueueContract, WebhookContract
+
+
+@pytest.mark.anyio
+class StoreContract(
+    PaymentContract,
+    AnomalyContract,
+    ReconciliationContract,
+    ResolutionContract,
+    PaymentSearchContract,
+    RememberedKeyContract,
+    BusinessContract,
+    GatewayContract,
+    ArchiveContract,
+    AuditContract,
+    RevocationContract,
+    SealedContract,
+    WebhookContract,
+    QueueContract,
+    InboxContract,
+    PersonalDataContract,
+):
+    """Every promise of application/store.py and application/repositories.py that a test can see."""

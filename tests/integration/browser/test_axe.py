@@ -1,0 +1,157 @@
+"""Every state of the hosted page before axe-core: light and dark, on a small phone and on a desk."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from payagg.domain.values import Environment
+from tests.integration.browser.test_checkout import (
+    SILENT_CARD,
+    SUCCESS_CARD,
+    answering,
+    heading,
+    pay_with,
+    site,
+)
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.checkout_site import Site
+
+__all__ = ["site"]
+pytestmark = pytest.mark.browser
+
+DESK = {"width": 1280, "height": 800}
+LONG_NAME = "Chukwuemeka Okonkwo-Adeyemi & Daughters Wholesale Enterprises Nigeria " + "Limited" * 6
+LONG_DESCRIPTION = "Card, bank transfer or USSD. " * 12
+
+
+def choose(site: Site, page: Page) -> str:
+    """The largest amount to the longest name, with an option that is not available."""
+    business = site.business(name=LONG_NAME)
+    site.gateway("provider_a", name="Paystack" * 8, description=LONG_DESCRIPTION)
+    site.configure("provider_b", {"sandboxPublicKey": "PZ78-PKTEST-1", "sandboxSigningSecret": "s"}, name="Payaza")
+    url = site.initiate(business, 2**53 - 1)
+    page.goto(url)
+    heading(page, "How would you like to pay?")
+    page.get_by_label("Sandbox simulator").check()
+    return url
+
+
+def pay(number: str, words: str) -> Callable[[Site, Page], None]:
+    def bring(site: Site, page: Page) -> None:
+        choose(site, page)
+        pay_with(page, number)
+        heading(page, words)
+
+    return bring
+
+
+def bad_card(site: Site, page: Page) -> None:
+    choose(site, page)
+    page.locator("#card-number").fill("1234")
+    page.get_by_role("button", name="Pay ₦").click()
+    expect(page.locator("#card-error")).not_to_be_empty()
+
+
+def refused(site: Site, page: Page) -> None:
+    choose(site, page)
+    page.route("**/process", answering(400, "GATEWAY_NOT_AVAILABLE", field="gatewaySlug"))
+    pay_with(page, SUCCESS_CARD)
+    expect(page.get_by_role("alert")).to_contain_text("cannot take this payment right now")
+
+
+def starting(site: Site, page: Page) -> None:
+    choose(site, page)
+    page.route("**/process", lambda route: None)
+    pay_with(page, SUCCESS_CARD)
+    heading(page, "Starting your payment")
+
+
+def receipt(site: Site, page: Page) -> None:
+    pay(SUCCESS_CARD, "Payment successful")(site, page)
+    page.get_by_role("button", name="Stay on this page").click()
+
+
+def declined_card(site: Site, page: Page) -> None:
+    page.route("**/verify", answering_with({"status": "PENDING", "lastDecline": "EXPIRED_CARD"}))
+    choose(site, page)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Your card was declined")
+
+
+def mismatch(site: Site, page: Page) -> None:
+    page.route("**/verify", answering(502, "PAYMENT_AMOUNT_MISMATCH"))
+    pay(SILENT_CARD, "This payment needs a check")(site, page)
+
+
+def offline(site: Site, page: Page) -> None:
+    url = choose(site, page)
+    page.route(url, lambda route: route.abort())
+    pay_with(page, SUCCESS_CARD)
+    heading(page, "You seem to be offline")
+
+
+def no_option(site: Site, page: Page) -> None:
+    site.business(name=LONG_NAME)
+    page.goto(site.put(environment=Environment.LIVE, amount=2**53 - 1))
+    expect(page.get_by_role("alert")).to_contain_text("No payment option is available")
+
+
+def expired(site: Site, page: Page) -> None:
+    site.business(name=LONG_NAME)
+    page.goto(site.put(ttl=timedelta(milliseconds=1)))
+    heading(page, "This payment link has expired")
+
+
+def missing(site: Site, page: Page) -> None:
+    page.goto(f"{site.base_url}/checkout/PAY-20250131-ZZZZZZ")
+    expect(page.locator("h1")).to_have_text("We can't find this payment")
+
+
+def not_loaded(site: Site, page: Page) -> None:
+    page.route("**/checkout.js", lambda route: route.abort())
+    page.goto(site.initiate(site.business(name=LONG_NAME)))
+    expect(page.get_by_role("link", name="Try again")).to_be_visible()
+
+
+def too_old(site: Site, page: Page) -> None:
+    page.add_init_script("delete window.AbortController")
+    page.goto(site.initiate(site.business(name=LONG_NAME)))
+    expect(page.get_by_text("This browser is too old")).to_be_visible()
+
+
+def answering_with(data: dict[str, str]) -> Callable[..., None]:
+    return lambda route: route.fulfill(json={"success": True, "data": data})
+
+
+STATES: dict[str, Callable[[Site, Page], object]] = {
+    "choose": choose,
+    "bad card": bad_card,
+    "refused": refused,
+    "starting": starting,
+    "waiting": pay(SILENT_CARD, "Waiting for confirmation"),
+    "declined card": declined_card,
+    "receipt": receipt,
+    "declined": pay("4000000000000002", "Payment declined"),
+    "reversed": pay("4000000000000259", "Payment reversed"),
+    "mismatch": mismatch,
+    "offline": offline,
+    "no option": no_option,
+    "expired": expired,
+    "missing": missing,
+    "not loaded": not_loaded,
+    "too old": too_old,
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(site: Site, chromium: Browser, state: str) -> None:
+    with opened(chromium, viewport=SMALL_PHONE, reduced_motion="reduce") as page:
+        STATES[state](site, page)
+        for viewport in (SMALL_PHONE, DESK):
+            page.set_viewport_size(viewport)  # type: ignore[arg-type]
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                judge_with_axe(page)
+                assert has_no_sideways_scroll(page)

@@ -1,0 +1,407 @@
+"""A payer's journeys on the hosted page, with the sandbox processor and a real browser."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import NoReturn, cast
+
+import httpx
+import pytest
+from litestar.testing import TestClient
+from playwright.sync_api import Browser, Page, Route, expect
+
+from payagg.application.checkout import Checkout
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.health import Health
+from payagg.domain.simulator import TEST_CARDS
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.checkout_page.markup import ASSETS, DIGEST
+from payagg.entrypoints.http.checkout_page.words import CARD_WORDS
+from tests.support.browser import opened
+from tests.support.checkout_site import Site, served
+
+pytestmark = pytest.mark.browser
+
+SUCCESS_CARD = "4242424242424242"
+SILENT_CARD = "4000000000000119"
+CALLBACK_PATTERN = "https://shop.example/**"
+XSS = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>{{7*7}}"
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with served(database_url) as site:
+        yield site
+
+
+def heading(page: Page, words: str) -> None:
+    expect(page.locator("h2:visible")).to_have_text(words)
+
+
+def pay_with(page: Page, number: str) -> None:
+    page.locator(f'[data-number="{number}"]').click()
+    page.get_by_role("button", name="Pay ₦").click()
+
+
+def answering(status: int, code: str, *, field: str | None = None) -> Callable[[Route], None]:
+    """A stand-in for a refusal that the sandbox cannot be brought to give."""
+    error = {"code": code, "message": "", "field": field}
+    body = json.dumps({"success": False, "error": error})
+    return lambda route: route.fulfill(status=status, content_type="application/json", body=body)
+
+
+# What each test card shows and leaves behind.
+CARD_RESULTS = {
+    "success": ("Payment successful", "SUCCESS"),
+    "declined": ("Payment declined", "FAILED"),
+    "insufficient_funds": ("Not enough funds", "FAILED"),
+    "reversed": ("Payment reversed", "REVERSED"),
+    "slow_success": ("Waiting for confirmation", "PENDING"),
+    "no_answer": ("Waiting for confirmation", "PENDING"),
+}
+
+
+@pytest.mark.rule("checkout.3")
+@pytest.mark.parametrize("number", TEST_CARDS)
+def test_each_test_card_leads_to_its_result(site: Site, page: Page, number: str) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    heading(page, "How would you like to pay?")
+    pay_with(page, number)
+    words, status = CARD_RESULTS[TEST_CARDS[number]]
+    heading(page, words)
+    assert site.status(url) == status
+
+
+def test_every_test_card_is_listed_with_what_it_does() -> None:
+    assert set(CARD_WORDS) == set(TEST_CARDS.values())
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [(100, "₦1.00"), (150_005, "₦1,500.05"), (99_999_999, "₦999,999.99"), (2**53 - 1, "₦90,071,992,547,409.91")],
+)
+def test_amounts_are_exact(site: Site, page: Page, amount: int, shown: str) -> None:
+    page.goto(site.initiate(site.business(), amount))
+    expect(page.locator("#amount")).to_have_text(shown)
+
+
+@pytest.mark.rule("checkout.8")
+def test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator(site: Site, page: Page) -> None:
+    business = site.business()
+    page.goto(site.initiate(business))
+    expect(page.get_by_text("No real money moves")).to_be_visible()
+    page.goto(site.put(environment=Environment.LIVE))
+    expect(page.get_by_role("alert")).to_have_text(re.compile("No payment option is available"))
+    expect(page.locator("#test-mode")).to_be_hidden()
+    expect(page.locator('input[value="sandbox"]')).to_have_count(0)
+
+
+def test_the_merchant_s_page_is_one_link_away_with_reference_and_status(site: Site, page: Page) -> None:
+    url = site.initiate(site.business(name="Ada's Shop"))
+    page.goto(url)
+    back = page.get_by_role("link", name="Go back to Ada's Shop")
+    expect(back).to_have_attribute(
+        "href", f"https://shop.example/thanks?basket=7&reference={url[-19:]}&status=INITIATED"
+    )
+    pay_with(page, SUCCESS_CARD)
+    back = page.get_by_role("link", name="Return to Ada's Shop")
+    expect(back).to_have_attribute("href", f"https://shop.example/thanks?basket=7&reference={url[-19:]}&status=SUCCESS")
+
+
+def test_a_stored_script_address_never_becomes_a_link(site: Site, page: Page) -> None:
+    site.business()
+    page.goto(site.put(callback_url="javascript:alert(1)"))
+    heading(page, "How would you like to pay?")
+    expect(page.locator("a.home:visible")).to_have_count(0)
+
+
+def test_title_and_focus_follow_the_journey(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business(name="Ada's Shop")))
+    expect(page).to_have_title("Pay · ₦1,500.00 to Ada's Shop")
+    pay_with(page, SUCCESS_CARD)
+    expect(page).to_have_title("Payment successful · ₦1,500.00 to Ada's Shop")
+    expect(page.get_by_role("heading", name="Payment successful")).to_be_focused()
+
+
+def test_a_keyboard_alone_is_enough(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business()))
+    heading(page, "How would you like to pay?")
+    reached = []
+    while "card-number" not in reached:
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id"))
+        assert len(reached) < 10
+    page.keyboard.type(SUCCESS_CARD)
+    expect(page.locator("#card-number")).to_have_value("4242 4242 4242 4242")
+    page.keyboard.press("Enter")
+    heading(page, "Payment successful")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Return to")).to_be_focused()
+
+
+def test_a_number_that_is_no_test_card_never_leaves_the_page(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business()))
+    heading(page, "How would you like to pay?")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.locator("#card-number").fill("5399 8383 8383 8381")
+    page.get_by_role("button", name="Pay ₦").click()
+    expect(page.locator("#card-error")).to_contain_text("Never type a real card number here.")
+    expect(page.locator("#card-number")).to_be_focused()
+    assert sent == []
+
+
+def test_unavailable_gateways_are_listed_with_a_reason_and_cannot_be_chosen(site: Site, page: Page) -> None:
+    business = site.business()
+    site.gateway("provider_a", name="Paystack")
+    page.goto(site.initiate(business))
+    option = page.locator("label.gateway", has_text="Paystack")
+    expect(option).to_contain_text("Not available for this payment")
+    expect(option.locator("input")).to_be_disabled()
+    expect(page.locator('input[value="sandbox"]')).to_be_checked()
+
+
+def test_an_unhealthy_gateway_is_said_not_to_respond(site: Site, page: Page) -> None:
+    business = site.business()
+    site.configure("provider_a", {"sandboxSecretKey": "sk_test_" + "a" * 40}, name="Paystack")
+    page.goto(site.initiate(business))
+    expect(page.locator('input[value="provider_a"]')).to_be_checked()
+    expect(page.locator("#pay")).to_have_text("Continue to Paystack")
+
+    async def fall_ill() -> None:
+        now = site.services.clock.now()
+        async with site.services.store.begin() as tx:
+            await tx.health.lock("provider_a", Environment.SANDBOX)
+            await tx.health.save(Health("provider_a", Environment.SANDBOX, 5, now + timedelta(minutes=5)))
+
+    site.do(fall_ill())
+    page.reload()
+    expect(page.locator("label.gateway", has_text="Paystack")).to_contain_text("Not available right now. Try again")
+    expect(page.locator('input[value="sandbox"]')).to_be_checked()
+
+
+def test_waiting_ends_when_the_result_comes(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    site.simulate(url, "SUCCESS")
+    heading(page, "Payment successful")
+
+
+def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    page.add_init_script("Object.defineProperty(document, 'hidden', {configurable: true, get: () => !window.isSeen})")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/verify") else None)
+    page.goto(url)
+    heading(page, "Waiting for confirmation")
+    assert asked == []
+    with page.expect_request("**/verify"):
+        page.evaluate("window.isSeen = true; document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_an_expired_payment_says_what_to_do(site: Site, page: Page) -> None:
+    site.business(name="Ada's Shop")
+    page.goto(site.put(ttl=timedelta(milliseconds=1)))
+    heading(page, "This payment link has expired")
+    expect(page.get_by_text("go back to Ada's Shop and start a new payment")).to_be_visible()
+
+
+def test_the_window_closes_while_the_page_is_open(database_url: str, page: Page) -> None:
+    with served(database_url, checkout_ttl=timedelta(seconds=3)) as site:
+        page.goto(site.initiate(site.business()))
+        heading(page, "How would you like to pay?")
+        heading(page, "This payment link has expired")
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_wrong_clock_of_the_payer_does_not_change_the_countdown(site: Site, page: Page, hours: int) -> None:
+    page.add_init_script(f"const now = Date.now; Date.now = () => now() + {hours} * 3600000;")
+    page.goto(site.initiate(site.business()))
+    expect(page.locator("#countdown")).to_have_text(re.compile(r"^(60:00|59:\d\d)$"))
+
+
+@pytest.mark.parametrize(("outcome", "words"), [("FAILED", "Payment not completed"), ("REVERSED", "Payment reversed")])
+def test_other_final_states_are_told_in_plain_words(site: Site, page: Page, outcome: str, words: str) -> None:
+    url = site.initiate(site.business())
+    site.simulate(url, outcome)
+    page.goto(url)
+    heading(page, words)
+
+
+def test_what_a_provider_adds_to_the_address_decides_nothing(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(f"{url}?trxref={url[-19:]}&reference={url[-19:]}&status=success")
+    heading(page, "How would you like to pay?")
+    assert page.url == url
+
+
+def test_unreachable_while_choosing_then_back(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business()))
+    page.route("**/api/v1/**", lambda route: route.abort())
+    pay_with(page, SUCCESS_CARD)
+    expect(page.get_by_role("alert")).to_contain_text("We could not reach the payment service.")
+    expect(page.locator("#card-number")).to_have_value("4242 4242 4242 4242")
+    page.unroute("**/api/v1/**")
+    page.get_by_role("button", name="Pay ₦").click()
+    heading(page, "Payment successful")
+
+
+def test_unreachable_when_the_result_comes_then_back(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    page.route(url, lambda route: route.abort())
+    site.simulate(url, "SUCCESS")
+    heading(page, "You seem to be offline")
+    page.unroute(url)
+    page.get_by_role("button", name="Try again").click()
+    heading(page, "Payment successful")
+
+
+def test_a_fault_of_ours_while_paying_leaves_the_choice_open(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business()))
+    page.route("**/process", answering(503, "SERVICE_UNAVAILABLE"))
+    pay_with(page, SUCCESS_CARD)
+    expect(page.get_by_role("alert")).to_contain_text("trying again never charges you twice")
+    page.unroute("**/process")
+    page.get_by_role("button", name="Pay ₦").click()
+    heading(page, "Payment successful")
+
+
+def test_a_refused_gateway_is_named_and_another_may_be_chosen(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business()))
+    page.route("**/process", answering(400, "GATEWAY_NOT_AVAILABLE", field="gatewaySlug"))
+    pay_with(page, SUCCESS_CARD)
+    expect(page.get_by_role("alert")).to_contain_text("Sandbox simulator cannot take this payment right now")
+    heading(page, "How would you like to pay?")
+
+
+def test_a_mismatch_asks_for_help_and_not_for_another_payment(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    page.route("**/verify", answering(502, "PAYMENT_AMOUNT_MISMATCH"))
+    page.reload()
+    heading(page, "This payment needs a check")
+    expect(page.get_by_text("Please do not pay again.")).to_be_visible()
+
+
+def test_hostile_names_are_shown_as_text(site: Site, page: Page) -> None:
+    business = site.business(name=XSS[:200])
+    site.gateway("provider_a", name=XSS[:100], description=XSS)
+    page.goto(site.initiate(business))
+    expect(page.locator("#business")).to_have_text(XSS[:200])
+    expect(page.locator("label.gateway:has([value=provider_a]) .what")).to_have_text(XSS[:100])
+    expect(page.locator("main img, main script")).to_have_count(0)
+
+
+def test_no_other_site_can_frame_the_page(site: Site, chromium: Browser) -> None:
+    url = site.initiate(site.business())
+    open_to_frames = f"{site.base_url}/healthz"
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(open_to_frames.replace("127.0.0.1", "localhost"))
+    add_frame = "address => document.body.append(Object.assign(document.createElement('iframe'), {src: address}))"
+    with page.expect_event("requestfinished", lambda request: request.url == open_to_frames):
+        page.evaluate(add_frame, open_to_frames)  # framing works here at all
+    # What the browser does with the answer, not the frame it leaves: a refused frame moves to a process of its own.
+    with page.expect_event("requestfailed", lambda request: request.url == url) as refused:
+        page.evaluate(add_frame, url)
+    assert refused.value.failure == "net::ERR_BLOCKED_BY_RESPONSE"
+    context.close()
+
+
+def test_dark_is_dark_and_reduced_motion_is_still(site: Site, chromium: Browser) -> None:
+    with opened(chromium, color_scheme="dark", reduced_motion="reduce") as page:
+        page.goto(site.initiate(site.business()))
+        pay_with(page, SILENT_CARD)
+        heading(page, "Waiting for confirmation")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 19, 17)"
+        assert page.locator(".spinner:visible").evaluate("node => getComputedStyle(node).animationName") == "none"
+
+
+def test_a_forged_launch_link_leads_back_to_the_page(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.route("https://checkout-v2.payaza.africa/**", lambda route: route.abort())
+    page.goto(f"{url}/launch#eyJtZXJjaGFudF9rZXkiOiJQWjc4LVBLTElWRS1FVklMIn0")
+    page.wait_for_url(url)
+    heading(page, "How would you like to pay?")
+
+
+@pytest.mark.parametrize("path", ["", "/launch"])
+def test_every_page_carries_its_headers(site: Site, path: str) -> None:
+    url = site.initiate(site.business())
+    for address, status in ((url, 200), (f"{site.base_url}/checkout/nonsense", 400), (url[:-6] + "ZZZZZZ", 404)):
+        answer = httpx.get(address + path)
+        policy = answer.headers["content-security-policy"]
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert "*" not in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
+        assert answer.headers.get_list("referrer-policy") == ["no-referrer"]
+        assert "payaza" not in policy or (path, status) == ("/launch", 200)
+
+
+def test_assets_are_named_by_their_content_and_kept_for_ever(site: Site) -> None:
+    for name in ASSETS:
+        answer = httpx.get(f"{site.base_url}/checkout/assets/{DIGEST}/{name}")
+        assert (answer.status_code, answer.content) == (200, ASSETS[name])
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["content-encoding"] == "gzip"
+        plain = httpx.get(f"{site.base_url}/checkout/assets/{DIGEST}/{name}", headers={"Accept-Encoding": "identity"})
+        assert (plain.content, plain.headers.get("content-encoding")) == (ASSETS[name], None)
+        assert httpx.get(f"{site.base_url}/checkout/assets/0/{name}").headers["cache-control"] == "no-store"
+    assert httpx.get(f"{site.base_url}/checkout/assets/{DIGEST}/pages.py").status_code == 404
+
+
+class Down:
+    """A checkout whose database, or whose code, fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def page(self, reference: str) -> NoReturn:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (Unavailable("gone"), 503),
+        (Conflict(), 503),
+        pytest.param(KeyError("canary"), 500, marks=pytest.mark.error_lines("request failed")),
+    ],
+)
+def test_a_failing_service_answers_with_a_page_and_no_detail(site: Site, error: Exception, status: int) -> None:
+    failing = replace(site.services, checkout=cast(Checkout, Down(error)))
+    with TestClient(create_app(failing)) as client:
+        answer = client.get("/checkout/PAY-20250131-7K2M9X")
+    assert answer.status_code == status
+    assert ("Retry-After" in answer.headers) == (status == 503)
+    assert "Nothing has been charged by opening this page." in answer.text
+    assert "canary" not in answer.text
+
+
+def test_guessing_references_on_the_page_counts_against_the_same_limit(database_url: str) -> None:
+    with served(database_url, unknown_reference_limit=2) as site:
+        url = f"{site.base_url}/checkout/PAY-20250131-ZZZZZZ"
+        answers = [httpx.get(url) for _ in range(4)]
+        assert [answer.status_code for answer in answers[:2]] == [404, 404]
+        assert answers[3].status_code == 429
+        assert "Retry-After" in answers[3].headers
+        assert "Too many attempts" in answers[3].text

@@ -1,0 +1,189 @@
+"""The merchants' console in a real browser: from a key to a paid webhook, and how its pages read."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from standardwebhooks.webhooks import Webhook
+
+from tests.integration.process.test_dev import dev, first_line
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.ports import free_port
+
+pytestmark = pytest.mark.browser
+WIDE = {"width": 1280, "height": 900}
+CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    state: Path = tmp_path_factory.mktemp("console") / "state"
+    with dev(state, free_port(), "--json") as process:
+        yield json.loads(first_line(process.stdout))
+
+
+@contextmanager
+def a_shop_server() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """The address of a merchant's server, and what it received."""
+    received: list[tuple[dict[str, str], bytes]] = []
+
+    class ShopServer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append((dict(self.headers), self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ShopServer)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hooks", received
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def go(page: Page, name: str) -> None:
+    page.get_by_role("navigation", name="Console").get_by_role("link", name=name, exact=True).click()
+
+
+def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Browser, demo: dict[str, str]) -> None:
+    with a_shop_server() as (address, received), opened(chromium, viewport=WIDE, **CLIPBOARD) as page:
+        page.goto(demo["consoleUrl"])
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+        go(page, "Keys")
+        page.get_by_label("Name").fill("Shop server")
+        page.get_by_role("button", name="Create a key").click()
+        secret = page.locator("#secret").inner_text()
+        assert re.fullmatch("ssk_sand_[0-9a-f]{48}", secret)
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_text("Copied.")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == secret
+        page.reload()
+        expect(page.get_by_role("row", name=re.compile("Shop server"))).to_contain_text(secret[-4:])
+        assert secret not in page.content()
+
+        go(page, "Webhooks")
+        page.get_by_label("Address").fill(address)
+        page.get_by_role("button", name="Create an endpoint").click()
+        signing_secret = page.locator("#secret").inner_text()
+        page.get_by_role("button", name="Send a test event").click()
+        expect(page.get_by_text("The test event was accepted")).to_be_visible()
+        endpoint = page.url
+
+        go(page, "Test payment")
+        page.get_by_label("Amount in naira").fill("2500.50")
+        page.get_by_role("button", name="Make a test payment").click()
+        expect(page.locator(".status")).to_contain_text("initiated")
+        reference = page.get_by_role("heading", level=1).inner_text()
+
+        with page.context.expect_page() as opening:
+            page.get_by_role("link", name="Open the checkout page").click(modifiers=["ControlOrMeta"])
+        payer = opening.value
+        payer.locator('[data-number="4242424242424242"]').click()
+        payer.get_by_role("button", name="Pay ₦2,500.50").click()
+        expect(payer.get_by_text("Payment successful").first).to_be_visible()
+        payer.close()
+
+        # The story renews itself: nobody touches the page.
+        expect(page.locator(".status")).to_contain_text("success")
+        # Two events, to this endpoint and to the demo's inbox.
+        expect(page.get_by_role("region", name="Deliveries").get_by_text("delivered")).to_have_count(4)
+        expect(page.get_by_role("link", name="Open the checkout page")).to_have_count(0)
+
+        # Two deliveries may overtake each other; their numbers tell the order.
+        bodies = [Webhook(signing_secret).verify(body, headers) for headers, body in received]
+        bodies.sort(key=lambda body: body["sequence"])
+        assert [body["type"] for body in bodies] == ["webhook.test", "payment.pending", "payment.success"]
+        assert bodies[-1]["data"]["reference"] == reference
+        assert bodies[-1]["data"]["amount"] == 250_050
+
+        page.goto(endpoint)
+        page.get_by_role("button", name=f"Redeliver payment.success of {reference}").click()
+        expect(page.get_by_text("The delivery is on its way again.")).to_be_visible()
+        expect(page.get_by_role("row", name=re.compile("payment.success"))).to_contain_text("2")
+        page.get_by_role("button", name="Deactivate").click()
+        expect(page.get_by_text("nothing is sent to it any more")).to_be_visible()
+
+        go(page, "Keys")
+        row = page.get_by_role("row", name=re.compile("Shop server"))
+        row.get_by_text("Revoke", exact=False).first.click()
+        row.get_by_role("button", name="Revoke for ever").click()
+        expect(page.get_by_text("The key is revoked.")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Browser, demo: dict[str, str]) -> None:
+    with opened(chromium, viewport=SMALL_PHONE) as page:
+        page.goto(demo["docsUrl"].replace("/docs", "/"))
+        page.get_by_label("Token").fill("rubbish")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not valid")
+        page.get_by_label("Token").fill(demo["merchantToken"])
+        page.get_by_role("button", name="Sign in").click()
+        go(page, "Checkout")
+        card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Payaza"))
+        card.get_by_role("button", name="Up").click()
+        expect(page.get_by_role("heading", level=2).nth(1)).to_have_text("Payaza")
+        card.get_by_label("Name for your payers").fill("Bank & card")
+        card.get_by_label("Chosen first").check()
+        card.get_by_role("button", name="Save").click()
+        preview = page.get_by_role("region", name="Preview of the options")
+        expect(preview.get_by_role("listitem").nth(1)).to_have_text(re.compile("Bank & card.*default", re.DOTALL))
+        renamed = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Bank & card"))
+        renamed.get_by_label("On: payers may choose it").uncheck()
+        renamed.get_by_role("button", name="Save").click()
+        expect(preview).not_to_contain_text("Bank & card")
+        page.get_by_role("navigation", name="Environment").get_by_role("link", name="LIVE").click()
+        expect(page.get_by_text("Real payments and real money.")).to_be_visible()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Checkout settings")
+
+
+PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [SMALL_PHONE, WIDE], ids=["narrow", "wide"])
+def test_every_page_is_accessible_and_fits(
+    chromium: Browser, demo: dict[str, str], scheme: str, viewport: dict[str, int]
+) -> None:
+    with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
+        page.goto(demo["consoleUrl"])
+        base = page.url
+        links = [base + path for path in PAGES] + [base.replace("/sandbox", "/live") + path for path in PAGES]
+        page.goto(base + "/payments")
+        links.append(page.get_by_role("rowheader").get_by_role("link").first.evaluate("(link) => link.href"))
+        page.goto(base + "/webhooks")
+        links.append(page.get_by_role("rowheader").get_by_role("link").first.evaluate("(link) => link.href"))
+        links += [
+            page.url.split("/console/")[0] + path
+            for path in ("/console/sign-in", "/console/businesses", "/console/nowhere")
+        ]
+        for link in links:
+            page.goto(link)
+            judge_with_axe(page)
+            assert has_no_sideways_scroll(page), link
+
+
+def test_without_scripts_the_forms_do_their_work(chromium: Browser, demo: dict[str, str]) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(demo["consoleUrl"])
+    go(page, "Test payment")
+    page.get_by_role("button", name="Make a test payment").click()
+    page.get_by_role("button", name="success").click()
+    expect(page.locator(".status")).to_contain_text("success")
+    expect(page.get_by_text("The outcome is set.")).to_be_visible()
+    context.close()

@@ -1,0 +1,230 @@
+"""The administrators' console in a real browser: a gateway's life, KYC, anomalies, and how its pages read."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.payment import Trigger
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.builders import REFERENCE, a_payment, an_attempt, an_id
+from tests.support.checkout_site import Site, served
+from tests.support.images import an_image
+
+pytestmark = pytest.mark.browser
+WIDE = {"width": 1280, "height": 900}
+SECRET = "sk_live_" + "s" * 40
+LONG_NAME = "a.very.long.name.of.an.administrator@example.com"
+DRAIN = timedelta(seconds=8)  # long enough to see it on a busy machine, short enough to wait for its end
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with served(database_url, drain_window=DRAIN) as site:
+        yield site
+
+
+def sign_in(page: Page, site: Site, subject: str = "admin-1") -> None:
+    claims = {"sub": subject, "type": "admin", "role": "ADMIN"}
+    token = site.services.tokens.issue(claims, 3600, int(site.services.clock.now().timestamp()))
+    page.goto(f"{site.base_url}/console/admin")
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Gateways")
+    assert token not in page.url
+    assert page.evaluate("document.cookie") == ""
+
+
+def go(page: Page, name: str) -> None:
+    page.get_by_role("navigation", name="Console").get_by_role("link", name=name, exact=True).click()
+
+
+def test_a_gateway_without_a_processor_says_so_before_it_is_enabled(chromium: Browser, site: Site) -> None:
+    with opened(chromium, viewport=WIDE) as page:
+        sign_in(page, site)
+        page.get_by_label("Slug").fill("provider")
+        page.get_by_label("Name").fill("A")
+        page.get_by_role("button", name="Create a gateway").click()
+        # The browser's own check of the form: the name is too short.
+        expect(page.get_by_role("heading", level=1)).to_have_text("Gateways")
+        page.get_by_label("Slug").fill("Bad Slug")
+        page.get_by_label("Name").fill("Acme Pay")
+        page.get_by_role("button", name="Create a gateway").click()
+        expect(page.get_by_role("alert")).to_contain_text("slug")
+        page.get_by_label("Slug").fill("acme")
+        page.get_by_role("button", name="Create a gateway").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Acme Pay")
+        expect(page.get_by_text("This gateway has no processor.")).to_be_visible()
+        expect(page.get_by_role("button", name="Enable", exact=True)).to_have_count(0)
+        page.get_by_role("button", name="Enable without a processor").click()
+        expect(page.locator(".status")).to_contain_text("active")
+        go(page, "Gateways")
+        expect(page.get_by_role("row", name=re.compile("Acme Pay"))).to_contain_text("not configured")
+
+
+def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site, tmp_path: Path) -> None:
+    business = site.business(name="Ada's Shop")
+    site.do(site.services.store.add_payment(a_payment()))
+    logo = tmp_path / "logo.png"
+    logo.write_bytes(an_image())
+
+    async def under_way() -> None:
+        async with site.services.store.begin() as tx:
+            await tx.payments.add_attempt(an_attempt(next_ask_at=site.services.clock.now()))
+
+    site.do(under_way())
+    with opened(chromium, viewport=WIDE) as page:
+        sign_in(page, site)
+        page.get_by_role("link", name="Paystack").click()
+        expect(page.get_by_text("No credentials are on file.")).to_be_visible()
+        page.get_by_label("sandboxSecretKey").fill(SECRET)
+        page.get_by_role("button", name="Replace the credentials").click()
+        expect(page.get_by_role("alert")).to_contain_text("credentials.sandboxSecretKey")
+        assert SECRET not in page.content()
+        page.get_by_label("liveSecretKey").fill(SECRET)
+        page.get_by_role("button", name="Replace the credentials").click()
+        expect(page.get_by_text("They are never shown again.")).to_be_visible()
+        assert SECRET not in page.content()
+        page.get_by_label("liveEnabled").fill("true")
+        page.get_by_role("button", name="Replace the credentials").click()
+        expect(page.get_by_text("are gone now: liveSecretKey")).to_be_visible()
+        page.reload()
+        expect(page.get_by_text("are gone now")).to_have_count(0)
+
+        page.get_by_label("PNG or JPEG").set_input_files(logo)
+        page.get_by_role("button", name="Store the logo").click()
+        expect(page.get_by_text("The logo is stored.")).to_be_visible()
+        shown = page.get_by_role("img", name="The logo of Paystack")
+        assert shown.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
+        logo.write_bytes(b"no picture")
+        page.get_by_label("PNG or JPEG").set_input_files(logo)
+        page.get_by_role("button", name="Store the logo").click()
+        expect(page.get_by_role("alert")).to_contain_text("file")
+        expect(page.get_by_role("region", name="Active businesses")).to_contain_text(business.name)
+
+        page.get_by_role("button", name="Enable", exact=True).click()
+        expect(page.get_by_text("1 payments under way")).to_be_visible()
+        page.get_by_role("button", name="Disable: drain, then off").click()
+        expect(page.get_by_text(re.compile("Disabled in 0 min 0[0-9] s"))).to_be_visible()
+        # The end of the drain is seen without a reload.
+        expect(page.locator(".status")).to_contain_text("disabled")
+        page.reload()
+        page.get_by_text("Delete", exact=True).click()
+        page.get_by_role("button", name="Delete for ever").click()
+        expect(page.get_by_text("The gateway is deleted.")).to_be_visible()
+        expect(page.get_by_role("link", name="Paystack")).to_have_count(0)
+        go(page, "Audit")
+        page.get_by_label("Action").select_option("gateway.delete")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.get_by_role("row").nth(1)).to_contain_text("admin:admin-1")
+
+
+def test_a_business_from_creation_to_approval_and_an_anomaly_to_its_end(chromium: Browser, site: Site) -> None:
+    async def find_one() -> None:
+        now = site.services.clock.now()
+        late = Anomaly(an_id("anm", 1), REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [5000]}, now)
+        async with site.services.store.begin() as tx:
+            await tx.anomalies.add(late)
+
+    site.business()
+    site.do(site.services.store.add_payment(a_payment()))
+    site.do(find_one())
+    with opened(chromium, viewport=SMALL_PHONE) as page:
+        sign_in(page, site)
+        go(page, "Businesses")
+        page.get_by_role("textbox", name="Name").nth(1).fill("Ada's Shop")
+        page.get_by_label("Subject of its first OWNER").fill("ada")
+        page.get_by_role("button", name="Create a business").click()
+        for target in ("pending", "under review", "approved"):
+            page.get_by_role("button", name=f"Move to {target}").click()
+            expect(page.locator(".facts")).to_contain_text(target)
+        page.get_by_role("button", name="Remove ada").click()
+        expect(page.get_by_role("alert")).to_contain_text("at least one OWNER")
+        page.get_by_label("Subject").fill("obi")
+        page.get_by_label("Role").select_option("OWNER")
+        page.get_by_role("button", name="Add or change").click()
+        page.get_by_role("button", name="Remove ada").click()
+        expect(page.get_by_text("The member is removed.")).to_be_visible()
+
+        go(page, "Health")
+        page.get_by_role("link", name="late success").click()
+        page.get_by_role("link", name=REFERENCE).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(REFERENCE)
+        go(page, "Anomalies")
+        page.get_by_label("Severity").select_option("MONEY_GONE")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.get_by_text("Nothing waits.")).to_be_visible()
+        page.get_by_label("Severity").select_option("MONEY_TO_GIVE_BACK")
+        page.get_by_role("button", name="Filter").click()
+        page.get_by_text("Assign it").click()
+        page.get_by_label("Who works on it; empty for nobody").fill("ben")
+        page.get_by_role("button", name="Assign", exact=True).click()
+        expect(page.locator(".facts")).to_contain_text("ben")
+        page.get_by_text("Add a note").click()
+        page.get_by_label("What was found out").fill("Asked the provider.\nNo answer yet.")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.locator(".notes .written")).to_have_text("Asked the provider.\nNo answer yet.", use_inner_text=True)
+        page.get_by_role("button", name="I look at it").click()
+        expect(page.get_by_text("admin:admin-1", exact=True)).to_be_visible()
+        page.get_by_text("Close it").click()
+        page.get_by_label("What was done").fill("Refunded at the provider.")
+        page.get_by_role("button", name="Close", exact=True).click()
+        expect(page.get_by_text("admin-1: Refunded at the provider.")).to_be_visible()
+
+
+async def a_stuck_payment(site: Site) -> None:
+    """PENDING past its window, with an anomaly, a dispute that is due, and notes."""
+    store, now = site.services.store, site.services.clock.now()
+    payment, _ = await store.add_payment(a_payment(ttl=timedelta(milliseconds=1)))
+    silent = Anomaly(an_id("anm", 1), REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {"expected": 150000}, now)
+    details = {"disputeId": "358", "state": "opened", "dueAt": "2026-12-01T10:00:00.000Z", "amounts": [150000]}
+    dispute = Anomaly(an_id("anm", 2), REFERENCE, AnomalyKind.DISPUTE, "event:provider_a", details, now - DRAIN)
+    text = "Asked the provider. " * 12 + "https://provider.example/cases/" + "4711" * 30
+    async with store.begin() as tx:
+        await site.services.settlement.move(tx, payment, Trigger.PROCESS, actor="payer")
+        await tx.anomalies.add(silent)
+        await tx.anomalies.add(dispute.assign(LONG_NAME).note(text, "admin:ada", now))
+
+
+def test_a_payment_is_ended_by_two_administrators(chromium: Browser, site: Site) -> None:
+    site.business()
+    site.do(a_stuck_payment(site))
+    with opened(chromium, viewport=SMALL_PHONE) as page:
+        sign_in(page, site)
+        page.goto(f"{site.base_url}/console/admin/payments/{REFERENCE}")
+        page.get_by_text("Ask to end it", exact=True).click()
+        page.get_by_label("Reason").fill("The account is closed.")
+        page.get_by_label("Evidence").fill("Case 4711.")
+        page.get_by_role("button", name="Ask for failed").click()
+        expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
+        page.get_by_role("button", name="Confirm: the payment has failed").click()
+        expect(page.get_by_role("alert")).to_contain_text("Another administrator")
+        expect(page.locator(".status")).to_contain_text("pending")
+    with opened(chromium, viewport=SMALL_PHONE) as page:
+        sign_in(page, site, "admin-2")
+        page.goto(f"{site.base_url}/console/admin/payments/{REFERENCE}")
+        page.get_by_role("button", name="Confirm: the payment has failed").click()
+        expect(page.locator(".status")).to_contain_text("failed")
+        expect(page.get_by_text("admin:admin-1, confirmed by admin:admin-2")).to_be_visible()
+        expect(page.get_by_role("button", name="Confirm: the payment has failed")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits(chromium: Browser, site: Site, scheme: str) -> None:
+    business = site.business()
+    site.do(a_stuck_payment(site))
+    paths = ["/gateways", "/gateways/gw_provider_a", "/gateways/gw_builtin", "/businesses", "/payments", "/anomalies"]
+    paths += [f"/businesses/{business.id}", f"/payments/{REFERENCE}", "/audit", "/health", "/sign-in", "/nowhere"]
+    for viewport in (SMALL_PHONE, WIDE):
+        with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
+            sign_in(page, site)
+            for path in paths:
+                page.goto(f"{site.base_url}/console/admin{path}")
+                for hidden in page.locator("details").all():
+                    hidden.evaluate("(part) => { part.open = true; }")
+                judge_with_axe(page)
+                assert has_no_sideways_scroll(page), path

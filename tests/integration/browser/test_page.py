@@ -1,0 +1,261 @@
+"""What the hosted page is before, without and after its scripts: drawn by the server, true in any browser, printed."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from payagg.domain.gateway import UnavailableReason
+from payagg.domain.values import Environment
+from tests.integration.browser.test_checkout import (
+    CALLBACK_PATTERN,
+    SILENT_CARD,
+    SUCCESS_CARD,
+    heading,
+    pay_with,
+    site,
+)
+from tests.support.browser import opened
+from tests.support.builders import AN_ADMIN
+from tests.support.checkout_site import Site
+
+__all__ = ["site"]
+pytestmark = pytest.mark.browser
+
+PAYSTACK_KEY = {"sandboxSecretKey": "sk_test_" + "a" * 40}
+# What Chrome 80 or Safari 13 lacks of what browsers of today have, by name; some of it the one, some the other.
+LACKING = """
+for (const [owner, names] of [
+  [String.prototype, ["replaceAll", "at", "isWellFormed", "toWellFormed"]],
+  [Array.prototype, ["at", "findLast", "findLastIndex", "toSorted", "toReversed", "toSpliced", "with"]],
+  [Object, ["hasOwn", "groupBy"]], [Promise, ["any", "allSettled", "withResolvers", "try"]],
+  [Element.prototype, ["replaceChildren", "setHTMLUnsafe", "checkVisibility", "getAnimations"]],
+  [Document.prototype, ["replaceChildren", "startViewTransition"]], [AbortSignal, ["timeout", "any"]],
+  [AbortSignal.prototype, ["throwIfAborted"]], [URL, ["canParse", "parse"]], [Response, ["json"]],
+  [Crypto.prototype, ["randomUUID"]], [Navigator.prototype, ["clipboard"]],
+  [window, ["structuredClone", "queueMicrotask", "requestIdleCallback", "BigInt", "WeakRef", "AggregateError",
+            "ResizeObserver", "navigation", "cookieStore", "reportError", "CSSStyleSheet", "scheduler"]],
+]) for (const name of names) { delete owner[name]; }
+"""
+
+
+@pytest.fixture
+def unscripted(chromium: Browser) -> Iterator[Page]:
+    """A page on which no script runs."""
+    context = chromium.new_context(java_script_enabled=False, viewport={"width": 320, "height": 640})
+    yield context.new_page()
+    context.close()
+
+
+def test_without_scripts_the_page_says_what_is_to_be_paid_and_what_to_do(site: Site, unscripted: Page) -> None:
+    business = site.business(name="Ada's Shop")
+    site.configure("provider_a", PAYSTACK_KEY, name="Paystack", description="Card, bank transfer or USSD")
+    url = site.initiate(business)
+    unscripted.goto(url)
+    for words in ("Ada's Shop", "₦1,500.00", url[-19:], "Card, bank transfer or USSD", "No real money moves"):
+        expect(unscripted.get_by_text(words).first).to_be_visible()
+    expect(unscripted.locator("noscript p")).to_contain_text("needs JavaScript")
+    expect(unscripted.locator("noscript p")).to_contain_text(url)
+    expect(unscripted.locator("#countdown")).to_have_text(re.compile(r"^\d\d:\d\d$"))
+    expect(unscripted.locator(".needs-scripts:visible, .spinner:visible, .help:visible")).to_have_count(0)
+    expect(unscripted.get_by_role("link", name="Go back to Ada's Shop")).to_be_visible()
+
+
+def test_without_scripts_a_waiting_page_asks_again_until_there_is_a_result(site: Site, unscripted: Page) -> None:
+    url = site.initiate(site.business(name="Ada's Shop"))
+    site.hand_off(url, card=SILENT_CARD)
+    unscripted.goto(url)
+    heading(unscripted, "Waiting for confirmation")
+    assert '<meta http-equiv="refresh"' in unscripted.content()
+    expect(unscripted.locator(".spinner:visible, button:visible")).to_have_count(0)
+    site.simulate(url, "SUCCESS")
+    unscripted.reload()
+    heading(unscripted, "Payment successful")
+    assert '<meta http-equiv="refresh"' not in unscripted.content()
+
+
+def test_the_page_asks_nothing_before_the_payer_chooses(site: Site, page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+    page.goto(site.initiate(site.business()))
+    expect(page.locator("#pay")).to_be_enabled()
+    assert asked == []
+
+
+def test_what_a_payer_does_heads_an_option_and_what_cannot_be_chosen_comes_last(site: Site, page: Page) -> None:
+    business = site.business()
+    site.gateway("provider_a", name="Paystack", description="Card, bank transfer or USSD")
+    site.configure(
+        "provider_b",
+        {"sandboxPublicKey": "PZ78-PKTEST-1", "sandboxSigningSecret": "s"},
+        name="Payaza",
+        description="Card or bank transfer.",
+        display_order=5,
+    )
+    url = site.initiate(business)
+    page.goto(url)
+    rows = page.locator("label.gateway")
+    expect(rows.locator(".what")).to_have_text(
+        ["Card or bank transfer", "Pays with a test card; no money moves", "Card, bank transfer or USSD"]
+    )
+    expect(rows.nth(0)).to_contain_text("Payaza")
+    expect(rows.nth(2)).to_contain_text("Not available for this payment")
+    expect(rows.nth(0).locator("input")).to_be_checked()
+    expect(page.get_by_text("Built-in gateway")).to_have_count(0)
+    listed = site.do(site.services.checkout.options(url[-19:])).gateways
+    builtin = next(option for option in listed if option.slug == "builtin")
+    assert builtin.unavailable_reason is UnavailableReason.NOT_CONFIGURED  # the API goes on listing it
+
+
+def test_the_oldest_browsers_that_work_have_all_that_the_scripts_use(site: Site, chromium: Browser) -> None:
+    with opened(chromium) as page:
+        page.add_init_script(LACKING)
+        page.goto(site.initiate(site.business()))
+        assert page.evaluate("!!(''.replaceAll || AbortSignal.timeout || navigator.clipboard)") is False
+        page.get_by_role("button", name="Copy").click()
+        expect(page.locator("#announce")).to_have_text(re.compile("The reference is (copied|marked)"))
+        pay_with(page, SUCCESS_CARD)
+        heading(page, "Payment successful")
+
+
+@pytest.mark.parametrize("missing", ["delete window.AbortController", "delete String.prototype.matchAll"])
+def test_an_older_browser_is_told_the_truth(site: Site, chromium: Browser, missing: str) -> None:
+    with opened(chromium) as page:
+        page.add_init_script(missing)
+        page.goto(site.initiate(site.business()))
+        expect(page.get_by_text("This browser is too old for this page")).to_be_visible()
+        expect(page.locator(".needs-scripts:visible, .spinner:visible")).to_have_count(0)
+        expect(page.locator("#amount")).to_have_text("₦1,500.00")
+
+
+@pytest.mark.parametrize("name", ["checkout.js", "view.js"])
+def test_a_refused_script_leaves_a_way_to_try_again_at_once(site: Site, page: Page, name: str) -> None:
+    page.route(f"**/{name}", lambda route: route.abort())
+    page.goto(site.initiate(site.business()))
+    again = page.get_by_role("link", name="Try again")
+    expect(again).to_be_visible(timeout=5_000)
+    expect(page.locator("#amount")).to_have_text("₦1,500.00")
+    page.unroute(f"**/{name}")
+    again.click()
+    expect(page.locator("#pay")).to_be_enabled()
+    expect(again).to_be_hidden()
+
+
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_a_script_that_never_comes_leaves_a_way_within_ten_seconds(site: Site, page: Page, is_waiting: bool) -> None:
+    page.route("**/checkout.js", lambda route: None)  # no answer, ever
+    url = site.initiate(site.business())
+    if is_waiting:
+        site.hand_off(url, card=SILENT_CARD)
+    page.clock.install()
+    page.goto(url, wait_until="commit")
+    page.locator("footer").wait_for()
+    page.clock.run_for(9_500)
+    expect(page.get_by_role("link", name="Try again")).to_be_visible()
+    expect(page.locator(".spinner:visible")).to_have_count(0)
+
+
+def test_after_success_the_payer_reads_a_receipt_and_is_taken_back(site: Site, page: Page) -> None:
+    page.route(CALLBACK_PATTERN, lambda route: route.fulfill(body="<h1>Thanks</h1>", content_type="text/html"))
+    url = site.initiate(site.business(name="Ada's Shop"))
+    page.goto(url)
+    pay_with(page, SUCCESS_CARD)
+    heading(page, "Payment successful")
+    expect(page.locator("#returning")).to_contain_text("Taking you back to Ada's Shop")
+    expect(page.locator(".receipt")).to_contain_text("Sandbox simulator")
+    expect(page.locator(".receipt")).to_contain_text(re.compile(r"\d{1,2} \w+ 20\d\d, \d\d:\d\d \(Lagos time\)"))
+    page.wait_for_url(CALLBACK_PATTERN)
+    assert page.url.endswith(f"&reference={url[-19:]}&status=SUCCESS")
+    page.go_back()
+    heading(page, "Payment successful")
+    expect(page.locator("#stay")).to_be_hidden()  # once is enough
+
+
+@pytest.mark.parametrize("button", ["Stay on this page", "Print the receipt", "Copy"])
+def test_a_payer_who_uses_the_receipt_stays(site: Site, page: Page, button: str) -> None:
+    page.add_init_script("window.print = () => { document.title = 'printed'; };")
+    page.goto(site.initiate(site.business()))
+    pay_with(page, SUCCESS_CARD)
+    expect(page.locator("#returning")).not_to_be_empty()
+    page.get_by_role("button", name=button).click()
+    expect(page.locator("#stay")).to_be_hidden()
+    expect(page.locator("#returning")).to_be_empty()
+    assert (page.title() == "printed") == button.startswith("Print")
+
+
+def test_a_failure_and_a_link_opened_later_take_nobody_anywhere(site: Site, page: Page, chromium: Browser) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    site.simulate(url, "FAILED")
+    heading(page, "Payment not completed")
+    expect(page.locator("#returning")).to_have_count(0)
+    with opened(chromium) as elsewhere:
+        paid = site.initiate(site.business(id="biz_2"))
+        site.do(site.services.payments.simulate(paid[-19:], "SUCCESS", "biz_2", by=AN_ADMIN))
+        elsewhere.goto(paid)
+        heading(elsewhere, "Payment successful")
+        expect(elsewhere.locator("#stay")).to_be_hidden()
+
+
+def test_a_receipt_prints_what_matters_and_no_buttons(site: Site, page: Page) -> None:
+    url = site.initiate(site.business(name="Ada's Shop"))
+    page.goto(url)
+    pay_with(page, SUCCESS_CARD)
+    heading(page, "Payment successful")
+    page.emulate_media(media="print", color_scheme="dark")
+    for words in ("Ada's Shop", "₦1,500.00", url[-19:], "Lagos time", "Sandbox simulator", "No real money moves"):
+        expect(page.get_by_text(words).first).to_be_visible()
+    expect(page.locator("button:visible, a:visible, footer:visible")).to_have_count(0)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+
+
+def test_the_reference_is_copied(site: Site, chromium: Browser) -> None:
+    with opened(chromium, permissions=["clipboard-read", "clipboard-write"]) as page:
+        url = site.initiate(site.business())
+        page.goto(url)
+        page.get_by_role("button", name="Copy").click()
+        expect(page.locator("#announce")).to_have_text("The reference is copied.")
+        assert page.evaluate("navigator.clipboard.readText()") == url[-19:]
+
+
+def test_two_columns_from_960_px(site: Site, page: Page) -> None:
+    page.goto(site.initiate(site.business()))
+
+    def tops() -> tuple[float, float]:
+        summary, states = (page.locator(name).bounding_box() for name in (".summary", ".states"))
+        assert summary
+        assert states
+        return summary["y"], states["y"]
+
+    page.set_viewport_size({"width": 960, "height": 700})
+    assert tops()[0] == tops()[1]
+    page.set_viewport_size({"width": 959, "height": 700})
+    assert tops()[0] < tops()[1]
+
+
+def test_a_second_tab_and_a_reload_show_the_payment_as_it_stands(site: Site, chromium: Browser) -> None:
+    with opened(chromium) as first:
+        url = site.initiate(site.business())
+        first.goto(url)
+        second = first.context.new_page()
+        second.goto(url)
+        pay_with(first, SUCCESS_CARD)
+        heading(first, "Payment successful")
+        second.get_by_role("button", name="Pay ₦").wait_for()
+        pay_with(second, SUCCESS_CARD)  # a tab that still shows the choice
+        heading(second, "Payment successful")
+        first.reload()
+        heading(first, "Payment successful")
+
+
+def test_an_expired_link_of_a_live_payment_is_told_before_any_script(site: Site, unscripted: Page) -> None:
+    site.business(name="Ada's Shop")
+    unscripted.goto(site.put(ttl=timedelta(milliseconds=1), environment=Environment.LIVE))
+    heading(unscripted, "This payment link has expired")
+    expect(unscripted.get_by_text("go back to Ada's Shop and start a new payment")).to_be_visible()
+    expect(unscripted.locator("#test-mode, #window")).to_have_count(0)

@@ -1,0 +1,71 @@
+"""The administrators' page "Reconciliation" in a real browser: how it reads, and its download."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from payagg.domain.reconciliation import MatchBucket, ReconciliationFinding, ReconciliationRun
+from payagg.domain.values import Environment
+from tests.integration.browser.test_console_admin import LONG_NAME, WIDE, go, sign_in, site
+from tests.support.browser import PHONE, SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.builders import REFERENCE, an_id
+from tests.support.checkout_site import Site
+
+__all__ = ["site"]
+pytestmark = pytest.mark.browser
+DAY = date(2025, 1, 30)
+CUT_OFF = """() => [...document.querySelectorAll("body *:not(.unseen, .skip)")].filter((one) => {
+  const box = one.getBoundingClientRect();
+  return box.right > innerWidth || box.left < 0 || (one.clientWidth && one.scrollWidth > one.clientWidth);
+}).map((one) => one.outerHTML)"""
+
+
+async def two_runs(site: Site) -> None:
+    """One by a file with the largest sums in every bucket, and one that has not ended."""
+    now = site.services.clock.now()
+    first, live = an_id("rec", 1), Environment.LIVE
+    total = {"payments": 10**7, "ours": 2**62, "lines": 10**7, "theirs": 2**62}
+    run = ReconciliationRun(first, "provider_a", live, DAY, DAY, "file " + "0a" * 32, f"cli:{LONG_NAME}", now)
+    ended = replace(run, ended_at=now + timedelta(minutes=1), totals={one.value: total for one in MatchBucket})
+    finding = ReconciliationFinding(first, 1, MatchBucket.HERE_ONLY, REFERENCE, None, None, None, 5000, None, None)
+    async with site.services.store.begin() as tx:
+        await tx.reconciliations.add(run)
+        await tx.reconciliations.add(replace(run, id=an_id("rec", 2), source="list"))
+    async with site.services.store.begin() as tx:
+        await tx.reconciliations.end(ended, [finding])
+
+
+def are_stacked(page: Page) -> bool:
+    """Whether what is there stands below what is here."""
+    here, there = (page.get_by_text(side, exact=True).first.bounding_box() for side in ("Here", "There"))
+    assert here is not None
+    assert there is not None
+    return there["y"] > here["y"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible_and_nothing_is_cut_off(chromium: Browser, site: Site, scheme: str) -> None:
+    site.do(two_runs(site))
+    for viewport, is_narrow in ((SMALL_PHONE, True), (PHONE, True), (WIDE, False)):
+        with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
+            sign_in(page, site)
+            go(page, "Reconciliation")
+            expect(page.get_by_role("heading", level=1)).to_have_text("Reconciliation")
+            judge_with_axe(page)
+            assert has_no_sideways_scroll(page)
+            assert page.evaluate(CUT_OFF) == []
+            assert are_stacked(page) is is_narrow
+
+
+def test_findings_are_downloaded_by_their_link(chromium: Browser, site: Site) -> None:
+    site.do(two_runs(site))
+    with opened(chromium, viewport=PHONE) as page:
+        sign_in(page, site)
+        go(page, "Reconciliation")
+        with page.expect_download() as started:
+            page.get_by_role("link", name="Findings as CSV").click()
+        assert started.value.suggested_filename == f"{an_id('rec', 1)}.csv"
+        assert Path(started.value.path()).read_text().splitlines()[1] == f"HERE_ONLY,{REFERENCE},,,,5000,,"

@@ -1,0 +1,196 @@
+"""Clients that others' generators make of our description: they compile, and pay against the running product."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests.support.http_world import Api
+
+pytestmark = pytest.mark.anyio
+NODE = Path(__file__).parents[3] / "node" / "node_modules"
+PROGRAMS = Path(sys.executable).parent
+PATIENCE = 240  # seconds; a bound for a slow machine, never an expectation
+Make = Callable[[Path, Path], Awaitable[list[str]]]
+
+BY_OPENAPI_PYTHON_CLIENT = """
+import json, os
+from generated import AuthenticatedClient
+from generated.api.payments import get_payment, initiate_payment, simulate_payment
+from generated.models import ErrorEnvelope, InitiatedPaymentEnvelope, InitiatePayment, PaymentDetailEnvelope
+from generated.models import SimulatePayment
+
+client = AuthenticatedClient(base_url=os.environ["BASE_URL"], token=os.environ["SECRET_KEY"])
+made = initiate_payment.sync(client=client, body=InitiatePayment(amount=150000))
+assert isinstance(made, InitiatedPaymentEnvelope)
+read = get_payment.sync(made.data.reference, client=client)
+assert isinstance(read, PaymentDetailEnvelope)
+ended = simulate_payment.sync(made.data.reference, client=client, body=SimulatePayment(outcome="SUCCESS"))
+assert isinstance(ended, PaymentDetailEnvelope)
+refused = initiate_payment.sync(client=client, body=InitiatePayment(amount=99))
+assert isinstance(refused, ErrorEnvelope)
+statuses = [made.data.status.value, read.data.status.value, ended.data.status.value]
+print(json.dumps([*statuses, refused.error.code.value, refused.error.field]))
+"""
+BY_OPENAPI_GENERATOR_IN_PYTHON = """
+import json, os
+import openapi_client
+from openapi_client.models import ErrorEnvelope, InitiatePayment, SimulatePayment
+
+own = openapi_client.Configuration(host=os.environ["BASE_URL"], access_token=os.environ["SECRET_KEY"])
+with openapi_client.ApiClient(own) as client:
+    payments = openapi_client.PaymentsApi(client)
+    made = payments.initiate_payment(InitiatePayment(amount=150000)).data
+    read = payments.get_payment(made.reference).data
+    ended = payments.simulate_payment(made.reference, SimulatePayment(outcome="SUCCESS")).data
+    try:
+        payments.simulate_payment(made.reference, SimulatePayment(outcome="FAILED"))
+    except openapi_client.ApiException as error:
+        refused = ErrorEnvelope.from_json(error.body)
+statuses = [made.status.value, read.status.value, ended.status.value]
+print(json.dumps([*statuses, refused.error.code.value, refused.error.var_field]))
+"""
+BY_OPENAPI_TYPESCRIPT = """
+import createClient from "openapi-fetch";
+import type { paths } from "./generated.js";
+
+const headers = { Authorization: `Bearer ${process.env.SECRET_KEY}` };
+const client = createClient<paths>({ baseUrl: process.env.BASE_URL, headers });
+const made = await client.POST("/payments/initiate", { body: { amount: 150000 } });
+const path = { reference: made.data!.data.reference };
+const read = await client.GET("/payments/{reference}", { params: { path } });
+const ended = await client.POST("/payments/{reference}/simulate", { params: { path }, body: { outcome: "SUCCESS" } });
+const refused = await client.POST("/payments/initiate", { body: { amount: 99 } });
+const statuses = [made, read, ended].map((answer) => answer.data!.data.status);
+console.log(JSON.stringify([...statuses, refused.error!.error.code, refused.error!.error.field]));
+"""
+BY_OPENAPI_GENERATOR_IN_TYPESCRIPT = """
+import { Configuration, type ErrorEnvelope, PaymentsApi, ResponseError } from "./generated/index.js";
+
+const own = new Configuration({ basePath: process.env.BASE_URL, accessToken: process.env.SECRET_KEY });
+const payments = new PaymentsApi(own);
+const made = await payments.initiatePayment({ initiatePayment: { amount: 150000 } });
+const reference = made.data.reference;
+const read = await payments.getPayment({ reference });
+const ended = await payments.simulatePayment({ reference, simulatePayment: { outcome: "SUCCESS" } });
+let refused: ErrorEnvelope | undefined;
+try {
+  await payments.initiatePayment({ initiatePayment: { amount: 99 } });
+} catch (error) {
+  if (error instanceof ResponseError) refused = await error.response.json();
+}
+const statuses = [made, read, ended].map((answer) => answer.data.status);
+console.log(JSON.stringify([...statuses, refused!.error.code, refused!.error.field]));
+"""
+
+
+def absent(what: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def node(*program: str) -> list[str]:
+    """The command of one of npm's programs, or of node itself; skips without them, but never in CI."""
+    found = shutil.which("node")
+    if found is None or not (NODE / "openapi-typescript").is_dir():
+        absent("node or its packages are not installed: run `npm ci` in tests/node")
+    return [found, *(str(NODE / ".bin" / one) for one in program)]
+
+
+async def ran(command: list[str], folder: Path, **environment: str) -> str:
+    """What it printed; its own complaint when it fails."""
+    path = os.pathsep.join([str(PROGRAMS), os.environ["PATH"]])
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(folder), **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE):
+        out, err = await process.communicate()
+    assert process.returncode == 0, (out + err).decode()
+    return out.decode()
+
+
+async def generated(description: Path, folder: Path, language: str, into: str) -> None:
+    """By OpenAPI Generator, whose Java comes with it."""
+    command = [str(PROGRAMS / "openapi-generator-cli"), "generate", "-i", str(description), "-g", language, "-o", into]
+    await ran([*command, "--additional-properties=importFileExtension=.js"], folder)
+
+
+async def checked(folder: Path, code: str) -> list[str]:
+    """The command of a Python program that mypy finds nothing in, as its writer sees the generated types."""
+    (folder / "journey.py").write_text(code)
+    types = ["--strict", "--follow-imports=silent", "--cache-dir", str(folder / "cache")]
+    await ran([sys.executable, "-m", "mypy", *types, "journey.py"], folder)
+    return [sys.executable, "journey.py"]
+
+
+async def compiled(folder: Path, code: str) -> list[str]:
+    """The command of a TypeScript program that compiled, together with all that was generated."""
+    (folder / "journey.ts").write_text(code)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "node_modules").symlink_to(NODE)
+    options = ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.iterable"]
+    await ran([*node("tsc"), *options, "--types", "node", "--skipLibCheck", "--outDir", "built", "journey.ts"], folder)
+    return [*node(), "built/journey.js"]
+
+
+async def openapi_python_client(description: Path, folder: Path) -> list[str]:
+    (folder / "config.json").write_text(
+        json.dumps({"content_type_overrides": {"image/png": "application/octet-stream"}, "post_hooks": []})
+    )
+    generate = [str(PROGRAMS / "openapi-python-client"), "generate", "--path", str(description), "--meta", "none"]
+    told = await ran([*generate, "--output-path", "generated", "--config", "config.json"], folder)
+    assert "WARNING" not in told, told
+    await ran([sys.executable, "-m", "compileall", "-q", "generated"], folder)
+    return await checked(folder, BY_OPENAPI_PYTHON_CLIENT)
+
+
+async def openapi_generator_python(description: Path, folder: Path) -> list[str]:
+    await generated(description, folder, "python", ".")
+    await ran([sys.executable, "-m", "compileall", "-q", "openapi_client"], folder)
+    (folder / "journey.py").write_text(BY_OPENAPI_GENERATOR_IN_PYTHON)
+    return [sys.executable, "journey.py"]
+
+
+async def openapi_typescript(description: Path, folder: Path) -> list[str]:
+    await ran([*node("openapi-typescript"), str(description), "--output", "generated.d.ts"], folder)
+    return await compiled(folder, BY_OPENAPI_TYPESCRIPT)
+
+
+async def openapi_generator_typescript(description: Path, folder: Path) -> list[str]:
+    await generated(description, folder, "typescript-fetch", "generated")
+    return await compiled(folder, BY_OPENAPI_GENERATOR_IN_TYPESCRIPT)
+
+
+@pytest.mark.parametrize(
+    ("make", "described"),
+    [
+        (openapi_python_client, "openapi.json"),
+        (openapi_generator_python, "openapi/client.json"),
+        (openapi_typescript, "openapi.json"),
+        (openapi_generator_typescript, "openapi.json"),
+    ],
+    ids=lambda given: getattr(given, "__name__", given),
+)
+async def test_a_generated_client_compiles_and_initiates_reads_and_simulates(
+    api: Api, make: Make, described: str, tmp_path: Path
+) -> None:
+    shop = await api.open_shop()
+    description = tmp_path / "openapi.json"
+    description.write_bytes((await api.client.get(f"{api.origin}/{described}")).content)
+    command = await make(description, tmp_path)
+    told = await ran(command, tmp_path, BASE_URL=f"{api.origin}/api/v1", SECRET_KEY=shop.sandbox)
+    *statuses, code, field = json.loads(told)
+    assert statuses == ["INITIATED", "INITIATED", "SUCCESS"]
+    # A client that checks amounts itself lets no bad one out: it meets another refusal.
+    assert (code, field) in (("VALIDATION_ERROR", "amount"), ("PAYMENT_ALREADY_FINAL", None))

@@ -1,0 +1,21 @@
+"""The fake providers of `dev`: our adapters find them at the addresses that they are given."""
+
+import httpx
+import pytest
+
+from payagg.adapters.providers.provider_b.client import QUERY
+from payagg.adapters.system import SystemEntropy
+from payagg.entrypoints.dev.providers import fake_providers
+from tests.support.assembly import SETTINGS
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_provider_b_can_be_asked_about_a_charge() -> None:
+    async with (
+        fake_providers(SETTINGS, "http://127.0.0.1:1", SystemEntropy("PAY")) as (_, credentials),
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        for name in ("sandboxBaseUrl", "liveBaseUrl"):
+            address = credentials[SETTINGS.provider_b_slug][name] + QUERY
+            assert (await client.get(address)).status_code != 404

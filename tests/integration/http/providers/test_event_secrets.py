@@ -1,0 +1,216 @@
+"""Which secrets prove a provider's event, across rotations, deletions and new gateways; what is kept of the rest."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payagg.adapters.postgres.doctor import examine
+from payagg.adapters.postgres.statement import Statement
+from payagg.application import counters
+from payagg.application.provider_events import provider_event_routes
+from payagg.application.refused_events import KEPT_FOR, SLOTS, harmless
+from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import OVERLAP, PROVES_FOR
+from payagg.domain.payment import Payment, Status
+from payagg.entrypoints.dev.fake_providers import WebhookMode
+from tests.support.builders import AN_ADMIN
+from tests.support.provider_rigs import SECRET_KEYS, credentials_a
+from tests.support.provider_world import World, world_on
+
+pytestmark = pytest.mark.anyio
+SANDBOX_ROUTE, LIVE_ROUTE, ALIAS = provider_event_routes("provider_a", "provider_b")[:3]
+OLD = SECRET_KEYS["test"]
+NEW = "sk_test_rotated"
+TICK = timedelta(microseconds=1)
+
+
+@pytest.fixture
+async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
+    async with world_on(database_url, tmp_path) as world:
+        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
+        yield world
+
+
+def paid(payment: Payment) -> bytes:
+    data = {"id": 1, "domain": "test", "status": "success", "reference": payment.reference, "currency": "NGN"}
+    return json.dumps({"event": "charge.success", "data": data | {"amount": payment.amount}}).encode()
+
+
+def signed(body: bytes, secret: str) -> dict[str, str]:
+    return {"x-provider_a-signature": hmac.new(secret.encode(), body, hashlib.sha512).hexdigest()}
+
+
+async def heard(world: World, secret: str, payment: Payment | None = None) -> bool:
+    """Whether an event signed with `secret` settles a payment that was handed to provider_a."""
+    payment = payment or await world.handed_over()
+    with suppress(Refusal):
+        await world.services.provider_events.receive(SANDBOX_ROUTE, paid(payment), signed(paid(payment), secret))
+    return (await world.read(payment)).status is Status.SUCCESS
+
+
+async def rotate(world: World, **changes: str) -> list[str]:
+    credentials = {**credentials_a(world.fakes), "sandboxSecretKey": NEW, **changes}
+    command = UpdateCredentials(credentials=credentials)
+    return (await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)).removed
+
+
+async def delete_provider_a(world: World) -> None:
+    gateways = world.services.gateways
+    await gateways.disable("gw_provider_a", by=AN_ADMIN)
+    world.clock.move(gateways.drain_window)
+    await gateways.delete("gw_provider_a", by=AN_ADMIN)
+
+
+@pytest.mark.rule("gateways.20")
+async def test_the_old_secret_proves_events_for_24_hours_beside_the_new_one(world: World) -> None:
+    payments = [await world.handed_over() for _ in range(5)]
+    assert not await heard(world, NEW, payments[0])
+    await rotate(world)
+    assert await heard(world, NEW, payments[0])
+    assert await heard(world, OLD, payments[1])
+    world.clock.move(OVERLAP - TICK)
+    assert await heard(world, OLD, payments[2])
+    world.clock.move(TICK)
+    assert not await heard(world, OLD, payments[3])
+    assert await heard(world, NEW, payments[4])
+
+
+@pytest.mark.rule("gateways.21")
+async def test_ending_the_overlap_refuses_the_old_secret_at_once(world: World) -> None:
+    first, second = await world.handed_over(), await world.handed_over()
+    await rotate(world)
+    await world.services.gateways.end_overlap("gw_provider_a", by=AN_ADMIN)
+    assert not await heard(world, OLD, first)
+    assert await heard(world, NEW, second)
+
+
+@pytest.mark.rule("gateways.20")
+async def test_a_typing_error_in_the_new_secret_and_its_correction_lose_no_event(world: World) -> None:
+    payments = [await world.handed_over() for _ in range(2)]
+    await rotate(world, sandboxSecretKey="sk_test_mistyped")
+    await rotate(world)
+    assert await heard(world, OLD, payments[0])
+    assert await heard(world, NEW, payments[1])
+
+
+@pytest.mark.rule("gateways.22")
+async def test_events_of_an_environment_whose_credentials_were_removed_are_heard_for_24_hours(world: World) -> None:
+    payment, late = await world.handed_over(), await world.handed_over()
+    command = UpdateCredentials(credentials={"liveSecretKey": SECRET_KEYS["live"]})
+    replaced = await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
+    assert replaced.removed == ["liveBaseUrl", "sandboxBaseUrl", "sandboxSecretKey"]
+    assert await heard(world, OLD, payment)
+    world.clock.move(OVERLAP)
+    assert not await heard(world, OLD, late)
+
+
+@pytest.mark.rule("gateways.16")
+async def test_an_event_may_be_signed_for_the_deleted_gateway_or_for_the_one_created_again(world: World) -> None:
+    payments = [await world.handed_over() for _ in range(3)]
+    await delete_provider_a(world)
+    assert await heard(world, OLD, payments[0])
+    created = await world.services.gateways.create(CreateGateway(slug="provider_a", name="Provider A"), by=AN_ADMIN)
+    credentials = {**credentials_a(world.fakes), "sandboxSecretKey": NEW}
+    await world.services.gateways.set_credentials(created.id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
+    assert await heard(world, OLD, payments[1])
+    assert await heard(world, NEW, payments[2])
+
+
+async def test_a_deleted_gateways_secret_proves_nothing_after_180_days(world: World) -> None:
+    await delete_provider_a(world)
+    assert await world.services.gateway_settling.wipe() == 1
+    world.clock.move(PROVES_FOR)
+    payment = await world.payment()
+    with pytest.raises(Refusal) as refused:
+        await world.services.provider_events.receive(ALIAS, paid(payment), signed(paid(payment), SECRET_KEYS["live"]))
+    assert refused.value.code is ErrorCode.PROVIDER_NOT_CONFIGURED
+
+
+async def refuse(world: World, body: bytes, headers: Mapping[str, str], **more: Any) -> None:
+    with pytest.raises(Refusal):
+        await world.services.provider_events.receive(more.get("route", LIVE_ROUTE), body, headers)
+
+
+@pytest.mark.rule("gateways.23")
+async def test_refused_events_are_counted_by_why_and_kept_for_an_hour(world: World) -> None:
+    counters.counts.clear()
+    await refuse(world, b"1", {})
+    await refuse(world, b"2", signed(b"2", OLD))
+    await refuse(world, b"3", signed(b"3", "wrong"))
+    await world.set_credentials("provider_a", {"unrelated": "x"})
+    await refuse(world, b"4", signed(b"4", SECRET_KEYS["live"]), route=ALIAS)
+    faults = ["NO_SIGNATURE", "OTHER_ENVIRONMENT", "WRONG_SECRET", "NO_CREDENTIALS"]
+    counted = {key[1:]: value for key, value in counters.counts.items() if key[0] == "refused_events"}
+    assert counted == {("provider_a", "LIVE", fault): 1 for fault in faults}
+    kept = {event.fault.value: event for event in await world.services.refused_events.recent()}
+    assert set(kept) == set(faults)
+    assert [kept[fault].digest for fault in faults] == [
+        hashlib.sha256(body).digest() for body in (b"1", b"2", b"3", b"4")
+    ]
+    assert [kept[fault].path for fault in faults] == ["/provider_a/live"] * 3 + ["/provider_a"]
+    world.clock.move(KEPT_FOR - TICK)
+    assert await world.services.refused_events.purge() == 0
+    world.clock.move(TICK)
+    assert await world.services.refused_events.recent() == []
+    assert await world.services.refused_events.purge() == 4
+    assert timedelta(hours=1) == KEPT_FOR
+
+
+@pytest.mark.rule("gateways.23")
+async def test_what_is_kept_of_a_refused_event_holds_neither_secret_nor_person(world: World) -> None:
+    body = json.dumps({"customer": {"email": "canary@example.com"}}).encode()
+    headers = signed(body, "wrong") | {
+        "content-type": "application/json",
+        "user-agent": "Provider\u00e9/1 " + "x" * 500,
+        "cookie": "canary",
+        "authorization": "Bearer canary",
+        "x-forwarded-for": "203.0.113.7",
+    }
+    await refuse(world, body, headers)
+    (event,) = await world.services.refused_events.recent()
+    assert event.size == len(body)
+    assert set(event.headers) == {"content-type", "user-agent", "x-provider_a-signature"}
+    assert event.headers["x-provider_a-signature"] == "128 characters, hexadecimal"
+    assert event.headers["user-agent"].startswith("Provider?/1 xxx")
+    assert len(event.headers["user-agent"]) == 100
+    assert "canary" not in repr(event)
+    assert headers["x-provider_a-signature"] not in repr(event)
+
+
+@pytest.mark.parametrize(
+    ("signature", "shape"),
+    [
+        ("ab" * 64, "128 characters, hexadecimal"),
+        ("Zm9v+/==", "8 characters, base64"),
+        ("sha512=\u00e9", "8 characters, other"),
+    ],
+)
+def test_of_a_signature_only_its_shape_is_kept(signature: str, shape: str) -> None:
+    assert harmless({"x": signature}, "x") == {"x": shape}
+
+
+@pytest.mark.rule("gateways.23")
+async def test_a_flood_of_refused_events_fills_its_slots_and_no_more(world: World) -> None:
+    for number in range(SLOTS * 8):
+        body = str(number).encode()
+        await refuse(world, body, {} if number % 2 else signed(body, "wrong"))
+    kept = await world.services.refused_events.recent()
+    assert SLOTS < len(kept) <= SLOTS * 2  # two faults
+
+
+@pytest.mark.rule("gateways.23")
+async def test_the_doctor_shows_refused_events_of_the_last_hour(world: World) -> None:
+    await refuse(world, b"{}", {"user-agent": "Provider/1"})
+    assert examine(world.url).refused_events == []  # by the database's clock this one is long past
+    await world.store.pool.run(Statement("UPDATE refused_events SET received_at = now()"))
+    (line,) = examine(world.url).refused_events
+    assert "NO_SIGNATURE at /webhooks/provider_a/live: 2 bytes" in line
+    assert hashlib.sha256(b"{}").hexdigest() in line

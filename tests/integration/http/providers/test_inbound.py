@@ -1,0 +1,513 @@
+"""Provider events over real HTTP: proven, kept, applied once, whatever their number and order."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import itertools
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from payagg.adapters.postgres.statement import Statement
+from payagg.application.provider_events import provider_event_routes
+from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import HandOff
+from payagg.domain.checks import revised
+from payagg.domain.payment import Payment, Status
+from payagg.domain.values import Environment
+from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
+from payagg.entrypoints.http.app import create_app
+from tests.support.answers.recorder import recorded
+from tests.support.builders import an_actor
+from tests.support.provider_rigs import MODE, PUBLIC_KEYS, SECRET_KEYS, SIGNING, launch_parameters
+from tests.support.provider_world import World, assembled, world_on
+
+pytestmark = pytest.mark.anyio
+ROUTES = ("provider_a/sandbox", "provider_a/live", "provider_a", "provider_b/sandbox", "provider_b/live", "provider_b")
+
+INBOX = Statement("SELECT result, next_attempt_at, body FROM inbox ORDER BY received_at")
+
+
+class InboxRow(NamedTuple):
+    result: str | None
+    next_attempt_at: datetime | None
+    body: bytes
+
+
+@dataclass
+class InboundWorld(World):
+    base: str = ""
+
+    async def post(self, route: str, body: bytes, headers: dict[str, str] | None = None) -> httpx.Response:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+            return await client.post(f"{self.base}/api/v1/webhooks/{route}", content=body, headers=_raw(headers or {}))
+
+    async def deliver(self, route: str, event: dict[str, Any] | bytes) -> int:
+        """Posts an event signed with the route's own secret; the status of the answer."""
+        body = event if isinstance(event, bytes) else json.dumps(event).encode()
+        return (await self.post(route, body, signed(route, body))).status_code
+
+    async def inbox(self) -> list[InboxRow]:
+        return [InboxRow(*row) for row in await self.store.pool.run(INBOX)]
+
+
+def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    """As they may come over the wire, bytes beyond ASCII included."""
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+def environment_of(route: str) -> Environment:
+    return Environment.SANDBOX if route.endswith("/sandbox") else Environment.LIVE
+
+
+def signed(route: str, body: bytes, environment: Environment | None = None) -> dict[str, str]:
+    mode = MODE[environment or environment_of(route)]
+    if route.startswith("provider_a"):
+        return {"x-provider_a-signature": hmac.new(SECRET_KEYS[mode].encode(), body, hashlib.sha512).hexdigest()}
+    digest = hmac.new(SIGNING[mode].encode(), body, hashlib.sha512).digest()
+    return {"x-provider_b-signature": base64.b64encode(digest).decode()}
+
+
+def charge_event(payment: Payment, status: str = "success", **data: Any) -> dict[str, Any]:
+    facts = {
+        "id": 5000000001,
+        "domain": MODE[payment.environment],
+        "status": status,
+        "reference": payment.reference,
+        "amount": payment.amount,
+        "requested_amount": payment.amount,
+        "currency": "NGN",
+    }
+    return {"event": "charge.success" if status == "success" else "charge.failed", "data": facts | data}
+
+
+def refund_event(payment: Payment, amount: int | None = None) -> dict[str, Any]:
+    data = {"transaction_reference": payment.reference, "amount": str(amount or payment.amount), "currency": "NGN"}
+    return {"event": "refund.processed", "data": data}
+
+
+def payaza_event(payment: Payment, status: str = "Completed", **fields: Any) -> dict[str, Any]:
+    facts = {
+        "transaction_reference": "P-C-20250101-AAAAAAAAAA",
+        "merchant_reference": payment.reference,
+        "transaction_status": "Funds Received" if status == "Completed" else "Transaction Failed",
+        "status": status,
+        "amount_received": payment.amount / 100,
+        "request_amount": payment.amount / 100,
+        "amount_validation": "EXACT",
+        "transaction_fee": 0.00,
+        "currency_code": "NGN",
+    }
+    return facts | fields
+
+
+def event_for(route: str, payment: Payment) -> bytes:
+    return json.dumps((charge_event if route.startswith("provider_a") else payaza_event)(payment)).encode()
+
+
+@pytest.fixture
+async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
+    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
+        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
+        yield InboundWorld(**world.__dict__, base=base)
+
+
+async def payment_for(site: InboundWorld, route: str) -> Payment:
+    return await site.handed_over(route.partition("/")[0], environment=environment_of(route))
+
+
+@pytest.mark.rule(
+    "POST /webhooks/provider_a/sandbox",
+    "POST /webhooks/provider_a/live",
+    "POST /webhooks/provider_a",
+    "POST /webhooks/provider_b/sandbox",
+    "POST /webhooks/provider_b/live",
+    "POST /webhooks/provider_b",
+)
+@pytest.mark.parametrize("route", ROUTES)
+async def test_a_signed_event_settles_its_payment_once(site: InboundWorld, route: str) -> None:
+    payment = await payment_for(site, route)
+    body = event_for(route, payment)
+    assert [await site.deliver(route, body) for _ in range(3)] == [200, 200, 200]
+    assert (await site.read(payment)).status is Status.SUCCESS
+    assert await site.history(payment) == ["PENDING", "SUCCESS"]
+    assert [(row.result, row.next_attempt_at) for row in await site.inbox()] == [("MOVED", None)]
+
+
+@pytest.mark.rule("provider-events.1", "INVALID_WEBHOOK_SIGNATURE")
+@pytest.mark.parametrize("route", ROUTES)
+async def test_every_forged_signature_is_refused_alike_and_leaves_nothing(site: InboundWorld, route: str) -> None:
+    payment = await payment_for(site, route)
+    body = event_for(route, payment)
+    name, good = next(iter(signed(route, body).items()))
+    other = Environment.LIVE if environment_of(route) is Environment.SANDBOX else Environment.SANDBOX
+    foreign = "provider_b/live" if route.startswith("provider_a") else "provider_a/live"
+    reserialised = json.dumps(json.loads(body), separators=(",", ":")).encode()
+    forged: list[dict[str, str]] = [
+        {},
+        {name: ""},
+        {name: good[:-1]},
+        {name: good[:40]},
+        {name: "0" * 128},
+        {name: "z" * 128},
+        {name: "\u00e9" * 64},
+        {name: hashlib.sha512(body).hexdigest()},
+        signed(route, reserialised),
+        signed(route, body, other),
+        {name: next(iter(signed(foreign, body).values()))},
+        {"x-paystack-signature": good},
+        {"authorization": f"Bearer {good}"},
+    ]
+    answers = [await site.post(route, body, headers) for headers in forged]
+    assert {(a.status_code, a.json()["error"]["code"]) for a in answers} == {(400, "INVALID_WEBHOOK_SIGNATURE")}
+    assert len({answer.content for answer in answers}) == 1
+    # A body that is not even JSON is told apart from a bad signature only by whoever can sign.
+    unreadable = await site.post(route, b"\xff{", {name: good})
+    assert unreadable.content == answers[0].content
+    assert (await site.read(payment)).status is Status.PENDING
+    assert await site.inbox() == []
+
+
+async def test_upper_case_hex_and_hex_for_base64_are_accepted(site: InboundWorld) -> None:
+    first, second = await payment_for(site, "provider_a/live"), await payment_for(site, "provider_b/live")
+    body = event_for("provider_a/live", first)
+    headers = {name: value.upper() for name, value in signed("provider_a/live", body).items()}
+    assert (await site.post("provider_a/live", body, headers)).status_code == 200
+    body = event_for("provider_b/live", second)
+    digest = hmac.new(SIGNING["live"].encode(), body, hashlib.sha512).hexdigest()
+    assert (await site.post("provider_b/live", body, {"x-provider_b-signature": digest})).status_code == 200
+    assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
+
+
+@pytest.mark.rule("provider-events.3")
+async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: InboundWorld) -> None:
+    payment = await payment_for(site, "provider_a/sandbox")
+    body = event_for("provider_a/sandbox", payment)
+    answers = await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for _ in range(100)))
+    assert set(answers) == {200}
+    assert await site.history(payment) == ["PENDING", "SUCCESS"]
+    assert await site.events(payment) == (2, 2)
+    assert len(await site.inbox()) == 1
+
+
+async def test_events_that_differ_only_in_their_bytes_still_move_a_payment_once(site: InboundWorld) -> None:
+    payment = await payment_for(site, "provider_a/sandbox")
+    bodies = [charge_event(payment, order_id=number) for number in range(20)]
+    assert set(await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for body in bodies))) == {200}
+    assert await site.history(payment) == ["PENDING", "SUCCESS"]
+    assert await site.anomalies(payment) == []
+
+
+ORDERS = list(itertools.permutations(["pending", "success", "again", "failed", "refund"]))
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_in_every_order_of_events_the_first_final_word_stands(site: InboundWorld, part: int) -> None:
+    final = {"success": "SUCCESS", "again": "SUCCESS", "failed": "FAILED", "refund": "REVERSED"}
+    for order in ORDERS[part::4]:
+        payment = await site.handed_over()
+        events = {
+            "pending": charge_event(payment, "ongoing"),
+            "success": charge_event(payment),
+            "again": charge_event(payment, order_id=2),
+            "failed": charge_event(payment, "failed"),
+            "refund": refund_event(payment),
+        }
+        for name in order:
+            await deliver_directly(site, events[name])
+        decided = next(final[name] for name in order if name in final)
+        assert await site.history(payment) == ["PENDING", decided], order
+        others = {word for name, word in final.items() if word != decided}
+        assert {a.kind for a in await site.anomalies(payment)} == {LATE[word] for word in others}, order
+
+
+LATE = {
+    "SUCCESS": AnomalyKind.LATE_SUCCESS,
+    "FAILED": AnomalyKind.LATE_FAILURE,
+    "REVERSED": AnomalyKind.LATE_REVERSAL,
+}
+
+
+async def deliver_directly(site: InboundWorld, event: dict[str, Any]) -> None:
+    body = json.dumps(event).encode()
+    route = provider_event_routes("provider_a", "provider_b")[0]
+    await site.services.provider_events.receive(route, body, signed("provider_a/sandbox", body))
+
+
+async def test_a_partial_refund_is_kept_and_moves_nothing(site: InboundWorld) -> None:
+    payment = await payment_for(site, "provider_a/sandbox")
+    assert await site.deliver("provider_a/sandbox", charge_event(payment)) == 200
+    assert await site.deliver("provider_a/sandbox", refund_event(payment, payment.amount - 1)) == 200
+    assert (await site.read(payment)).status is Status.SUCCESS
+    assert [a.kind for a in await site.anomalies(payment)] == [AnomalyKind.PARTIAL_REFUND]
+
+
+@pytest.mark.rule("provider-events.6")
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"amount": 149_999, "requested_amount": 149_999}, AnomalyKind.MISMATCH),
+        ({"amount": 149_999}, AnomalyKind.MISMATCH),
+        ({"currency": "USD"}, AnomalyKind.MISMATCH),
+        ({"domain": "live"}, AnomalyKind.MISMATCH),
+    ],
+)
+async def test_a_signed_event_that_differs_is_acknowledged_kept_and_moves_nothing(
+    site: InboundWorld, changes: dict[str, Any], kind: AnomalyKind
+) -> None:
+    payment = await payment_for(site, "provider_a/sandbox")
+    assert await site.deliver("provider_a/sandbox", charge_event(payment, **changes)) == 200
+    assert (await site.read(payment)).status is Status.PENDING
+    assert [a.kind for a in await site.anomalies(payment)] == [kind]
+
+
+@pytest.mark.rule("provider-events.2")
+async def test_an_event_never_crosses_environments_or_providers(site: InboundWorld) -> None:
+    live = await payment_for(site, "provider_a/live")
+    other = await payment_for(site, "provider_b/sandbox")
+    untouched = await site.payment()
+    assert await site.deliver("provider_a/sandbox", charge_event(live)) == 200
+    assert await site.deliver("provider_a/sandbox", charge_event(replace(live, environment=Environment.SANDBOX))) == 200
+    assert await site.deliver("provider_a/sandbox", charge_event(other)) == 200
+    assert await site.deliver("provider_b/sandbox", payaza_event(untouched)) == 200
+    statuses = [(await site.read(payment)).status for payment in (live, other, untouched)]
+    assert statuses == [Status.PENDING, Status.PENDING, Status.INITIATED]
+    assert {a.kind for a in await site.anomalies(live)} == {AnomalyKind.WRONG_ENVIRONMENT}
+    assert {a.kind for p in (other, untouched) for a in await site.anomalies(p)} == {AnomalyKind.WRONG_PROVIDER}
+
+
+async def test_money_for_a_reference_nobody_knows_is_kept(site: InboundWorld) -> None:
+    stranger = replace(await site.payment(), reference="PAY-20250131-ZZZZZZ")
+    assert await site.deliver("provider_b/live", payaza_event(stranger)) == 200
+    assert [a.kind for a in await site.anomalies()] == [AnomalyKind.UNKNOWN_REFERENCE]
+
+
+async def test_a_success_after_the_window_of_an_unprocessed_payment_is_a_late_success(site: InboundWorld) -> None:
+    payment = await site.payment()
+    await site.killed(payment, "P4")
+    site.clock.move(timedelta(hours=2))
+    assert await site.deliver("provider_a/sandbox", charge_event(payment)) == 200
+    assert (await site.read(payment)).status is Status.FAILED
+    assert [a.kind for a in await site.anomalies(payment)] == [AnomalyKind.LATE_SUCCESS]
+
+
+@pytest.mark.rule("description.12")
+async def test_money_after_two_administrators_ended_a_payment_is_a_late_success(site: InboundWorld) -> None:
+    payment = await site.handed_over()
+    site.clock.move(timedelta(hours=1))
+    await site.deliver("provider_a/sandbox", charge_event(payment, amount=payment.amount - 1))
+    command = ResolvePayment(outcome="FAILED", reason="Underpaid.", evidence="Given back, case 4711.")
+    await site.services.resolutions.ask(payment.reference, command, by=an_actor(subject="ada"))
+    await site.services.resolutions.confirm(payment.reference, by=an_actor(subject="ben"))
+    assert await site.deliver("provider_a/sandbox", charge_event(payment)) == 200
+    assert (await site.read(payment)).failure_reason == "RESOLVED"
+    kinds = {one.kind for one in await site.anomalies(payment)}
+    assert kinds == {AnomalyKind.LATE_SUCCESS, AnomalyKind.MISMATCH}
+    assert await site.history(payment) == ["PENDING", "FAILED"]
+    async with site.store.begin() as tx:
+        events, _ = await tx.webhooks.of_payment(payment.reference)
+    types = [event.type for event in sorted(events, key=lambda one: one.sequence)]
+    assert types == ["payment.pending", "payment.attention", "payment.failed", "payment.late_success"]
+
+
+async def test_paying_two_attempts_of_one_payment_is_noticed(site: InboundWorld) -> None:
+    payment = await site.payment()
+    await site.killed(payment, "P4")
+    site.clock.move(timedelta(minutes=1))
+    await site.process(payment)
+    second = revised(payment, reference=f"{payment.reference}.2")  # what its provider is told
+    assert await site.deliver("provider_a/sandbox", charge_event(second)) == 200
+    assert await site.deliver("provider_a/sandbox", charge_event(second, order_id=7)) == 200
+    assert await site.anomalies(payment) == []
+    assert await site.deliver("provider_a/sandbox", charge_event(payment)) == 200
+    assert (await site.read(payment)).status is Status.SUCCESS
+    assert [a.kind for a in await site.anomalies(payment)] == [AnomalyKind.SECOND_CHARGE]
+
+
+@pytest.mark.rule("provider-events.4")
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("body", [b"", b"null", b"{", b'{"event":', b"\xff\xfe"])
+async def test_a_signed_malformed_body_is_kept_and_only_provider_a_refuses_it(
+    site: InboundWorld, route: str, body: bytes
+) -> None:
+    expected = 400 if route.startswith("provider_a") else 200
+    assert [await site.deliver(route, body) for _ in range(2)] == [expected, expected]
+    assert [(row.result, bytes(row.body)) for row in await site.inbox()] == [("MALFORMED", b"null")]
+
+
+@pytest.mark.parametrize("event", ["transfer.success", "subscription.create", "refund.pending", "invoice.update"])
+async def test_events_of_the_accounts_other_business_are_acknowledged_and_ignored(
+    site: InboundWorld, event: str
+) -> None:
+    assert await site.deliver("provider_a/live", {"event": event, "data": {"reference": "x", "amount": "1"}}) == 200
+    payout = {"transaction_type": "DEBIT", "transaction_status": "NIP_SUCCESS", "status": "Completed"}
+    assert await site.deliver("provider_b/live", payout) == 200
+    assert [row.result for row in await site.inbox()] == ["IGNORED", "IGNORED"]
+
+
+@pytest.mark.rule("PROVIDER_NOT_CONFIGURED")
+@pytest.mark.parametrize("route", ROUTES)
+async def test_without_credentials_only_provider_as_alias_says_so(site: InboundWorld, route: str) -> None:
+    await site.set_credentials(route.partition("/")[0], {"unrelated": "x"})
+    answer = await site.post(route, b"{}", signed(route, b"{}"))
+    expected = (503, "PROVIDER_NOT_CONFIGURED") if route == "provider_a" else (400, "INVALID_WEBHOOK_SIGNATURE")
+    assert (answer.status_code, answer.json()["error"]["code"]) == expected
+
+
+@pytest.mark.rule("provider-events.8")
+async def test_a_disabled_gateway_still_hears_about_its_own_payments(site: InboundWorld) -> None:
+    payment = await payment_for(site, "provider_a/sandbox")
+    async with site.store.begin() as tx:
+        gateway = await tx.gateways.by_slug("provider_a")
+        assert gateway is not None
+        await tx.gateways.save(gateway.disable(site.clock.now()))
+    site.clock.move(timedelta(hours=1))
+    assert await site.deliver("provider_a/sandbox", charge_event(payment)) == 200
+    assert (await site.read(payment)).status is Status.SUCCESS
+
+
+@pytest.mark.rule("provider-events.5")
+@pytest.mark.error_lines("inbound event not handled")
+@pytest.mark.parametrize("route", ROUTES)
+async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(site: InboundWorld, route: str) -> None:
+    payment = await payment_for(site, route)
+    await site.store.pool.run(Statement("ALTER TABLE transitions RENAME TO broken"))
+    assert await site.deliver(route, event_for(route, payment)) == 200
+    assert (await site.read(payment)).status is Status.PENDING
+    await site.store.pool.run(Statement("ALTER TABLE broken RENAME TO transitions"))
+    await site.services.provider_events.retry_due()
+    assert (await site.read(payment)).status is Status.PENDING  # not due yet
+    site.clock.move(timedelta(minutes=1))
+    other = site.other_process()
+    await asyncio.gather(site.services.provider_events.retry_due(), other.provider_events.retry_due())
+    assert await site.history(payment) == ["PENDING", "SUCCESS"]
+    assert [row.result for row in await site.inbox()] == ["MOVED"]
+
+
+@pytest.mark.error_lines("request failed")
+@pytest.mark.parametrize("route", ROUTES)
+async def test_an_event_that_could_not_be_kept_is_not_acknowledged(site: InboundWorld, route: str) -> None:
+    payment = await payment_for(site, route)
+    await site.store.pool.run(Statement("ALTER TABLE inbox RENAME TO broken"))
+    assert await site.deliver(route, event_for(route, payment)) >= 500
+
+
+@pytest.mark.rule("limits.25")
+async def test_the_body_is_capped_at_one_megabyte_and_never_decompressed(site: InboundWorld) -> None:
+    route, fits, over = "provider_b/live", b"1" * 1024 * 1024, b"1" * (1024 * 1024 + 1)
+    assert await site.deliver(route, fits) == 200
+    assert (await site.post(route, over, signed(route, over))).status_code == 413
+    assert (await site.post(route, b"x", {"content-encoding": "gzip"})).status_code == 400
+
+
+@pytest.mark.rule("limits.9", "RATE_LIMITED")
+async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_route(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with world_on(database_url, tmp_path, limit=100) as world:
+        other = assembled(world.store, world.clock, tmp_path, limit=100)
+        async with (
+            serve_asgi(recorded(create_app(world.services))) as one,
+            serve_asgi(recorded(create_app(other))) as two,
+        ):
+            sites = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
+            spoofed = [{}, {"x-forwarded-for": "9.9.9.9"}, {"forwarded": "for=8.8.8.8"}, {"x-real-ip": "7.7.7.7"}]
+            counted = [await sites[n % 2].post(ROUTES[n % 6], b"{}", spoofed[n % 4]) for n in range(100)]
+            assert 429 not in {answer.status_code for answer in counted}
+            for site in sites:
+                refused = await site.post("provider_a/live", b"{}")
+                assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RATE_LIMITED")
+                assert 1 <= int(refused.headers["retry-after"]) <= 60
+            world.clock.move(timedelta(minutes=1))
+            assert (await sites[0].post("provider_a/live", b"{}")).status_code == 400
+
+
+@pytest.mark.rule("limits.10")
+async def test_signed_and_refused_events_count_alike_and_known_networks_do_not(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with world_on(database_url, tmp_path, limit=3) as world:
+        known = replace(
+            world.services, settings=replace(world.services.settings, provider_networks=(ip_network("127.0.0.0/8"),))
+        )
+        async with (
+            serve_asgi(recorded(create_app(world.services))) as one,
+            serve_asgi(recorded(create_app(known))) as two,
+        ):
+            site, open_site = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
+            route, payment = "provider_a/sandbox", await payment_for(site, "provider_a/sandbox")
+            assert await site.deliver(route, event_for(route, payment)) == 200
+            assert await site.deliver(route, b"null") == 400  # signed, and no event
+            assert (await site.post("provider_b/live", b"{}")).status_code == 400  # not signed
+            kept = await site.inbox()
+            assert await site.deliver(route, event_for(route, await payment_for(site, route))) == 429
+            assert await site.deliver(route, b"null") == 429
+            assert await site.inbox() == kept
+            answers = [(await open_site.post("provider_a/live", b"{}")).status_code for _ in range(4)]
+            assert answers == [400, 400, 400, 400]
+
+
+@pytest.mark.rule("limits.10")
+async def test_a_flood_past_the_inbound_limit_does_not_reach_the_database(site: InboundWorld) -> None:
+    limited = replace(site.services, settings=replace(site.services.settings, webhook_rate_limit=1))
+    async with serve_asgi(recorded(create_app(limited))) as base:
+        flooded = replace(site, base=base)
+        assert [await flooded.deliver("provider_a/sandbox", b"null") for _ in range(2)] == [400, 429]
+        await site.store.pool.run(Statement("ALTER TABLE rate_hits RENAME TO broken"))
+        assert await flooded.deliver("provider_a/sandbox", b"null") == 429
+        site.clock.move(timedelta(seconds=59))
+        assert await flooded.deliver("provider_a/sandbox", b"null") == 429
+        await site.store.pool.run(Statement("ALTER TABLE broken RENAME TO rate_hits"))
+        site.clock.move(timedelta(seconds=1))
+        assert await flooded.deliver("provider_a/sandbox", b"null") == 400
+
+
+async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: InboundWorld) -> None:
+    for fake, slug in ((site.fakes.paystack, "provider_a"), (site.fakes.payaza, "provider_b")):
+        fake.book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/{slug}/sandbox"
+        fake.book.webhooks = WebhookMode.TWICE
+    first, second = await site.payment(), await site.payment()
+    page = (await site.process(first, "provider_a")).checkout_url
+    async with httpx.AsyncClient(trust_env=False) as browser:
+        assert "₦1,500.00" in (await browser.get(page)).text
+        back = await browser.post(page, data={"action": "pay"})
+    assert back.headers["location"].endswith(
+        f"/checkout/{first.reference}?trxref={first.reference}&reference={first.reference}"
+    )
+    handed = await site.process(second, "provider_b")
+    assert site.fakes.payaza.open(launch_parameters(HandOff(handed.handoff, handed.checkout_url))) is None
+    site.fakes.payaza.pay(second.reference)
+    for fake in (site.fakes.paystack, site.fakes.payaza):
+        await fake.book.settled()
+        assert fake.book.answers == [200, 200]
+    assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
+    assert PUBLIC_KEYS["test"].encode() in launch_parameters(HandOff(handed.handoff, handed.checkout_url))
+
+
+async def test_events_that_come_late_or_the_wrong_way_round_are_taken_as_they_come(site: InboundWorld) -> None:
+    book = site.fakes.paystack.book
+    book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/provider_a/sandbox"
+    late, turned = await site.handed_over(), await site.handed_over()
+    book.webhooks, book.late_seconds = WebhookMode.LATE, 0.2
+    site.fakes.paystack.pay(late.reference)
+    assert (await site.read(late)).status is Status.PENDING
+    await book.settled()
+    assert (await site.read(late)).status is Status.SUCCESS
+
+    book.webhooks = WebhookMode.HELD
+    site.fakes.paystack.pay(turned.reference)
+    site.fakes.paystack.refund(turned.reference)
+    assert (await site.read(turned)).status is Status.PENDING
+    await book.release(backwards=True, times=2)
+    assert (await site.read(turned)).status is Status.REVERSED
+    assert [a.kind for a in await site.anomalies(turned)] == [AnomalyKind.LATE_SUCCESS]
+    assert book.answers == [200] * 5

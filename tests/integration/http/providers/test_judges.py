@@ -1,0 +1,179 @@
+"""Software we did not write judges our fakes, our signatures and our launch parameters."""
+
+import asyncio
+import importlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from payagg_testing.builders import REFERENCE
+
+from payagg.adapters.providers.provider_b.launch import launch_parameters
+from payagg.domain.attempt import Charge
+from payagg.domain.payment import Status
+from payagg.domain.values import Environment
+from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode, serve_asgi
+from tests.integration.http.providers.test_inbound import charge_event, payaza_event
+from tests.support.answers.recorder import recorded
+from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
+from tests.support.provider_world import world_on
+
+pytestmark = pytest.mark.anyio
+NODE = Path(__file__).parents[3] / "node"
+
+
+@pytest.fixture
+async def fakes() -> AsyncIterator[FakeServers]:
+    async with fakes_running() as fakes:
+        yield fakes
+
+
+def judge(name: str) -> Any:
+    """A package of others; without it the test is skipped, but never in CI."""
+    return importlib.import_module(name) if os.environ.get("CI") else pytest.importorskip(name)
+
+
+async def in_thread(call: Any, *arguments: Any, **named: Any) -> Any:
+    """The judges are synchronous clients; the fakes answer from this loop."""
+    return await asyncio.to_thread(call, *arguments, **named)
+
+
+async def test_pypaystack2_reads_our_fake_paystack_as_it_reads_the_real_one(fakes: FakeServers) -> None:
+    pypaystack2 = judge("pypaystack2")
+
+    class PointedClient(pypaystack2.PaystackClient):  # type: ignore[misc,name-defined]
+        _BASE_URL = fakes.paystack.base_url
+
+    client = PointedClient(secret_key=SECRET_KEYS["test"])
+    client.transactions._BASE_URL = fakes.paystack.base_url
+    begun = await in_thread(
+        client.transactions.initialize, amount=150_000, email="ada@example.com", reference=REFERENCE, currency="NGN"
+    )
+    assert (begun.status, begun.data.reference) == (True, REFERENCE)
+    assert begun.data.authorization_url.startswith(fakes.paystack.base_url)
+    again = await in_thread(
+        client.transactions.initialize, amount=150_000, email="ada@example.com", reference=REFERENCE
+    )
+    assert (again.status, again.message) == (False, "Duplicate Transaction Reference")
+    fakes.paystack.pay(REFERENCE, fees=2_250)
+    verified = await in_thread(client.transactions.verify, REFERENCE)
+    told = verified.data
+    assert (told.status, told.reference, told.amount, told.requested_amount) == ("success", REFERENCE, 152_250, 150_000)
+    assert (told.domain, told.currency) == ("test", "NGN")
+    unknown = await in_thread(client.transactions.verify, "PAY-20250131-NOBODY")
+    assert (unknown.status, unknown.status_code) == (False, 404)
+
+
+async def test_pypaystack2_and_paystackease_accept_our_fakes_events(fakes: FakeServers) -> None:
+    pypaystack2 = judge("pypaystack2")
+    webhook = judge("paystackease.core._webhook")
+    fakes.paystack.book.webhooks = WebhookMode.HELD
+    client = pypaystack2.PaystackClient(secret_key=SECRET_KEYS["test"])
+    await in_thread(_initialize, fakes.paystack.base_url)
+    fakes.paystack.pay(REFERENCE)
+    event = fakes.paystack.book.waiting[0]
+    signature = event.headers[fakes.paystack.header]
+    assert client.is_verified_webhook_payload(event.body, signature)
+    assert webhook.PayStackSignature.verify_headers(event.body.decode(), SECRET_KEYS["test"], signature)
+
+
+def _initialize(base_url: str) -> None:
+    import httpx
+
+    body = {"email": "ada@example.com", "amount": 150_000, "reference": REFERENCE}
+    headers = {"Authorization": f"Bearer {SECRET_KEYS['test']}"}
+    assert httpx.post(f"{base_url}/transaction/initialize", json=body, headers=headers, trust_env=False).is_success
+
+
+async def test_the_payaza_client_reads_our_fake_payaza(fakes: FakeServers) -> None:
+    payaza = judge("payaza")
+    client = payaza.Payaza(api_key=PUBLIC_KEYS["test"], sandbox=True)
+    client.base_url = fakes.payaza.base_url
+    ask = client.virtual_accounts.get_transaction_status_by_merchant_reference
+    assert (await in_thread(ask, REFERENCE))["response_code"] == 404
+    assert fakes.payaza.open(launch_parameters(_charge())) is None
+    assert (await in_thread(ask, REFERENCE))["data"]["transaction_status"] == "Initialized"
+    fakes.payaza.pay(REFERENCE)
+    told = (await in_thread(ask, REFERENCE))["data"]
+    assert (told["transaction_status"], told["amount_received"]) == ("Completed", 1500.5)
+    refused = payaza.Payaza(api_key="nonsense")
+    refused.base_url = fakes.payaza.base_url
+    with pytest.raises(payaza.exceptions.PayazaAuthError, match="Authentication failed"):
+        await in_thread(refused.virtual_accounts.get_transaction_status_by_merchant_reference, REFERENCE)
+
+
+async def test_the_payaza_package_accepts_our_fakes_events(fakes: FakeServers) -> None:
+    webhooks = judge("payaza.webhooks")
+    assert fakes.payaza.open(launch_parameters(_charge())) is None
+    fakes.payaza.pay(REFERENCE)
+    event = fakes.payaza.event(fakes.payaza.book.charges[REFERENCE])
+    signature = event.headers[fakes.payaza.header]
+    assert webhooks.verify_signature(event.body, signature, SIGNING["test"])
+    assert len(signature) == 88
+
+
+async def test_our_routes_accept_what_the_vendors_packages_sign(database_url: str, tmp_path: Path) -> None:
+    import httpx
+
+    from payagg.entrypoints.http.app import create_app
+
+    payaza = judge("payaza.webhooks")
+    paystack = judge("paystackease.core._webhook").PayStackSignature
+    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
+        first, second = await world.handed_over(), await world.handed_over("provider_b")
+        bodies = [json.dumps(charge_event(first)), json.dumps(payaza_event(second))]
+        headers = [
+            {"x-provider_a-signature": paystack._make_signature(bodies[0], SECRET_KEYS["test"])},
+            {"x-provider_b-signature": payaza.sign_payload(bodies[1], SIGNING["test"])},
+        ]
+        async with httpx.AsyncClient(trust_env=False, base_url=f"{base}/api/v1/webhooks") as client:
+            for slug, body, head in zip(("provider_a", "provider_b"), bodies, headers, strict=True):
+                assert (await client.post(f"/{slug}/sandbox", content=body.encode(), headers=head)).status_code == 200
+        assert [(await world.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
+
+
+@pytest.mark.parametrize("environment", list(Environment))
+@pytest.mark.parametrize(
+    "payer",
+    [
+        {"customer_email": "ada@example.com", "customer_name": "Ada Obi", "customer_phone": "08012345678"},
+        {"customer_email": "a+b@c.africa", "customer_name": "Ada"},
+        {},
+    ],
+)
+async def test_the_vendors_validator_takes_our_launch_parameters(
+    payer: dict[str, str], environment: Environment
+) -> None:
+    said = await vendor_validates(launch_parameters(_charge(environment, **payer)))
+    assert said == []
+
+
+async def test_the_vendors_validator_does_refuse(tmp_path: Path) -> None:
+    wrong = json.loads(launch_parameters(_charge())) | {"checkout_amount": "1500.50", "email_address": "a+b@c.africa"}
+    assert {trouble["field"] for trouble in await vendor_validates(json.dumps(wrong).encode())} == {
+        "checkout_amount",
+        "email_address",
+    }
+
+
+async def vendor_validates(parameters: bytes) -> list[dict[str, Any]]:
+    """What the vendor's own package finds wrong, run in Node."""
+    if shutil.which("node") is None or not (NODE / "node_modules" / "payaza-web-sdk").is_dir():
+        if os.environ.get("CI"):
+            pytest.fail("the vendor's package must be installed in tests/node for CI")
+        pytest.skip("payaza-web-sdk is not installed in tests/node (npm ci there)")
+    child = await asyncio.create_subprocess_exec(
+        "node", str(NODE / "validate_launch.js"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    told, _ = await child.communicate(parameters)
+    assert child.returncode == 0
+    return list(json.loads(told))
+
+
+def _charge(environment: Environment = Environment.SANDBOX, **payer: Any) -> Charge:
+    credentials = {"sandboxPublicKey": PUBLIC_KEYS["test"], "livePublicKey": PUBLIC_KEYS["live"]}
+    return Charge(REFERENCE, 150_050, "NGN", environment, credentials, "https://pay.example/checkout/x", **payer)

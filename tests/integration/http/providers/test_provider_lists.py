@@ -1,0 +1,142 @@
+"""The lists of both providers, read from their fakes over real HTTP; what was planted in them is found."""
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from payagg.adapters.providers import listing, lists_of
+from payagg.application.ports import LinePage
+from payagg.domain.reconciliation import LineKind
+from payagg.domain.report import FaultKind, Outcome, ProviderFault
+from payagg.domain.values import Environment
+from payagg.entrypoints.dev.fake_providers import FakeCharge, FakeServers, Fault, WebhookMode
+from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, credentials_a, credentials_b, fakes_running
+
+pytestmark = pytest.mark.anyio
+LIVE = Environment.LIVE
+DAY = datetime(2025, 1, 31, tzinfo=UTC)
+NOON, NEXT = DAY + timedelta(hours=12), DAY + timedelta(days=1)
+REFERENCE = "PAY-20250131-7K2M9X"
+
+
+def a_charge(number: int, reference: str = "", status: str = "success", **facts: object) -> FakeCharge:
+    charge = FakeCharge(
+        reference=reference or f"PAY-20250131-{number:06}",
+        amount=150_000,
+        currency="NGN",
+        mode="live",
+        id=number,
+        status=status,
+        key=SECRET_KEYS["live"],
+        created_at=NOON,
+    )
+    return replace(charge, **facts)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def fakes() -> AsyncIterator[FakeServers]:
+    async with fakes_running() as fakes:
+        for book in (fakes.paystack.book, fakes.payaza.book):
+            book.now = lambda: NOON
+            book.webhooks = WebhookMode.HELD
+        yield fakes
+
+
+async def read(fakes: FakeServers, slug: str, kind: LineKind, deadline: float = 15.0) -> list[LinePage]:
+    lists = lists_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline)[slug]
+    credentials = credentials_a(fakes) if slug == "provider_a" else credentials_b(fakes)
+    return [page async for page in lists.lines(kind, DAY, NEXT, credentials, LIVE)]
+
+
+def told(fakes: FakeServers, *charges: FakeCharge) -> None:
+    for charge in charges:
+        fakes.paystack.book.charges[charge.reference] = charge
+
+
+async def test_every_page_of_a_list_is_read_and_no_more_than_the_days_asked_for(fakes: FakeServers) -> None:
+    told(fakes, *(a_charge(number) for number in range(1, 251)))
+    told(fakes, a_charge(300, created_at=NEXT), a_charge(301, created_at=DAY - timedelta(seconds=1)))
+    told(fakes, a_charge(302, mode="test", key=SECRET_KEYS["test"]))
+    pages = await read(fakes, "provider_a", LineKind.CHARGE)
+    assert [(len(page.lines), page.total) for page in pages] == [(100, 250), (100, 250), (50, 250)]
+    assert {line.id for page in pages for line in page.lines} == {str(number) for number in range(1, 251)}
+    line = pages[0].lines[0]
+    assert (line.kind, line.amount, line.at, line.report.outcome) == (LineKind.CHARGE, 150_000, NOON, Outcome.SUCCEEDED)
+    assert line.report.environment is LIVE
+
+
+async def test_requests_keep_their_pace(fakes: FakeServers) -> None:
+    told(fakes, *(a_charge(number) for number in range(1, 301)))
+    began = time.monotonic()
+    await read(fakes, "provider_a", LineKind.CHARGE)  # four requests: the last page is empty
+    assert fakes.paystack.book.count("list transaction") == 4
+    assert time.monotonic() - began >= 3 / listing.REQUESTS_A_SECOND
+
+
+async def test_a_line_that_nobody_can_read_is_named_by_its_place_and_the_rest_is_read(fakes: FakeServers) -> None:
+    told(fakes, a_charge(1))
+    fakes.paystack.broken = [7, {"id": 9, "reference": REFERENCE, "status": "success", "amount": 1.5}, {"status": "x"}]
+    (page,) = await read(fakes, "provider_a", LineKind.CHARGE)
+    assert [line.id for line in page.lines] == ["1"]
+    assert page.unreadable == [f"charge list, page 1, item {number}" for number in (2, 3, 4)]
+
+
+async def test_what_is_not_ours_keeps_its_amount_and_no_reference_of_ours(fakes: FakeServers) -> None:
+    told(fakes, a_charge(1, "order 7"), a_charge(2, REFERENCE + ".x"))
+    (page,) = await read(fakes, "provider_a", LineKind.CHARGE)
+    assert sorted(line.reference for line in page.lines) == ["other:PAY-20250131-7K2M9X", "other:order 7"]
+
+
+async def test_a_refund_and_a_dispute_are_read_as_their_events_would_be(fakes: FakeServers) -> None:
+    told(fakes, a_charge(5_000, REFERENCE))
+    fakes.paystack.refund(REFERENCE, 50_000, silently=True)
+    fakes.paystack.dispute(REFERENCE, silently=True)
+    assert fakes.paystack.book.waiting == []
+    ((refund,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.REFUND)]
+    ((dispute,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.DISPUTE)]
+    assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 50_000, Outcome.REVERSED)
+    assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_000, Outcome.DISPUTED)
+    assert fakes.paystack.book.count("fetch", "5000") == 1  # the list names its transaction by number alone
+    fakes.paystack.book.returns = [replace(one, status="pending") for one in fakes.paystack.book.returns]
+    ((refund,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.REFUND)]
+    assert refund.report.outcome is Outcome.PENDING
+
+
+async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServers) -> None:
+    charge = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
+    fakes.payaza.book.charges[REFERENCE] = charge
+    fakes.payaza.refund(REFERENCE, 50_025)
+    fakes.payaza.dispute(REFERENCE)
+    ((refund,),) = [page.lines for page in await read(fakes, "provider_b", LineKind.REFUND)]
+    ((dispute,),) = [page.lines for page in await read(fakes, "provider_b", LineKind.DISPUTE)]
+    assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 50_025, Outcome.REVERSED)
+    assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_050, Outcome.DISPUTED)
+
+
+@pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.RATE_LIMITED, Fault.RESET])
+async def test_a_read_that_failed_in_passing_is_tried_again(
+    fakes: FakeServers, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "WAIT_SECONDS", 0.01)
+    told(fakes, a_charge(1))
+    fakes.paystack.book.faults.append(fault)
+    (page,) = await read(fakes, "provider_a", LineKind.CHARGE)
+    assert [line.id for line in page.lines] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "calls"),
+    [(Fault.HANG, FaultKind.TIMEOUT, listing.TRIES), (Fault.REFUSED_KEY, FaultKind.BAD_CREDENTIALS, 1)],
+)
+async def test_a_list_that_cannot_be_had_is_a_fault_in_bounded_time(
+    fakes: FakeServers, fault: Fault, kind: FaultKind, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "WAIT_SECONDS", 0.01)
+    fakes.paystack.book.faults.extend([fault] * 9)
+    with pytest.raises(ProviderFault) as raised:
+        await read(fakes, "provider_a", LineKind.CHARGE, deadline=0.3)
+    assert raised.value.kind is kind
+    assert len(fakes.paystack.book.faults) == 9 - calls

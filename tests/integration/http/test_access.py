@@ -1,0 +1,205 @@
+"""Every route with every kind of credential, generated from the routes (reliability.md A5, B2)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from payagg.domain.business import BusinessStatus
+from payagg.entrypoints.http.app import api_routes
+from payagg.entrypoints.http.auth import merchant, provider_signature, remembered_key
+from payagg.entrypoints.http.openapi.operations import Route, routes_of
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, merchant_token
+
+pytestmark = pytest.mark.anyio
+ROUTES = routes_of(api_routes())
+KEYS = ("sandbox key", "live key", "public key")
+USERS = ("merchant", "unverified merchant", "other merchant", "member")
+ADMINS = ("admin", "super admin", "support")
+Refused = tuple[int, str]
+UNAUTHORIZED = (401, "UNAUTHORIZED")
+INVALID_API_KEY = (401, "INVALID_API_KEY")
+FORBIDDEN = (403, "FORBIDDEN")
+
+
+# Interface, Authentication: which credential is asked for under which path.
+REALMS = (
+    ("/admin/", "adminBearer"),
+    ("/merchant/", "merchantBearer"),
+    ("/payments", "secretKey"),
+    ("/events", "secretKey"),
+    ("/", None),
+)
+
+
+def test_every_guard_asks_for_the_credential_of_its_path() -> None:
+    for route in ROUTES:
+        scheme = next(scheme for prefix, scheme in REALMS if route.path.startswith(prefix))
+        assert route.operation.guard.scheme == scheme, route.id
+
+
+def test_only_calls_that_prove_it_go_by_a_remembered_key() -> None:
+    # Each of them has a row in test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise.
+    remembered = {route.id for route in ROUTES if route.operation.guard is remembered_key}
+    assert remembered == {"initiatePayment", "getPayment"}
+
+
+def expected(route: Route, who: str) -> Refused | None:
+    """What `who` is told at `route` before anything else is looked at; None = the credential is accepted."""
+    match route.operation.guard.scheme:
+        case "adminBearer":
+            if who in USERS or who == "unknown role":
+                return FORBIDDEN
+            if who == "support":
+                return None if route.method == "get" else FORBIDDEN
+            return None if who in ADMINS else UNAUTHORIZED
+        case "merchantBearer":
+            if who == "unverified merchant":
+                return (403, "EMAIL_NOT_VERIFIED")
+            if who in ADMINS or who == "unknown role":
+                return FORBIDDEN
+            if who in ("other merchant", "member"):
+                return None if route.operation.guard is merchant else FORBIDDEN  # it names no business
+            return None if who == "merchant" else UNAUTHORIZED
+        case "secretKey":
+            if who == "none":
+                return UNAUTHORIZED
+            if who == "live key" and route.path.endswith("/simulate"):
+                return (403, "SANDBOX_ONLY")
+            return None if who in ("sandbox key", "live key") else INVALID_API_KEY
+        case _:
+            return None
+
+
+@pytest.mark.rule(
+    "access.3", "access.5", "GET /admin/gateways", "UNAUTHORIZED", "INVALID_API_KEY", "FORBIDDEN", "EMAIL_NOT_VERIFIED"
+)
+async def test_every_route_with_every_kind_of_credential(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    credentials = {
+        "none": {},
+        "garbage": bearer("garbage"),
+        "admin": bearer(admin_token()),
+        "super admin": bearer(admin_token("SUPER_ADMIN")),
+        "support": bearer(admin_token("SUPPORT")),
+        "unknown role": bearer(admin_token("OWNER")),
+        "merchant": shop.as_owner,
+        "unverified merchant": bearer(merchant_token(shop.owner, verified=False)),
+        "other merchant": other.as_owner,
+        "member": bearer(merchant_token("member-1")),
+        "sandbox key": shop.as_sandbox,
+        "live key": shop.as_live,
+        "public key": bearer(shop.public),
+    }
+    cells = 0
+    for route in ROUTES:
+        path = route.path.replace("{businessId}", shop.business.id).replace("{reference}", "PAY-20250131-AAAAAA")
+        path = path.replace("{", "").replace("}", "")
+        for who, headers in credentials.items():
+            answer = await api.client.request(route.method.upper(), path, headers=headers)
+            refused = expected(route, who)
+            context = f"{route.method} {route.path} as {who}: {answer.status_code} {answer.text[:200]}"
+            if refused is not None:
+                assert answer.status_code == refused[0], context
+                assert_refused(answer, *refused)
+            else:
+                assert answer.status_code not in (401, 403, 405, 500), context
+            cells += 1
+    assert cells == len(ROUTES) * len(credentials)
+    assert {route.operation.guard.scheme for route in ROUTES} == {"adminBearer", "merchantBearer", "secretKey", None}
+
+
+def sent(route: Route, shop: Shop, reference: str, body: bytes) -> dict[str, Any]:
+    """The request with this reference and body, and ids that name nothing."""
+    path = route.path.replace("{businessId}", shop.business.id).replace("{reference}", reference)
+    path = path.replace("{", "unknown_").replace("}", "")
+    more: dict[str, Any] = {}
+    if route.operation.body is not None or route.operation.upload is not None:
+        more = {"content": body}
+    return {"method": route.method.upper(), "url": path, **more}
+
+
+def accepted(route: Route, shop: Shop) -> dict[str, str]:
+    """The headers of a caller who may."""
+    credentials = {
+        "adminBearer": bearer(admin_token()),
+        "merchantBearer": shop.as_owner,
+        "secretKey": shop.as_sandbox,
+        None: {},
+    }
+    return credentials[route.operation.guard.scheme] | {"Content-Type": "application/json"}
+
+
+def forbidden(route: Route, shop: Shop, restricted: Shop) -> tuple[Shop, dict[str, str], str] | None:
+    """Whose path is called, by whom, and the 403."""
+    match route.operation.guard.scheme:
+        case "adminBearer":
+            return shop, shop.as_owner, "FORBIDDEN"
+        case "merchantBearer":
+            if route.operation.guard is merchant:
+                return shop, bearer(merchant_token(shop.owner, verified=False)), "EMAIL_NOT_VERIFIED"
+            return shop, bearer(merchant_token("member-1")), "FORBIDDEN"
+        case "secretKey":
+            return restricted, restricted.as_sandbox, "BUSINESS_RESTRICTED"
+        case _:
+            return None
+
+
+ABSENT = "PAY-20250131-ABSENT"
+# A value that the field's type lets through and the use case refuses, where there is one.
+BAD_VALUES: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("simulatePayment", {"outcome": "MAYBE"}, "outcome"),
+    ("simulateTestPayment", {"outcome": "MAYBE"}, "outcome"),
+    ("processPayment", {"gatewaySlug": "sandbox", "cardNumber": "1234"}, "cardNumber"),
+    ("updateWebhook", {"events": ["payment.unheard"]}, "events"),
+    ("updateWebhook", {"url": "shop.example"}, "url"),
+)
+
+
+@pytest.mark.rule("access.4")
+async def test_every_route_refuses_in_the_same_order(api: Api) -> None:
+    """401, 403, 400 on the path, 400 on the body, and only then what is unknown."""
+    await api.open_gateways()
+    shop, restricted = await api.open_shop(), await api.open_shop(status=BusinessStatus.RESTRICTED)
+    cells = 0
+
+    async def refused(route: Route, request: dict[str, Any], headers: dict[str, str], *refusal: Any) -> None:
+        nonlocal cells
+        answer = await api.client.request(**request, headers=headers)
+        assert answer.status_code == refusal[0], f"{route.id}: {answer.status_code} {answer.text[:200]}"
+        assert_refused(answer, *refusal)
+        cells += 1
+
+    for route in ROUTES:
+        wrong = sent(route, shop, "nonsense", b"{")
+        has_reference, has_body = "reference" in route.parameters, "content" in wrong
+        if route.operation.guard.scheme is not None:
+            await refused(route, wrong, {"Content-Type": "application/json"}, 401, "UNAUTHORIZED")
+        refusal = forbidden(route, shop, restricted)
+        if refusal is not None:
+            whose, headers, code = refusal
+            await refused(route, sent(route, whose, "nonsense", b"{"), headers, 403, code)
+        headers = accepted(route, shop)
+        if has_reference:
+            await refused(route, wrong, headers, 400, "INVALID_REFERENCE", "reference")
+        if has_body and route.operation.guard is not provider_signature:
+            await refused(route, sent(route, shop, ABSENT, b"{"), headers, 400, "VALIDATION_ERROR")
+        for _, body, field in (row for row in BAD_VALUES if row[0] == route.id):
+            value = sent(route, shop, ABSENT, json.dumps(body).encode())
+            await refused(route, value, headers, 400, "VALIDATION_ERROR", field)
+    assert cells >= 2 * len([route for route in ROUTES if route.operation.guard.scheme is not None])
+    assert {row[0] for row in BAD_VALUES} <= {route.id for route in ROUTES}
+
+
+@pytest.mark.rule("FORBIDDEN")
+async def test_a_role_or_type_of_an_odd_kind_is_forbidden(api: Api) -> None:
+    from tests.support.http_world import a_token
+
+    for claims in ({"type": "admin"}, {"type": "admin", "role": ["ADMIN"]}, {"type": ["admin"], "role": "ADMIN"}, {}):
+        answer = await api.client.get("/admin/gateways", headers=bearer(a_token("x", **claims)))
+        assert_refused(answer, 403, "FORBIDDEN")
+    shop = await api.open_shop()
+    for verified in (1, "true", None):
+        token = a_token(shop.owner, type="merchant", emailVerified=verified)
+        answer = await api.client.get(f"{shop.path}/gateways", headers=bearer(token))
+        assert_refused(answer, 403, "EMAIL_NOT_VERIFIED")

@@ -1,0 +1,330 @@
+"""What merchants see of the money after a payment's first hour: fees, refunds, disputes, and money that came late."""
+
+import asyncio
+import csv
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.explain import timeline
+from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.business import BusinessStatus
+from payagg.domain.payment import Trigger
+from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
+from payagg.entrypoints.dev.fake_providers.book import Outgoing
+from tests.support.assembly import services_over
+from tests.support.builders import AN_ADMIN
+from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, merchant_token
+from tests.support.provider_rigs import SECRET_KEYS, credentials_a, fakes_running
+
+pytestmark = pytest.mark.anyio
+SUPPORT = bearer(admin_token("SUPPORT"))
+SANDBOX = {"environment": "SANDBOX"}
+PAID, FEE = 150_000, 2_250
+
+
+@dataclass
+class Till:
+    """A shop that sells through provider_a's fake, whose events are brought over when a test says so."""
+
+    api: Api
+    shop: Shop
+    fake: FakePaystack
+    disputes: int = 0
+
+    async def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Any:
+        answer = await self.api.client.get(path, headers=headers or self.shop.as_sandbox, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    async def detail(self, reference: str) -> Any:
+        return await self.get(f"/payments/{reference}")
+
+    async def bring(self, event: Outgoing | None = None) -> None:
+        """The event, or the last one that the provider has to tell."""
+        event = event or self.fake.book.waiting[-1]
+        place = "/webhooks/provider_a/sandbox"
+        answer = await self.api.client.post(place, content=event.body, headers=dict(event.headers))
+        assert answer.status_code == 200, answer.text
+
+    async def handed_over(self) -> str:
+        reference = str((await self.api.initiate(self.shop))["reference"])
+        choice = {"gatewaySlug": "provider_a"}
+        answer = await self.api.client.post(f"/public/payments/{reference}/process", json=choice)
+        assert answer.status_code == 200, answer.text
+        return reference
+
+    async def paid(self, fees: int = FEE) -> str:
+        reference = await self.handed_over()
+        self.fake.pay(reference, fees=fees)
+        await self.bring()
+        return reference
+
+    async def refunded(self, reference: str, amount: int) -> None:
+        self.fake.refund(reference, amount)
+        await self.bring()
+
+    async def disputed(self, reference: str, resolution: str | None = None) -> None:
+        charge = self.fake.book.charges[reference]
+        self.disputes += resolution is None
+        data = {"id": self.disputes, "transaction": self.fake.transaction(charge), "resolution": resolution}
+        name = "charge.dispute.create" if resolution is None else "charge.dispute.resolve"
+        await self.bring(self.fake._signed(name, data, charge))
+
+    async def paid_late(self) -> str:
+        reference = await self.handed_over()
+        async with self.api.services.store.begin() as tx:
+            payment = await tx.payments.lock(reference)
+            assert payment is not None
+            failed, transition = payment.move(Trigger.FAIL, self.api.services.clock.now(), actor="test")
+            assert transition is not None
+            await tx.payments.save(failed, transition)
+        self.fake.pay(reference)
+        await self.bring()
+        return reference
+
+    async def underpaid(self, received: int = 149_000) -> str:
+        reference = await self.handed_over()
+        charge = self.fake.book.charges[reference]
+        transaction = {**self.fake.transaction(charge), "status": "success"}
+        await self.bring(
+            self.fake._signed(
+                "charge.success", transaction | {"amount": received, "requested_amount": received}, charge
+            )
+        )
+        return reference
+
+    async def events(self, count: int) -> list[dict[str, Any]]:
+        """All events, once so many are shown: none is before every earlier one is."""
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(30):
+            while len(found) < count:
+                found = (await self.get("/events"))["events"]
+                await asyncio.sleep(0.1)
+        return found
+
+    async def listed(self, **query: Any) -> list[tuple[str, str, str]]:
+        found = await self.get(f"{self.shop.path}/adjustments", self.shop.as_owner, **SANDBOX, **query)
+        return [(one["reference"], one["kind"], one["state"]) for one in found["adjustments"]]
+
+
+@pytest.fixture
+async def till(store: PostgresStore) -> AsyncIterator[Till]:
+    async with fakes_running() as fakes, an_api(services_over(store)) as api:
+        fakes.paystack.book.webhooks = WebhookMode.HELD
+        gateways = api.services.gateways
+        await gateways.seed("builtin", ("provider_a", "provider_b"))
+        seeded = {gateway.slug: gateway.id for gateway in await gateways.listed()}
+        command = UpdateCredentials(credentials=credentials_a(fakes))
+        await gateways.set_credentials(seeded["provider_a"], command, by=AN_ADMIN)
+        await gateways.enable(seeded["provider_a"], by=AN_ADMIN)
+        yield Till(api, await api.open_shop(), fakes.paystack)
+
+
+def kinds(payment: dict[str, Any]) -> list[tuple[str, int | None, str]]:
+    return [(one["kind"], one["amount"], one["state"]) for one in payment["adjustments"]]
+
+
+def readers(shop: Shop) -> list[tuple[str, dict[str, str], dict[str, str]]]:
+    """Where the sandbox payments of a shop are read, by whom, and what has to be said."""
+    return [
+        ("/payments", shop.as_sandbox, {}),
+        (f"{shop.path}/payments", shop.as_owner, SANDBOX),
+        ("/admin/payments", SUPPORT, {**SANDBOX, "businessId": shop.business.id}),
+    ]
+
+
+@pytest.mark.rule("reports.10")
+async def test_the_fee_and_the_net_amount_are_shown_once_the_provider_says_them(till: Till) -> None:
+    open_one = await till.handed_over()
+    known, silent = await till.paid(), await till.paid(fees=0)
+    shown = {open_one: (None, None), silent: (None, None), known: (FEE, PAID)}
+    for reference, figures in shown.items():
+        payment = await till.detail(reference)
+        assert (payment["fee"], payment["netAmount"], payment["adjustments"]) == (*figures, [])
+    events = await till.events(5)
+    told = [event["data"]["fee"] for event in events if event["type"] == "payment.success"]
+    assert sorted(told, key=str) == [FEE, None]
+    for path, headers, said in readers(till.shop):
+        listed = [one.get("payment", one) for one in (await till.get(path, headers, **said))["payments"]]
+        assert {one["reference"]: (one["fee"], one["netAmount"]) for one in listed} == shown
+        answer = await till.api.client.get(f"{path}/export", headers=headers, params=said)
+        rows = {row["reference"]: row for row in csv.DictReader(StringIO(answer.text, newline=""))}
+        assert (rows[known]["fee"], rows[known]["netAmount"], rows[known]["adjustments"]) == (str(FEE), str(PAID), "[]")
+        assert (rows[silent]["fee"], rows[silent]["netAmount"]) == ("", "")
+
+
+def month() -> dict[str, str]:
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return {"from": (today - timedelta(days=2)).isoformat(), "to": (today + timedelta(days=2)).isoformat()}
+
+
+@pytest.mark.rule("reports.13")
+async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till) -> None:
+    first, second = await till.paid(), await till.paid(fees=0)
+    await till.refunded(first, 50_000)
+    await till.disputed(second)
+    await till.disputed(first)
+    await till.disputed(first, "merchant-accepted")
+    other = await till.api.open_shop()
+    for path, headers, said in readers(till.shop):
+        found = await till.get(f"{path}/summary", headers, **said, **month())
+        totals = {total["status"]: total for day in found["days"] for total in day["totals"]}
+        assert {name: totals["SUCCESS"][name] for name in ("count", "fee", "netAmount", "withFee")} == {
+            **{"count": 2, "fee": FEE, "netAmount": PAID, "withFee": 1}
+        }
+        [day] = found["adjustments"]
+        assert day["date"] == datetime.now(UTC).date().isoformat()
+        disputed = sum(one["amount"] for one in day["totals"] if one["kind"] == "DISPUTE")
+        assert day["totals"][0] == {"kind": "REFUND", "count": 1, "amount": 50_000, "effect": -50_000}
+        assert (day["totals"][1]["count"], disputed) == (2, -day["totals"][1]["effect"] + PAID)
+    empty = await till.get("/payments/summary", other.as_sandbox, **month())
+    assert (empty["days"], empty["adjustments"]) == ([], [])
+
+
+@pytest.mark.rule("reports.11")
+async def test_what_became_of_the_money_is_told_wherever_its_payment_is_read(till: Till) -> None:
+    ordinary, reference = await till.paid(), await till.paid()
+    await till.refunded(reference, 50_000)
+    await till.disputed(reference)
+    short = await till.underpaid()
+    disputed = till.fake.book.charges[reference].amount
+    for path, headers, said in readers(till.shop):
+        listed = [one.get("payment", one) for one in (await till.get(path, headers, **said))["payments"]]
+        by_reference = {one["reference"]: one for one in listed}
+        assert by_reference[ordinary]["adjustments"] == []
+        assert kinds(by_reference[reference]) == [("REFUND", 50_000, "processed"), ("DISPUTE", disputed, "opened")]
+        answer = await till.api.client.get(f"{path}/export", headers=headers, params=said)
+        assert '""kind"":""REFUND""' in answer.text
+    assert await till.detail(reference) == by_reference[reference]
+    story = await till.get(f"{till.shop.path}/payments/{reference}/story", till.shop.as_owner, **SANDBOX)
+    assert story["payment"] == by_reference[reference]
+    [attention] = (await till.detail(short))["adjustments"]
+    del attention["at"]
+    assert attention == {
+        **{"kind": "ATTENTION", "amount": 149_000, "state": "UNDERPAID"},
+        **{"expected": PAID, "received": 149_000},
+    }
+    await till.disputed(reference, "declined")
+    assert kinds(await till.detail(reference))[1:] == [("DISPUTE", disputed, "won")]
+    events = await till.events(9)
+    own = [(event["type"], kinds(event["data"])) for event in events if event["data"]["reference"] == reference]
+    assert [len(adjustments) for _, adjustments in own] == [0, 0, 1, 2, 2]
+    assert own[-1][1][1] == ("DISPUTE", disputed, "won")
+
+
+@pytest.mark.rule("reports.12")
+async def test_an_ordinary_payment_costs_no_statement_more(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
+    ordinary, adjusted = await till.paid(), await till.paid()
+    await till.refunded(adjusted, 50_000)
+    begun = 0
+    begin = PostgresStore.begin
+
+    def counted(self: PostgresStore) -> Any:
+        nonlocal begun
+        begun += 1
+        return begin(self)
+
+    monkeypatch.setattr(PostgresStore, "begin", counted)
+    for reference, transactions in ((ordinary, 0), (adjusted, 1)):
+        begun = 0
+        await till.detail(reference)
+        assert begun == transactions
+
+
+@pytest.mark.rule("reports.14", "GET /merchant/businesses/{businessId}/adjustments")
+async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_attention(till: Till) -> None:
+    refunded, disputed, late, short = (
+        await till.paid(),
+        await till.paid(),
+        await till.paid_late(),
+        await till.underpaid(),
+    )
+    await till.refunded(refunded, 50_000)
+    await till.disputed(disputed)
+    newest = [
+        (disputed, "DISPUTE", "opened"),
+        (refunded, "REFUND", "processed"),
+        (short, "ATTENTION", "UNDERPAID"),
+        (late, "LATE_SUCCESS", "processed"),
+    ]
+    assert await till.listed() == newest
+    assert await till.listed(needsAttention="false") == newest
+    assert await till.listed(needsAttention="true") == [newest[0], *newest[2:]]
+    met: list[str] = []
+    page: dict[str, Any] = {"hasMore": True, "nextCursor": None}
+    while page["hasMore"]:
+        after = {"after": page["nextCursor"]} if page["nextCursor"] else {}
+        page = await till.get(f"{till.shop.path}/adjustments", till.shop.as_owner, limit=3, **SANDBOX, **after)
+        met += [one["reference"] for one in page["adjustments"]]
+    assert met == [reference for reference, _, _ in newest]
+    assert page["adjustments"][0]["needsAttention"] is True
+    last = await till.get(f"{till.shop.path}/adjustments", till.shop.as_owner, after=page["nextCursor"], **SANDBOX)
+    assert (last["adjustments"], last["nextCursor"], last["hasMore"]) == ([], page["nextCursor"], False)
+
+    await till.disputed(disputed, "declined")
+    admin = bearer(admin_token())
+    for anomaly in (await till.get("/admin/anomalies", admin))["anomalies"]:
+        close = f"/admin/anomalies/{anomaly['id']}/close"
+        answer = await till.api.client.post(close, headers=admin, json={"reason": "Refunded."})
+        assert answer.status_code == 200, answer.text
+    assert await till.listed(needsAttention="true") == []
+    assert len(await till.listed()) == 4
+
+
+@pytest.mark.rule("reports.14", "GET /merchant/businesses/{businessId}/adjustments")
+async def test_adjustments_are_a_manager_s_whatever_the_business_s_status(till: Till) -> None:
+    await till.refunded(await till.paid(), 50_000)
+    path, other = f"{till.shop.path}/adjustments", await till.api.open_shop()
+    await till.api.change(till.shop, status=BusinessStatus.RESTRICTED)
+    assert len(await till.listed()) == 1
+    live = await till.get(path, till.shop.as_owner, environment="LIVE")
+    assert live == {"adjustments": [], "nextCursor": None, "hasMore": False}
+    theirs = await till.get(f"{other.path}/adjustments", other.as_owner, **SANDBOX)
+    assert theirs["adjustments"] == []
+    for headers in (other.as_owner, bearer(merchant_token("member-1"))):
+        assert_refused(await till.api.client.get(path, headers=headers, params=SANDBOX), 403, "FORBIDDEN")
+    for name, value in (
+        ("environment", "live"),
+        ("needsAttention", "yes"),
+        ("after", "anm_1"),
+        ("limit", "101"),
+    ):
+        answer = await till.api.client.get(path, headers=till.shop.as_owner, params={**SANDBOX, name: value})
+        assert_refused(answer, 400, "VALIDATION_ERROR", name)
+    assert_refused(await till.api.client.get(path, headers=till.shop.as_owner), 400, "VALIDATION_ERROR", "environment")
+
+
+@pytest.mark.rule("reports.15")
+async def test_operators_alone_see_the_charge_and_whether_its_account_is_another_one(till: Till) -> None:
+    reference = await till.paid()
+    [charge] = [one for one in till.fake.book.charges.values() if one.reference == reference]
+    provider_id = str(till.fake.transaction(charge)["id"])
+    story = f"/admin/payments/{reference}/story"
+    [attempt] = (await till.get(story, SUPPORT))["attempts"]
+    facts = (attempt["providerId"], attempt["channel"], attempt["fee"], attempt["isOtherAccount"])
+    assert facts == (provider_id, "card", FEE, False)
+    assert attempt["paidAt"] is not None
+    services = till.api.services
+    [gateway] = [one for one in await services.gateways.listed() if one.slug == "provider_a"]
+    credentials = {"sandboxSecretKey": "sk_test_another", "liveSecretKey": SECRET_KEYS["live"]}
+    await services.gateways.set_credentials(gateway.id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
+    [attempt] = (await till.get(story, SUPPORT))["attempts"]
+    assert attempt["isOtherAccount"] is True
+    lines = "\n".join(await timeline(services.store, reference, sealed=services.payment_options.sealed))
+    assert f"paid, provider's id {provider_id}, channel card, fee NGN 22.50" in lines
+    assert "made with another provider account than the one on file" in lines
+    for path, headers in (
+        (f"/payments/{reference}", till.shop.as_sandbox),
+        (f"{till.shop.path}/payments/{reference}/story?environment=SANDBOX", till.shop.as_owner),
+        ("/events", till.shop.as_sandbox),
+    ):
+        answer = await till.api.client.get(path, headers=headers)
+        assert answer.status_code == 200
+        assert "providerId" not in answer.text
+        assert provider_id not in answer.text

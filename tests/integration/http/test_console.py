@@ -1,0 +1,423 @@
+"""The console over HTTP: who gets in, what proves a form, what a page's headers say, and where `/` leads."""
+
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from litestar.testing import TestClient
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.archived import ArchivedPayment
+from payagg.domain.business import BusinessStatus, Role
+from payagg.domain.values import Environment
+from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.console.session import COOKIE_MAX
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
+from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
+from tests.support.images import an_image
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(api: Api) -> None:
+    shown = await api.client.get(api.origin + "/")
+    base = api.services.settings.base_url
+    assert shown.json()["data"] == {
+        "service": "payagg",
+        "api": f"{base}/api/v1",
+        "description": f"{base}/openapi.json",
+        "docs": f"{base}/docs",
+        "console": f"{base}/console",
+    }
+    browser = Browser(api)
+    assert (await browser.open("/")).url.path == "/console/sign-in"
+    for path in (
+        "/console/nowhere/at/all",
+        "/console/admin/nowhere",
+        "/console/business",
+        "/console/",
+        "/console/admin//gateways",
+        "/console/business/a/sandbox/b",
+    ):
+        missing = await browser.open(path)
+        assert (missing.status_code, "There is nothing here" in missing.text) == (404, True)
+    assert (await browser.client.put("/console/sign-in")).json()["error"]["code"] == "METHOD_NOT_ALLOWED"
+
+
+async def test_a_token_signs_in_until_it_expires_or_the_browser_signs_out(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
+    await browser.open("/console/sign-in")
+    token = merchant_token(shop.owner)
+    answer = await browser.client.post(
+        "/console/sign-in",
+        data={"form_token": browser.form_token, "token": token},
+        headers=SAME_ORIGIN,
+    )
+    cookie = answer.headers["set-cookie"]
+    assert token not in cookie
+    assert "token" not in answer.headers["location"]
+    facts = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert {"httponly", "samesite=strict", "path=/console"} <= facts
+    (age,) = [int(fact.partition("=")[2]) for fact in facts if fact.startswith("max-age=")]
+    assert 86_000 < age <= 86_400
+    assert (await browser.open(base_of(shop))).status_code == 200
+    await browser.send("/console/sign-out")
+    assert browser.page.url.path == "/console/sign-in"
+    assert (await browser.open(base_of(shop))).url.path == "/console/sign-in"
+
+
+@pytest.mark.rule("access.7")
+async def test_who_signs_out_ends_the_session_wherever_its_cookie_was_copied(api: Api) -> None:
+    shop = await api.open_shop()
+    browser, copy, other = [await Browser(api).sign_in(shop) for _ in range(3)]
+    copy.client.cookies = httpx.Cookies(browser.client.cookies)
+    await copy.open(base_of(shop))
+    assert copy.page.url.path == base_of(shop)
+    await browser.send("/console/sign-out")
+    answer = await copy.client.post(
+        f"{base_of(shop)}/keys", data={"form_token": copy.form_token, "name": "Late"}, headers=SAME_ORIGIN
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/sign-in?ended=1")
+    assert (await copy.open(base_of(shop))).url.path == "/console/sign-in"
+    # The other browser's session and the token itself go on.
+    assert (await other.open(base_of(shop))).url.path == base_of(shop)
+    assert (await api.client.get("/merchant/businesses", headers=shop.as_owner)).status_code == 200
+
+
+async def test_a_session_ends_with_its_token(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
+    await browser.open("/console/sign-in")
+    short = a_token(shop.owner, type="merchant", emailVerified=True, ttl=30)
+    await browser.send("/console/sign-in", token=short)
+    later = api.services.clock.now().timestamp() + 31
+    monkeypatch.setattr("payagg.entrypoints.http.console.session._now", lambda _: int(later))
+    assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
+    assert "the token has expired" in browser.page.text
+
+
+async def bad_tokens(shop: Shop) -> list[tuple[str, int]]:
+    of: dict[str, Any] = {"type": "merchant", "emailVerified": True}
+    return [
+        ("", 401),
+        ("rubbish", 401),
+        (a_token(shop.owner, ttl=-5, **of), 401),
+        (merchant_token("stranger"), 403),
+        (merchant_token("member-1"), 403),
+        (merchant_token(shop.owner, verified=False), 403),
+        (admin_token(), 403),
+        (shop.sandbox, 401),
+        (a_token(shop.owner, junk="x" * COOKIE_MAX, **of), 400),
+    ]
+
+
+async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
+    for token, status in await bad_tokens(shop):
+        await browser.open("/console/sign-in")
+        answer = await browser.send("/console/sign-in", token=token)
+        assert answer.status_code == status, (token, answer.text)
+        assert 'role="alert"' in answer.text
+        assert token == "" or token not in answer.text
+        assert (await browser.open(base_of(shop))).url.path == "/console/sign-in"
+    await browser.open("/console/admin/sign-in")
+    answer = await browser.send("/console/admin/sign-in", token=merchant_token(shop.owner))
+    assert (answer.status_code, "not an administrator" in answer.text) == (403, True)
+
+
+async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
+    first, second = await api.open_shop(), await api.open_shop()
+    async with api.services.store.begin() as tx:
+        await tx.businesses.set_member(second.business.id, first.owner, Role.ADMIN)
+    browser = Browser(api)
+    await browser.open("/console/sign-in")
+    page = await browser.send("/console/sign-in", token=merchant_token(first.owner))
+    assert (page.url.path, page.status_code) == ("/console/businesses", 200)
+    for shop, role in ((first, "owner"), (second, "admin")):
+        assert f'<a href="{base_of(shop)}">{shop.business.name}</a>' in page.text
+        assert f"<td>{role}</td>" in page.text
+    assert (await browser.open(base_of(second))).status_code == 200
+    async with api.services.store.begin() as tx:
+        for shop in (first, second):
+            await tx.businesses.remove_member(shop.business.id, first.owner)
+    assert "You manage no business any more." in (await browser.open("/console")).text
+
+
+async def test_a_form_of_another_origin_does_nothing(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    for headers in (
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "none"},
+        {"origin": "https://evil.example"},
+        {**SAME_ORIGIN, "origin": "https://evil.example"},
+    ):
+        answer = await browser.send(base_of(shop) + "/keys", headers=headers, name="Stolen")
+        assert (answer.status_code, "This form is out of date" in answer.text) == (403, True), headers
+        assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
+
+
+async def test_a_form_needs_the_token_of_its_own_session(api: Api) -> None:
+    shop = await api.open_shop()
+    browser, other = await Browser(api).sign_in(shop), await Browser(api).sign_in(shop)
+    for wrong in ("", other.form_token, browser.form_token[:-1] + "\u00e9"):
+        data = {"form_token": wrong, "name": "Stolen"}
+        answer = await browser.client.post(base_of(shop) + "/keys", data=data, headers=SAME_ORIGIN)
+        assert answer.status_code == 403
+    assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
+    visitor = Browser(api)
+    await visitor.open("/console/sign-in")
+    fields = {"token": merchant_token(shop.owner)}
+    answer = await visitor.client.post("/console/sign-in", data={"form_token": other.form_token, **fields})
+    assert answer.status_code == 403
+
+
+async def test_an_altered_cookie_and_one_of_the_other_realm_are_no_session(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    sealed = browser.client.cookies["payagg_console"]
+    for name, value in (("payagg_console", sealed[:-4] + "AAAA"), ("payagg_console_admin", sealed)):
+        stranger = Browser(api)
+        stranger.client.cookies.set(name, value)
+        assert (await stranger.open("/console")).url.path == "/console/sign-in"
+        assert (await stranger.open("/console/admin")).url.path == "/console/admin/sign-in"
+
+
+async def test_every_page_carries_the_headers_that_keep_it_ours(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    for path in ("/console/sign-in", base_of(shop), base_of(shop) + "/keys", "/console/nowhere"):
+        headers = (await browser.open(path)).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-frame-options"] == "DENY"
+        assert "style=" not in browser.page.text
+        assert "<script>" not in browser.page.text
+
+
+async def test_over_tls_the_cookie_is_secure_and_addresses_keep_the_deployment_s_path(store: PostgresStore) -> None:
+    settings = replace(SETTINGS, base_url="https://pay.example/eu")
+    async with an_api(services_over(store, settings)) as api:
+        answer = await api.client.get(api.origin + "/console/sign-in")
+        assert answer.headers["set-cookie"].startswith("__Secure-payagg_console_visit=")
+        assert "Secure" in answer.headers["set-cookie"]
+        assert "Path=/eu/console" in answer.headers["set-cookie"]
+        assert 'action="/eu/console/sign-in"' in answer.text
+        led = await api.client.get(api.origin + "/", headers={"accept": "text/html"})
+        assert led.headers["location"] == "/eu/console"
+
+
+async def test_without_tls_nobody_signs_in_but_on_this_machine(store: PostgresStore) -> None:
+    settings = replace(SETTINGS, base_url="http://pay.example")
+    async with an_api(services_over(store, settings)) as api:
+        answer = await api.client.get(api.origin + "/console/sign-in")
+        assert (answer.status_code, "https alone" in answer.text) == (400, True)
+        assert "set-cookie" not in answer.headers
+
+
+async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone(store: PostgresStore) -> None:
+    services = services_over(store)
+    links = ConsoleLinks("c0de", {"merchant": merchant_token(), "admin": admin_token()})
+    with TestClient(create_app(services, extra_routes=console_routes(links))) as client:
+        for wrong in ("/dev/console/merchant/c0d3", "/dev/console/owner/c0de", "/dev/console/merchant/"):
+            answer = client.get(wrong, follow_redirects=False)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
+        answer = client.get(links.url("", "admin"), follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin")
+        assert answer.headers["set-cookie"].startswith("payagg_console_admin=")
+
+
+async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
+    shop = await api.open_shop()
+    evil = "<script>alert(1)</script>\"'"
+    reference = (await api.initiate(shop, customerName=evil, metadata={evil: evil}))["reference"]
+    browser = await Browser(api).sign_in(shop)
+    for path in (f"/payments/{reference}", f"/payments?reference={evil}", "/payments?email=" + evil):
+        text = (await browser.open(base_of(shop) + path)).text
+        assert "<script>" not in text
+        assert evil in unescape(text)
+    answer = await browser.send(base_of(shop) + "/webhooks", url=evil)
+    assert (answer.status_code, "<script>" in answer.text, evil in unescape(answer.text)) == (400, False, True)
+
+
+async def test_one_environment_never_shows_the_other_s(api: Api) -> None:
+    await api.open_gateways()
+    shop = await api.open_shop()
+    sandbox, live = (await api.initiate(shop))["reference"], (await api.initiate(shop, shop.as_live))["reference"]
+    endpoint_id = (await api.add_endpoint(shop, "https://shop.example/live", "LIVE"))["id"]
+    browser = await Browser(api).sign_in(shop)
+    for name, own, other in (("sandbox", sandbox, live), ("live", live, sandbox)):
+        base = base_of(shop, name)
+        text = (await browser.open(base + "/payments")).text
+        assert (own in text, other in text) == (True, False)
+        assert (await browser.open(f"{base}/payments/{own}")).status_code == 200
+        assert (await browser.open(f"{base}/payments/{other}")).status_code == 404
+        export = (await browser.open(base + "/payments/export?status=&from=&to=")).text
+        assert (own in export, other in export) == (True, False)
+        assert f"ssk_{'sand' if name == 'live' else 'live'}_" not in (await browser.open(base + "/keys")).text
+    base = base_of(shop)
+    assert "shop.example/live" not in (await browser.open(base + "/webhooks")).text
+    for action in ("", "/test", "/rotate", "/deactivate", "/activate"):
+        answer = await browser.client.post(
+            f"{base}/webhooks/{endpoint_id}{action}",
+            data={"form_token": browser.form_token, "url": "https://shop.example/x"},
+            headers=SAME_ORIGIN,
+        )
+        assert answer.status_code == 404, action
+    assert (await browser.open(f"/console/business/{shop.business.id}/nowhere")).status_code == 404
+
+
+async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_sent(api: Api) -> None:
+    shop = await api.open_shop(keys=(Environment.LIVE,))
+    browser = await Browser(api).sign_in(shop)
+    base = base_of(shop)
+    await browser.open(base + "/test-payment")
+    for amount, words in (("1e3", "as 1500 or 1500.00"), ("0.99", "amount"), ("15.50", "no active sandbox key")):
+        answer = await browser.send(base + "/test-payment", amount=amount)
+        assert answer.status_code == 400
+        assert words in answer.text
+        assert f'value="{amount}"' in answer.text
+    assert (await browser.open(base + "/payments?from=yesterday")).status_code == 400
+    assert "from" in browser.page.text
+    assert (await browser.open(base + "/payments?after=rubbish")).status_code == 400
+    assert (await browser.open(base + "/payments/PAY-20250131-ZZZZZZ")).status_code == 404
+    await browser.open(base + "/webhooks")
+    for body in (b"form_token=%ff", b"form_token=" + b"a=1&" * 400):
+        sent = {**SAME_ORIGIN, "content-type": "application/x-www-form-urlencoded"}
+        answer = await browser.client.post(base + "/webhooks", content=body, headers=sent)
+        assert answer.status_code in (400, 403)
+    await api.change(shop, status=BusinessStatus.SUSPENDED)
+    answer = await browser.send(base + "/webhooks", url="https://shop.example/hooks")
+    assert (answer.status_code, "The business is not active" in answer.text) == (403, True)
+
+
+async def test_what_a_form_changes_is_in_the_audit_trail_as_the_api_s_own(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    await browser.open(base_of(shop) + "/keys")
+    answer = await browser.send(base_of(shop) + "/keys", name="Till 7")
+    assert answer.status_code == 200
+    found = await api.client.get(f"{shop.path}/audit", headers=shop.as_owner)
+    (entry,) = [one for one in found.json()["data"]["entries"] if one["action"] == "api_key.create"]
+    assert (entry["realm"], entry["subject"], entry["address"]) == ("merchant", shop.owner, "127.0.0.1")
+    assert entry["requestId"] == answer.headers["x-request-id"]
+
+
+async def test_no_name_in_an_address_reaches_another_operation(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    for name in ("..%2F..%2Fapi-keys", "%2e%2e", "a%00b", "a%3Fb=c", "%C3%A9", "%ff", "x" * 3000):
+        for path in (f"{base_of(shop)}/payments/{name}", f"/console/business/{name}/sandbox"):
+            answer = await browser.open(path)
+            assert answer.status_code in (400, 403, 404), path
+            assert answer.headers["content-type"].startswith("text/html"), path
+
+
+async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> None:
+    await api.open_gateways()
+    browser = await Browser(api).sign_in_as_admin()
+    await browser.open("/console/admin/gateways/gw_provider_a")
+    address, token = "/console/admin/gateways/gw_provider_a/logo", browser.form_token
+    for media_type, body, status in (
+        ("multipart/form-data", b"", 400),
+        ("multipart/form-data; boundary=x", b"--x\r\n", 400),
+        ("multipart/form-data; boundary=x", b"rubbish", 400),
+        ("text/plain", b"form_token=" + token.encode(), 400),
+    ):
+        headers = {**SAME_ORIGIN, "content-type": media_type}
+        answer = await browser.client.post(address, content=body, headers=headers)
+        assert answer.status_code == status, (media_type, body, answer.text)
+    for fields, files, status in (
+        ({}, {"file": ("a.png", an_image())}, 403),
+        ({"form_token": token}, {"other": ("a.png", an_image())}, 400),
+        ({"form_token": token}, {"file": ("a.png", an_image())}, 303),
+    ):
+        answer = await browser.client.post(address, data=fields, files=files, headers=SAME_ORIGIN)
+        assert answer.status_code == status, answer.text
+    stranger = Browser(api)
+    answer = await stranger.client.post(address, data={"form_token": token}, files={"file": ("a.png", an_image())})
+    assert answer.headers["location"] == "/console/admin/sign-in?ended=1"
+
+
+async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Api) -> None:
+    shop = await api.open_shop()
+    reference = (await api.initiate(shop))["reference"]
+    path = f"{base_of(shop)}/payments/{reference}"
+    browser = await Browser(api).sign_in(shop)
+    assert "In the archive since" not in (await browser.open(path)).text
+    simulated = f"/payments/{reference}/simulate"
+    await api.client.post(simulated, headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
+    now = api.services.clock.now()
+    async with api.services.store.begin() as tx:
+        part = await tx.archive.begin_part(reference[:12], "folder", now)
+        await tx.archive.finish_part(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
+        await tx.archive.move([ArchivedPayment(reference, part.number, (), "SIMULATED")], [])
+    page = (await browser.open(path)).text
+    assert "In the archive since" in page
+    assert "the payer has not chosen" not in page
+
+
+async def test_cookies_are_read_by_name_alone_and_by_no_route_but_the_console_s(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    sealed = browser.client.cookies["payagg_console"]
+
+    def unwanted(*_: Any) -> Any:
+        raise AssertionError("the framework parsed the cookies")
+
+    monkeypatch.setattr("litestar.connection.base.parse_cookie_string", unwanted)
+    own = {base_of(shop), "/console/sign-in", "/console/admin/sign-in"}
+    paths = {route.path for route in create_app(api.services).routes}
+    assert len(paths) > 80
+    cookies = rf'other="\"\""; payagg_console="{sealed}" ; another'
+    async with httpx.AsyncClient(base_url=api.origin, trust_env=False, timeout=30) as client:
+        for path in sorted(paths | own):
+            for method in ("GET", "POST"):
+                answer = await client.request(method, path, headers={"Cookie": cookies})
+                assert answer.status_code != 500, (path, answer.text)
+                if path == base_of(shop) and method == "GET":
+                    assert answer.status_code == 200
+
+
+async def test_two_cookies_of_one_of_our_names_are_refused(api: Api) -> None:
+    browser = await Browser(api).sign_in(await api.open_shop())
+    own = f"payagg_console={browser.client.cookies['payagg_console']}"
+    async with httpx.AsyncClient(base_url=api.origin, trust_env=False) as client:
+        for sent in ([f"{own}; payagg_console=x"], ["payagg_console=x", own], [f"{own};{own}"]):
+            answer = await client.get("/console", headers=[("Cookie", one) for one in sent])
+            assert (answer.status_code, "two cookies of one name" in answer.text) == (400, True)
+        own_and_others = [("Cookie", f"a=1; {own}; a=2; payagg_console_admin=x; PAYAGG_CONSOLE=y")]
+        assert (
+            (await client.get("/console", headers=own_and_others)).headers["location"].startswith("/console/business")
+        )
+        twice = "payagg_console_visit=a; payagg_console_visit=b"
+        answer = await client.post("/console/sign-in", headers={"Cookie": twice}, data={"token": "x"})
+        assert answer.status_code == 400
+
+
+async def test_a_page_that_is_no_number_is_refused_by_name(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = await Browser(api).sign_in(shop)
+    endpoint = await api.add_endpoint(shop)
+    await api.services.gateways.seed("builtin", ("provider_a", "provider_b"))
+    gateway = (await api.services.gateways.listed())[0].id
+    admin = await Browser(api).sign_in_as_admin()
+    for number in ("9" * 5_000, "0", "-1", "one", "1e3"):
+        for visitor, path in (
+            (browser, f"{base_of(shop)}/webhooks/{endpoint['id']}"),
+            (admin, f"/console/admin/gateways/{gateway}"),
+        ):
+            answer = await visitor.open(f"{path}?page={number}")
+            assert (answer.status_code, "about page" in answer.text) == (400, True), path

@@ -1,0 +1,187 @@
+"""The access log: request id, route and reference on one line each, and no secret or personal data (F9)."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+import structlog
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.http.connections import OpenConnections
+from payagg.entrypoints.http.errors import trace_of
+from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, an_api, assert_refused, bearer, raw
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def lines() -> Iterator[list[structlog.typing.EventDict]]:
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        yield lines
+
+
+async def test_a_request_is_one_line_with_its_id_route_and_reference(
+    lines: list[structlog.typing.EventDict], api: Api
+) -> None:
+    shop = await api.open_shop()
+    lines.clear()
+    answer = await api.client.post(
+        "/payments/initiate", json={"amount": 100}, headers=shop.as_sandbox | {"X-Request-Id": "req-12345678"}
+    )
+    reference = answer.json()["data"]["reference"]
+    await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)
+    first, second = [line for line in lines if line["event"] == "request"]
+    assert first["request_id"] == "req-12345678"
+    assert (first["method"], first["route"], first["status"]) == ("POST", "/api/v1/payments/initiate", 201)
+    assert first["reference"] == second["reference"] == reference
+    assert second["route"].startswith("/api/v1/payments/{reference")
+    assert second["request_id"] != first["request_id"]
+
+
+async def test_nothing_a_caller_sends_is_logged_but_a_reference(
+    lines: list[structlog.typing.EventDict], api: Api
+) -> None:
+    shop = await api.open_shop()
+    canary = "canary-7f3a"
+    await api.client.post(
+        f"/payments/initiate?q={canary}",
+        json={
+            "amount": 100,
+            "customerEmail": f"{canary}@example.com",
+            "customerName": canary,
+            "metadata": {"a": canary},
+        },
+        headers=shop.as_sandbox | {"X-Canary": canary, "User-Agent": canary, "Idempotency-Key": canary},
+    )
+    await api.client.post("/payments/initiate", content=canary.encode(), headers=shop.as_sandbox)
+    await api.client.get(f"/payments/{canary}", headers=bearer(f"{canary}.{canary}.{canary}"))
+    await api.client.get(f"/{canary}")
+    await api.client.get("/payments/x%0d%0aX-Forged:%201", headers=shop.as_sandbox)
+    assert len(lines) >= 5
+    shown = repr(lines)
+    for secret in (canary, shop.sandbox, "Forged"):
+        assert secret not in shown
+
+
+@pytest.mark.rule("INTERNAL_ERROR")
+@pytest.mark.error_lines("request failed")
+async def test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_values(
+    lines: list[structlog.typing.EventDict], store: PostgresStore
+) -> None:
+    class Faulting:
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError("canary-secret")
+
+    services = services_over(store)
+    broken = services.__class__(**{**vars(services), "checkout": Faulting()})
+    async with an_api(broken) as api:
+        answer = await api.client.get("/public/payments/PAY-20250131-AAAAAA")
+    assert_refused(answer, 500, "INTERNAL_ERROR")
+    (failure,) = [line for line in lines if line["event"] == "request failed"]
+    assert "RuntimeError" in failure["trace"]
+    assert failure["request_id"] == answer.headers["x-request-id"]
+    assert "canary" not in answer.text + repr(lines)
+
+
+PROXIES = (ip_network("127.0.0.0/8"),)
+FORWARDED = {"X-Forwarded-For": "192.0.2.7, 203.0.113.9"}
+
+
+@pytest.mark.rule("access.35")
+@pytest.mark.parametrize(("proxies", "client"), [((), "127.0.0.1"), (PROXIES, "203.0.113.9")], ids=["direct", "proxy"])
+async def test_a_refused_request_is_logged_with_its_clients_address_and_its_id(
+    lines: list[structlog.typing.EventDict], store: PostgresStore, proxies: Any, client: str
+) -> None:
+    few: dict[str, Any] = {"refused_body_limit": 1, "key_rate_limit": 4, "unknown_reference_limit": 1}
+    async with an_api(services_over(store, replace(SETTINGS, trusted_proxies=proxies, **few))) as api:
+        shop = await api.open_shop()
+        path = f"/public/payments/{(await api.initiate(shop))['reference']}"
+        as_json = {"Content-Type": "application/json"}
+        lines.clear()
+        answers = [
+            await api.client.request(method, where, headers=FORWARDED | headers, content=content)
+            for method, where, headers, content in (
+                ("GET", "/payments/context", {}, b""),
+                ("GET", "/payments/context", bearer("ssk_sand_" + "0" * 48), b""),
+                ("GET", "/admin/gateways", bearer("a.b.c"), b""),
+                ("GET", "/admin/gateways", shop.as_owner, b""),
+                ("GET", "/merchant/businesses/biz_unknown/api-keys", shop.as_owner, b""),
+                ("POST", f"{path}/process", as_json, b"{"),
+                ("POST", f"{path}/process", as_json, b"{"),
+                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b" " * 70_000),
+                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}"),
+                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}"),
+                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}"),
+                ("POST", "/webhooks/provider_b/live", {"Content-Encoding": "gzip"}, b"{}"),
+                ("GET", "/public/payments/nonsense", {}, b""),
+            )
+        ]
+        statuses = [answer.status_code for answer in answers]
+        assert statuses == [401, 401, 401, 403, 403, 400, 429, 413, 400, 400, 429, 400, 400]
+        logged = [line for line in lines if line["event"] == "request"]
+        assert [line["status"] for line in logged] == statuses
+        assert [line.get("client") for line in logged] == [client] * len(logged)
+        assert [line["request_id"] for line in logged] == [answer.headers["x-request-id"] for answer in answers]
+        assert shop.sandbox not in repr(lines)
+        lines.clear()
+        assert (await api.client.get(path, headers=FORWARDED)).status_code == 200
+        assert [("client" in line) for line in lines] == [False]  # of who pays nothing is kept that nobody needs
+
+
+HEAD = b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.9\r\n"
+SECRET = b"Authorization: Bearer ssk_sand_" + b"c" * 48
+UNREADABLE = {
+    "no HTTP": b"\x16\x03\x01 canary\r\n\r\n",
+    "a bad field": HEAD + SECRET + b"\r\ncanary\r\n\r\n",
+    "too long": HEAD + SECRET + b"\r\nX-Long: " + b"canary" * HEAD_MAX + b"\r\n\r\n",
+    "trailers": HEAD + SECRET + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Canary: canary\r\n\r\n",
+    "a bad chunk": HEAD + SECRET + b"\r\nTransfer-Encoding: chunked\r\n\r\ncanary\r\n",
+    "two lengths": HEAD + SECRET + b"\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+}
+
+
+@pytest.mark.rule("access.35")
+async def test_what_is_refused_before_it_is_a_request_is_logged_as_well(
+    lines: list[structlog.typing.EventDict], monkeypatch: pytest.MonkeyPatch, api: Api
+) -> None:
+    for name, sent in UNREADABLE.items():
+        lines.clear()
+        told = (await raw(api.origin, sent)).decode()
+        assert told.startswith(("HTTP/1.1 400 ", "HTTP/1.1 431 ")), name
+        (line,) = [line for line in lines if line["event"] == "request refused"]
+        assert (line["client"], line["log_level"]) == ("127.0.0.1", "warning"), name
+        assert f"X-Request-Id: {line['request_id']}\r\n" in told
+        assert line["reason"] in json.loads(told.partition("\r\n\r\n")[2])["error"]["message"]
+        assert "canary" not in repr(lines) + told
+        assert SECRET.decode()[-48:] not in repr(lines) + told
+    # What a proxy forwards is logged with the address that it names.
+    lines.clear()
+    monkeypatch.setattr(OpenConnections, "proxies", PROXIES)
+    await raw(api.origin, UNREADABLE["trailers"])
+    assert [line["client"] for line in lines if line["event"] == "request refused"] == ["203.0.113.9"]
+
+
+async def test_connections_that_are_not_admitted_are_a_line_a_second_with_their_address(
+    lines: list[structlog.typing.EventDict],
+) -> None:
+    connections = OpenConnections(lambda size: "0" * size)
+    for now in (10.0, 10.1, 10.2, 11.5):
+        connections.refuse("192.0.2.1", now)
+    assert [(line["client"], line["refused"]) for line in lines] == [("192.0.2.1", 1), ("192.0.2.1", 3)]
+
+
+def test_a_trace_follows_causes_and_holds_no_message() -> None:
+    try:
+        try:
+            raise ValueError("inner canary")
+        except ValueError as inner:
+            raise RuntimeError("outer canary") from inner
+    except RuntimeError as error:
+        trace = trace_of(error)
+    assert [line for line in trace if not line.startswith(" ")] == ["RuntimeError", "ValueError"]
+    assert "canary" not in "".join(trace)

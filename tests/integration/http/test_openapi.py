@@ -1,0 +1,335 @@
+"""The description: valid, complete, and true to what the server answers."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+from litestar.routes import HTTPRoute
+from openapi_spec_validator import validate
+
+from payagg.domain.errors import ErrorCode
+from payagg.domain.signing import signed_headers
+from payagg.domain.webhook import TEST_EVENT, EventType
+from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
+from payagg.entrypoints.http.openapi.answers import CODES
+from payagg.entrypoints.http.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.openapi.components import TAGS
+from payagg.entrypoints.http.openapi.document import API_PATH, document
+from payagg.entrypoints.http.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.site.site import DocsSite
+from payagg.entrypoints.settings import Settings
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, assert_refused
+
+pytestmark = pytest.mark.anyio
+DOCUMENT = document(api_routes(), DEFAULTS)
+
+
+def nodes(node: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    found = [pair for key, value in inner for pair in nodes(value, f"{path}/{key}")]
+    return [(path, node), *found] if isinstance(node, dict) else found
+
+
+def check(value: Any, schema: dict[str, Any]) -> None:
+    whole = {**schema, "components": DOCUMENT["components"]}
+    jsonschema.Draft202012Validator(whole).validate(value)
+
+
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    return [(path, method, op) for path, methods in DOCUMENT["paths"].items() for method, op in methods.items()]
+
+
+@pytest.mark.rule("description.1")
+def test_the_document_is_valid_openapi() -> None:
+    validate(DOCUMENT)
+    assert DOCUMENT["servers"][0]["url"] == "http://127.0.0.1:8000/api/v1"
+    assert DOCUMENT["info"]["version"] == "0.1.0"
+
+
+def test_every_string_number_and_list_states_its_bounds() -> None:
+    for path, node in nodes({"paths": DOCUMENT["paths"], "components": DOCUMENT["components"]}):
+        if "example" in path or not isinstance(node.get("type"), str) or "const" in node or "enum" in node:
+            continue
+        match node["type"]:
+            case "string":
+                assert "maxLength" in node or "format" in node, path
+                assert "pattern" in node or "format" in node, path
+            case "integer":
+                assert {"minimum", "maximum", "format"} <= set(node), path
+            case "array":
+                assert "maxItems" in node, path
+
+
+@pytest.mark.rule("access.2")
+def test_every_request_answer_and_event_has_an_example_that_fits_its_schema() -> None:
+    sent = [(kind, "post", item["post"]) for kind, item in DOCUMENT["webhooks"].items()]
+    for path, method, operation in [*operations(), *sent]:
+        for body in [operation.get("requestBody", {}), *operation["responses"].values()]:
+            for media in (body.get("content", {}).get(kind) for kind in ("application/json", "text/csv")):
+                if media is None or "examples" in media:
+                    continue
+                try:
+                    check(media["example"], media["schema"])
+                except jsonschema.ValidationError as error:
+                    pytest.fail(f"{method} {path}: {error.message}")
+
+
+# Nothing that a caller of one installation does provokes these.
+OURS = {"SERVICE_UNAVAILABLE", "INTERNAL_ERROR", "MISDIRECTED_REQUEST"}
+
+
+def test_every_code_has_an_answer_that_was_recorded() -> None:
+    examples = DOCUMENT["components"]["examples"]
+    assert {code.name for code in ErrorCode} - set(examples) == {"METHOD_NOT_ALLOWED", "MISDIRECTED_REQUEST"}
+    for name, example in examples.items():
+        check(example["value"], {"$ref": "#/components/schemas/ErrorEnvelope"})
+        assert example["value"]["error"]["code"] == name
+    assert {code.name for code in ErrorCode} - set(recorded(DEFAULTS)["errors"]) == OURS
+
+
+def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
+    shown = FILE.read_text()
+    assert re.findall(r"ssk_(?:sand|live)_[0-9a-f]*[1-9a-f][0-9a-f]{4,}", shown) == []
+    assert re.findall(r"whsec_A*[^A\"\W][^\"]{8,}", shown) == []
+    own = replace(DEFAULTS, base_url="https://pay.example", reference_prefix="ABC", provider_a_slug="paystack")
+    whole = json.dumps(recorded(own))
+    assert "127.0.0.1:8000" not in whole
+    assert "PAY-2" not in whole
+    assert "provider_a" not in whole.replace("gw_provider_a", "")
+
+
+def test_failures_share_one_schema_and_successes_are_components() -> None:
+    for path, method, operation in operations():
+        for status, answer in operation["responses"].items():
+            for media_type, media in answer["content"].items():
+                if media_type != "application/json":
+                    continue
+                name = media["schema"]["$ref"].rpartition("/")[2]
+                assert name.endswith("Envelope"), (path, method, status)
+                assert (name == "ErrorEnvelope") is (status[0] in "45")
+                assert bool(answer.get(CODES)) is (status[0] in "45")
+
+
+# The interface says `{ success: true }` with no `data`.
+WITHOUT_DATA = {"updateGatewayCredentials"}
+
+
+@pytest.mark.rule("access.8")
+def test_every_answer_in_json_has_data_but_the_one_that_the_interface_says() -> None:
+    without = set()
+    for _, _, operation in operations():
+        for status, answer in operation["responses"].items():
+            shown = answer.get("content", {}).get("application/json")
+            if shown is not None and status < "300":
+                envelope = DOCUMENT["components"]["schemas"][shown["schema"]["$ref"].rpartition("/")[2]]
+                if "data" not in envelope["required"]:
+                    without.add(operation["operationId"])
+    assert without == WITHOUT_DATA
+
+
+def test_every_event_is_described_with_its_headers() -> None:
+    assert list(DOCUMENT["webhooks"]) == [*(kind.value for kind in EventType), TEST_EVENT]
+    sent = signed_headers([b"k" * 32], "evt_" + "0" * 32, 1738324800, b"{}")
+    for item in DOCUMENT["webhooks"].values():
+        described = {one["name"].lower(): one["schema"] for one in item["post"]["parameters"]}
+        assert set(described) == set(sent)
+        for name, schema in described.items():
+            check(int(sent[name]) if name == "webhook-timestamp" else sent[name], schema)
+
+
+def test_inbound_events_name_their_signature_header() -> None:
+    for path, _, operation in operations():
+        named = [(one["name"], one["required"]) for one in operation["parameters"] if one["in"] == "header"]
+        if path.startswith("/webhooks/"):
+            assert named == [(f"x-{path.split('/')[2]}-signature", True)]
+
+
+def test_every_tag_is_described() -> None:
+    described = {tag["name"]: tag["description"] for tag in DOCUMENT["tags"]}
+    used = {tag for _, _, operation in operations() for tag in operation["tags"]}
+    assert {*used, "Events"} == set(described) == set(TAGS)
+    assert all(words.endswith(".") and len(words) > 20 for words in described.values())
+
+
+@pytest.mark.parametrize("audience", Audience)
+def test_an_audience_reads_of_its_own_operations_and_of_nothing_else(audience: Audience) -> None:
+    shown = described_for(audience, DOCUMENT)
+    validate(shown)
+    assert shown["paths"] == {
+        path: {method: {**op, "responses": shown["paths"][path][method]["responses"]} for method, op in item.items()}
+        for path, item in DOCUMENT["paths"].items()
+        if path.startswith(audience.prefixes)
+    }
+    assert ("webhooks" in shown) is (audience is Audience.MERCHANT)
+    text = json.dumps(shown)
+    for kind, held in shown["components"].items():
+        assert all(f'"#/components/{kind}/{name}"' in text for name in held) or kind == "securitySchemes"
+    ids = {operation["operationId"] for item in shown["paths"].values() for operation in item.values()}
+    assert set(re.findall(r'"operationId": "(?!on[A-Z])([^"]+)"', text)) == ids
+
+
+def test_the_audiences_together_are_the_whole() -> None:
+    prefixes = [prefix for audience in set(Audience) - {Audience.CLIENT} for prefix in audience.prefixes]
+    assert all(sum(path.startswith(prefix) for prefix in prefixes) == 1 for path in DOCUMENT["paths"])
+
+
+def test_every_code_of_the_catalogue_is_described_somewhere() -> None:
+    shown = {code for _, _, op in operations() for answer in op["responses"].values() for code in answer.get(CODES, ())}
+    # 404 and 405 of paths that are no operation cannot stand under one.
+    missing = {code.name for code in ErrorCode} - shown
+    assert missing <= {"METHOD_NOT_ALLOWED", "MISDIRECTED_REQUEST"}
+
+
+@pytest.mark.rule("description.2")
+def test_links_lead_to_operations_that_take_what_they_carry() -> None:
+    by_id = {operation["operationId"]: operation for _, _, operation in operations()}
+    links = [
+        link
+        for operation in by_id.values()
+        for answer in operation["responses"].values()
+        for link in answer.get("links", {}).values()
+    ]
+    assert {"getPayment", "processPayment", "revokeApiKey"} <= {link["operationId"] for link in links}
+    for link in links:
+        taken = {item["name"] for item in by_id[link["operationId"]]["parameters"] if item["in"] == "path"}
+        assert set(link["parameters"]) == taken
+
+
+async def test_every_route_of_the_app_is_described_and_the_reverse(store: Any) -> None:
+    app = create_app(services_over(store))
+    routed = {
+        (re.sub(r":str", "", route.path.removeprefix(API_PATH)), method.lower())
+        for route in app.routes
+        if isinstance(route, HTTPRoute) and route.path.startswith(API_PATH)
+        for method in route.methods
+        if method != "OPTIONS"
+    }
+    described = {
+        (re.sub(r"(?<=[a-z])([A-Z])", lambda found: "_" + found[1].lower(), path), method)
+        for path, method, _ in operations()
+    }
+    assert routed == described
+
+
+async def test_the_documents_are_served(api: Api) -> None:
+    served = await api.client.get(f"{api.origin}/openapi.json")
+    assert served.json() == DOCUMENT
+    for audience in Audience:
+        own = await api.client.get(f"{api.origin}/openapi/{audience.word}.json")
+        assert own.json() == described_for(audience, DOCUMENT)
+    assert (await api.client.get(f"{api.origin}/openapi/nobody.json")).status_code == 404
+
+
+@pytest.mark.rule("description.3")
+async def test_the_site_is_served_without_outside_hosts(api: Api) -> None:
+    for name, body in DocsSite(DOCUMENT).files().items():
+        page = await api.client.get(f"{api.origin}/docs/{name}".rstrip("/"))
+        assert page.status_code == 200
+        assert page.content == body
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in page.headers["content-security-policy"]
+        kind = {"css": "text/css", "js": "text/javascript"}.get(name.rpartition(".")[2], "text/html")
+        assert page.headers["content-type"].startswith(kind)
+    plain = await api.client.get(f"{api.origin}/docs", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert_refused(await api.client.get(f"{api.origin}/docs/nothing"), 404, "NOT_FOUND")
+
+
+# Generated clients name their methods after these: one may be added, none may change.
+OPERATION_IDS = {
+    "acknowledgeAnomaly",
+    "closeAnomaly",
+    "addAnomalyNote",
+    "assignAnomaly",
+    "confirmResolution",
+    "requestResolution",
+    "listAnomalies",
+    "createBusiness",
+    "createGateway",
+    "createTestPayment",
+    "createWebhook",
+    "deactivateWebhook",
+    "deleteGateway",
+    "disableGateway",
+    "enableGateway",
+    "endCredentialsOverlap",
+    "exportAllPayments",
+    "exportBusinessPayments",
+    "exportPayments",
+    "generateApiKey",
+    "getBusiness",
+    "getAllPaymentsSummary",
+    "getBusinessPaymentSummary",
+    "getBusinessPaymentStory",
+    "getGateway",
+    "getGatewayLogo",
+    "getPayment",
+    "getPaymentContext",
+    "getGatewayReadiness",
+    "getOwnBusiness",
+    "listOwnBusinesses",
+    "getPaymentStory",
+    "getPaymentSummary",
+    "getServiceHealth",
+    "getPublicPayment",
+    "getTestPayment",
+    "listAdjustments",
+    "initiatePayment",
+    "listAllPayments",
+    "listApiKeys",
+    "listReconciliations",
+    "getReconciliation",
+    "exportReconciliationFindings",
+    "listAudit",
+    "listBusinessAudit",
+    "listBusinessGateways",
+    "listBusinessMembers",
+    "listBusinesses",
+    "listBusinessPayments",
+    "listEvents",
+    "listEventsOfKey",
+    "listGatewayMerchants",
+    "listGateways",
+    "listPaymentDeliveries",
+    "listPaymentOptions",
+    "listPayments",
+    "listWebhookDeliveries",
+    "listWebhooks",
+    "processPayment",
+    "receiveProviderAEvent",
+    "receiveProviderALiveEvent",
+    "receiveProviderASandboxEvent",
+    "receiveProviderBEvent",
+    "receiveProviderBLiveEvent",
+    "receiveProviderBSandboxEvent",
+    "redeliverToPayment",
+    "redeliverWebhook",
+    "removeBusinessMember",
+    "reorderBusinessGateways",
+    "revokeApiKey",
+    "rotateWebhookSecret",
+    "setBusinessMember",
+    "simulatePayment",
+    "simulateTestPayment",
+    "testWebhook",
+    "updateBusiness",
+    "updateBusinessGateway",
+    "updateGateway",
+    "updateGatewayCredentials",
+    "updateWebhook",
+    "uploadGatewayLogo",
+    "verifyPayment",
+}
+
+
+@pytest.mark.parametrize("settings", [DEFAULTS, replace(DEFAULTS, provider_a_slug="paystack", provider_b_slug="pb2")])
+def test_operation_ids_are_frozen_and_the_same_whatever_the_slugs_are(settings: Settings) -> None:
+    shown = [
+        item["operationId"]
+        for path in document(api_routes(settings), settings)["paths"].values()
+        for item in path.values()
+    ]
+    assert sorted(shown) == sorted(OPERATION_IDS)

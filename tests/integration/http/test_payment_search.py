@@ -1,0 +1,334 @@
+"""Lists, summaries and exports of payments over HTTP."""
+
+import csv
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+
+import payagg.application.payment_search as module
+from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports import Unavailable
+from payagg.domain.payment import Payment
+from payagg.domain.payment_search import PaymentFilter
+from payagg.domain.values import Environment
+from tests.support.builders import a_payment, a_transition
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+
+pytestmark = pytest.mark.anyio
+DAY = datetime(2025, 1, 31, tzinfo=UTC)
+MONTH = {"from": "2025-01-01T00:00:00Z", "to": "2025-02-01T00:00:00Z"}
+HOUR = timedelta(hours=1)
+AS_ADMIN = bearer(admin_token("SUPPORT"))
+NO_FEE = {"fee": None, "netAmount": None, "withFee": 0}
+COLUMNS = [
+    "reference", "amount", "currency", "status", "environment", "gateway", "customerEmail", "customerName",
+    "customerPhone", "callbackUrl", "metadata", "failureReason", "createdAt", "updatedAt", "expiresAt", "settledAt",
+    "fee", "netAmount", "adjustments",
+]  # fmt: skip
+
+
+async def added(api: Api, shop: Shop, number: int, at: datetime = DAY, settled: bool = True, **fields: Any) -> Payment:
+    """A payment of the past that succeeded at once, or was never paid."""
+    facts = {"reference": f"PAY-20250131-{number:06d}", "business_id": shop.business.id, **fields}
+    payment, _ = await api.services.store.add_payment(a_payment(now=at, **facts))
+    if not settled:
+        return payment
+    moved, transition = a_transition(payment, now=at)
+    async with api.services.store.begin() as tx:
+        await tx.payments.save(moved, transition)
+    return moved
+
+
+async def get(api: Api, path: str, headers: dict[str, str], **query: Any) -> Any:
+    answer = await api.client.get(path, headers=headers, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]
+
+
+def shown(page: dict[str, Any]) -> list[int]:
+    """The numbers of the payments in a page."""
+    return [int(item.get("payment", item)["reference"][-6:]) for item in page["payments"]]
+
+
+def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(StringIO(answer.content.decode(), newline="")))
+
+
+def readers(shop: Shop) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
+    """Where the sandbox payments of a shop are read, by whom, and what has to be said."""
+    yield "/payments", shop.as_sandbox, {}
+    yield f"{shop.path}/payments", shop.as_owner, {"environment": "SANDBOX"}
+    yield "/admin/payments", AS_ADMIN, {"businessId": shop.business.id, "environment": "SANDBOX"}
+
+
+async def test_a_new_payment_is_listed_at_once_as_it_is_read(api: Api) -> None:
+    shop = await api.open_shop()
+    for number in range(3):
+        reference = (await api.initiate(shop, metadata={"n": number}))["reference"]
+        page = await get(api, "/payments", shop.as_sandbox)
+        assert page["payments"][0] == await get(api, f"/payments/{reference}", shop.as_sandbox)
+        assert len(page["payments"]) == number + 1
+    assert page["hasMore"] is False
+
+
+@pytest.mark.rule("GET /payments", "GET /merchant/businesses/{businessId}/payments", "GET /admin/payments")
+async def test_a_list_is_walked_by_cursor_newest_first_wherever_it_is_read(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    for number in range(7):
+        await added(api, shop, number, DAY + number // 2 * HOUR)
+    await added(api, other, 50)
+    await added(api, shop, 60, environment=Environment.LIVE)
+    for path, headers, said in readers(shop):
+        met: list[int] = []
+        page: dict[str, Any] = {"hasMore": True, "nextCursor": None}
+        while page["hasMore"]:
+            after = {"after": page["nextCursor"]} if page["nextCursor"] else {}
+            page = await get(api, path, headers, limit=3, **said, **after)
+            met += shown(page)
+        assert met == [6, 5, 4, 3, 2, 1, 0]
+        last = await get(api, path, headers, after=page["nextCursor"], **said)
+        assert (last["payments"], last["nextCursor"], last["hasMore"]) == ([], page["nextCursor"], False)
+        # What arrives in the middle of a walk does not move it.
+        await added(api, shop, 70 + len(path), DAY + 9 * HOUR, environment=Environment.LIVE)
+
+
+@pytest.mark.rule("reports.3")
+async def test_each_filter_chooses_wherever_it_is_read(api: Api) -> None:
+    shop = await api.open_shop()
+    await added(api, shop, 1, customer_email="ada@example.com", idempotency_key="order 1+2")
+    await added(api, shop, 2, DAY + HOUR, settled=False)  # its window is long over
+    await added(api, shop, 3, DAY + 2 * HOUR, customer_email="bola@example.com")
+    cases: list[tuple[dict[str, str], list[int]]] = [
+        ({"status": "SUCCESS"}, [3, 1]),
+        ({"status": "FAILED"}, [2]),
+        ({"status": "INITIATED"}, []),
+        ({"from": "2025-01-31T01:00:00Z"}, [3, 2]),
+        ({"from": "2025-01-31T02:00:00+01:00", "to": "2025-01-31t02:00:00z"}, [2]),
+        ({"to": "2025-01-31T01:00:00.000001Z"}, [2, 1]),
+        ({"reference": "PAY-20250131-000003"}, [3]),
+        ({"reference": "PAY-20250131-000009"}, []),
+        ({"idempotencyKey": "order 1+2"}, [1]),
+        ({"email": "ada@example.com"}, [1]),
+        ({"email": "Ada@Example.COM"}, [1]),
+        ({"customerEmail": "ADA@example.com"}, [1]),
+        ({"customerEmail": "ada@example.com", "email": "Ada@example.com"}, [1]),
+        ({"customerEmail": "nobody@example.com"}, []),
+        ({"email": "ada@example.com", "status": "SUCCESS", **MONTH}, [1]),
+    ]
+    for path, headers, said in readers(shop):
+        for query, expected in cases:
+            assert shown(await get(api, path, headers, **said, **query)) == expected, (path, query)
+    page = await get(api, "/payments", shop.as_sandbox, status="FAILED")
+    assert (page["payments"][0]["status"], page["payments"][0]["failureReason"]) == ("FAILED", "EXPIRED")
+
+
+# Others are tried in test_hostile_grid.py.
+BAD = {
+    "status": "success",
+    "from": "0001-01-01T00:00:00+01:00",
+    "to": "9999-12-31T23:59:59-01:00",
+    "idempotencyKey": "k" * 256,
+    "email": "a" * 250 + "@example.com",
+    "customerEmail": "ada",
+    "after": "A" * 44,
+    "limit": "101",
+}
+
+
+@pytest.mark.rule("GET /payments", "GET /merchant/businesses/{businessId}/payments", "GET /admin/payments")
+async def test_each_bad_parameter_is_named(api: Api) -> None:
+    shop = await api.open_shop()
+    for path, headers, said in readers(shop):
+        for name, value in BAD.items():
+            answer = await api.client.get(path, headers=headers, params={**said, name: value})
+            assert_refused(answer, 400, "VALIDATION_ERROR", name)
+        for reference in ("", "PAY-1", "pay-20250131-000001", "PAY-20250131-000001 "):
+            answer = await api.client.get(path, headers=headers, params={**said, "reference": reference})
+            assert_refused(answer, 400, "INVALID_REFERENCE", "reference")
+        statuses = httpx.QueryParams({**said, "status": ["FAILED", "SUCCESS"]})
+        twice = await api.client.get(path, headers=headers, params=statuses)
+        assert_refused(twice, 400, "VALIDATION_ERROR", "status")
+        addresses = {"email": "ada@example.com", "customerEmail": "bola@example.com"}
+        differing = await api.client.get(path, headers=headers, params={**said, **addresses})
+        assert_refused(differing, 400, "VALIDATION_ERROR", "customerEmail")
+        turned = {"from": MONTH["to"], "to": MONTH["from"]}
+        for part in ("", "/summary", "/export"):
+            answer = await api.client.get(path + part, headers=headers, params={**said, **turned})
+            assert_refused(answer, 400, "VALIDATION_ERROR", "to")
+
+
+async def test_bad_parameters_of_dashboard_and_administrators_are_named(api: Api) -> None:
+    shop = await api.open_shop()
+    for part in ("", "/summary", "/export"):
+        for environment in ({}, {"environment": "live"}):
+            answer = await api.client.get(f"{shop.path}/payments{part}", headers=shop.as_owner, params=environment)
+            assert_refused(answer, 400, "VALIDATION_ERROR", "environment")
+        for query in ({"environment": "TEST"}, {"businessId": "biz 1"}, {"businessId": ""}):
+            answer = await api.client.get(f"/admin/payments{part}", headers=AS_ADMIN, params=query)
+            assert_refused(answer, 400, "VALIDATION_ERROR", next(iter(query)))
+    answer = await api.client.get("/admin/payments", headers=AS_ADMIN, params={"idempotencyKey": "order-1"})
+    assert_refused(answer, 400, "VALIDATION_ERROR", "businessId")
+
+
+@pytest.mark.rule("reports.2")
+async def test_businesses_and_environments_do_not_see_each_other(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    facts: dict[str, Any] = {"customer_email": "ada@example.com", "idempotency_key": "order-1"}
+    await added(api, shop, 1, **facts)
+    await added(api, shop, 2, environment=Environment.LIVE, **facts)
+    await added(api, other, 3, **facts)
+    for query in ({}, {"email": "ada@example.com"}, {"idempotencyKey": "order-1"}, {"status": "SUCCESS"}):
+        for headers, number in ((shop.as_sandbox, 1), (shop.as_live, 2), (other.as_sandbox, 3)):
+            assert shown(await get(api, "/payments", headers, **query)) == [number]
+        assert shown(await get(api, f"{shop.path}/payments", shop.as_owner, environment="LIVE", **query)) == [2]
+    # A key's business and environment are its own: nothing in the query says otherwise.
+    for name, value in (("environment", "LIVE"), ("businessId", other.business.id)):
+        answer = await api.client.get("/payments", headers=shop.as_sandbox, params={name: value})
+        assert_refused(answer, 400, "VALIDATION_ERROR", name)
+    assert shown(await get(api, "/payments", shop.as_sandbox, reference="PAY-20250131-000003")) == []
+    for headers, number in ((shop.as_sandbox, 1), (shop.as_live, 2), (other.as_sandbox, 3)):
+        summary = await get(api, "/payments/summary", headers, **MONTH)
+        assert [total["count"] for total in summary["days"][0]["totals"]] == [1]
+        exported = rows_of(await api.client.get("/payments/export", headers=headers))
+        assert [row["reference"] for row in exported] == [f"PAY-20250131-{number:06d}"]
+
+
+@pytest.mark.rule("reports.9")
+async def test_an_administrator_sees_whose_each_payment_is(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    await added(api, shop, 1, customer_email="ada@example.com")
+    await added(api, other, 2, DAY + HOUR, environment=Environment.LIVE, customer_email="ada@example.com")
+    page = await get(api, "/admin/payments", AS_ADMIN)
+    assert [(item["businessId"], item["businessName"]) for item in page["payments"]] == [
+        (other.business.id, other.business.name),
+        (shop.business.id, shop.business.name),
+    ]
+    assert page["payments"][1]["payment"] == await get(api, "/payments/PAY-20250131-000001", shop.as_sandbox)
+    assert shown(await get(api, "/admin/payments", AS_ADMIN, email="ada@example.com")) == [2, 1]
+    assert shown(await get(api, "/admin/payments", AS_ADMIN, environment="LIVE")) == [2]
+    assert shown(await get(api, "/admin/payments", AS_ADMIN, businessId="biz_of_nobody")) == []
+    summary = await get(api, "/admin/payments/summary", AS_ADMIN, **MONTH)
+    assert summary["days"][0]["totals"] == [{"status": "SUCCESS", "count": 2, "amount": 300000, **NO_FEE}]
+    exported = rows_of(await api.client.get("/admin/payments/export", headers=AS_ADMIN))
+    assert list(exported[0]) == ["businessId", "businessName", *COLUMNS]
+    assert [row["businessName"] for row in exported] == [other.business.name, shop.business.name]
+
+
+@pytest.mark.rule(
+    "GET /payments/summary", "GET /merchant/businesses/{businessId}/payments/summary", "GET /admin/payments/summary"
+)
+async def test_a_summary_adds_up_days_and_statuses(api: Api) -> None:
+    shop = await api.open_shop()
+    largest = 2**53 - 1
+    await added(api, shop, 1, DAY - timedelta(microseconds=1), amount=100)
+    await added(api, shop, 2, DAY, amount=largest)
+    await added(api, shop, 3, DAY + HOUR, amount=largest)
+    await added(api, shop, 4, DAY + HOUR, settled=False, amount=500)
+    await added(api, shop, 5, DAY + 24 * HOUR)
+    for path, headers, said in readers(shop):
+        summary = await get(api, path + "/summary", headers, **said, **MONTH)
+        assert summary == {
+            **MONTH,
+            "currency": "NGN",
+            "days": [
+                {"date": "2025-01-30", "totals": [{"status": "SUCCESS", "count": 1, "amount": 100, **NO_FEE}]},
+                {
+                    "date": "2025-01-31",
+                    "totals": [
+                        {"status": "SUCCESS", "count": 2, "amount": 2 * largest, **NO_FEE},
+                        {"status": "FAILED", "count": 1, "amount": 500, **NO_FEE},
+                    ],
+                },
+            ],
+            "adjustments": [],
+        }
+
+
+@pytest.mark.rule("reports.4")
+async def test_a_summary_is_of_31_days_at_most(api: Api) -> None:
+    shop = await api.open_shop()
+    for path, headers, said in readers(shop):
+        for missing in ("from", "to"):
+            query = {name: value for name, value in MONTH.items() if name != missing}
+            answer = await api.client.get(path + "/summary", headers=headers, params={**said, **query})
+            assert_refused(answer, 400, "VALIDATION_ERROR", missing)
+        longer = {**MONTH, "to": "2025-02-01T00:00:00.000001Z"}
+        answer = await api.client.get(path + "/summary", headers=headers, params={**said, **longer})
+        assert_refused(answer, 400, "VALIDATION_ERROR", "to")
+        assert (await get(api, path + "/summary", headers, **said, **MONTH))["days"] == []
+
+
+async def test_a_sum_past_64_bits_is_whole(api: Api, store: PostgresStore) -> None:
+    shop = await api.open_shop()
+    largest = 2**53 - 1
+    large = Statement(
+        "INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at, "
+        "updated_at, expires_at) SELECT 'PAY-20250131-' || lpad(CAST(n AS text), 6, '0'), :business, 'SANDBOX', "
+        f"{largest}, 'NGN', 'INITIATED', 0, :at, :at, :at FROM generate_series(1, 2100) n"
+    )
+    await store.pool.run(large, business=shop.business.id, at=DAY)
+    async with api.services.store.begin() as tx:
+        wanted = PaymentFilter(business_id=shop.business.id, environment=Environment.SANDBOX)
+        [total] = await tx.payment_search.totals(wanted, api.services.clock.now())
+    assert (total.count, total.amount) == (2100, 2100 * largest)
+
+
+@pytest.mark.rule(
+    "GET /payments/export", "GET /merchant/businesses/{businessId}/payments/export", "GET /admin/payments/export"
+)
+@pytest.mark.parametrize("size", [2, 500])
+async def test_an_export_holds_every_payment_in_rows(api: Api, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(module, "EXPORT_PAGE", size)
+    shop = await api.open_shop()
+    for number in range(5):
+        await added(api, shop, number, DAY + number * HOUR, settled=number != 2, metadata={"n": [number, "a,b"]})
+    for path, headers, said in readers(shop):
+        answer = await api.client.get(path + "/export", headers=headers, params=said)
+        rows = rows_of(answer)
+        assert answer.headers["content-disposition"] == 'attachment; filename="payments.csv"'
+        assert answer.content.count(b"\r\n") == 6
+        listed = [item.get("payment", item) for item in (await get(api, path, headers, **said))["payments"]]
+        for row, payment in zip(rows, listed, strict=True):
+            expected = {name: "" if payment[name] is None else str(payment[name]) for name in COLUMNS}
+            expected["metadata"] = f'{{"n":[{payment["metadata"]["n"][0]},"a,b"]}}'
+            assert {name: row[name] for name in COLUMNS} == expected
+        for query, count in (
+            ({"status": "FAILED"}, 1),
+            ({"from": "2025-01-31T01:00:00Z", "to": "2025-01-31T03:00:00Z"}, 2),
+        ):
+            assert (
+                len(rows_of(await api.client.get(path + "/export", headers=headers, params={**said, **query}))) == count
+            )
+
+
+@pytest.mark.rule("reports.8")
+@pytest.mark.error_lines("Exception in ASGI application")
+async def test_an_export_that_breaks_is_no_whole_file(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXPORT_PAGE", 2)
+    shop = await api.open_shop()
+    for number in range(5):
+        await added(api, shop, number)
+    real = module.PaymentSearch._page
+    calls = 0
+
+    async def breaking(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise Unavailable("the database went away")
+        return await real(*args, **kwargs)
+
+    monkeypatch.setattr(module.PaymentSearch, "_page", breaking)
+    with structlog.testing.capture_logs() as lines, pytest.raises(httpx.RemoteProtocolError):
+        await api.client.get("/payments/export", headers=shop.as_sandbox)
+    assert [(line["status"], line.get("broken_off")) for line in lines if line["event"] == "request"] == [(200, True)]
+    answer = await api.client.get("/payments/export", headers=shop.as_sandbox)
+    assert_refused(answer, 503, "SERVICE_UNAVAILABLE")

@@ -1,0 +1,223 @@
+"""Limits per key, reference and address: counted in memory, told in headers, and none of them is another's."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Any
+
+import httpx
+import pytest
+from payagg_testing.clocks import ManualClock
+
+from payagg.adapters.postgres.fast_path.statements import FastPath
+from payagg.adapters.postgres.store import PostgresStore
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import Api, an_api, assert_refused, bearer
+
+pytestmark = pytest.mark.anyio
+SECOND = timedelta(seconds=1)
+CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
+
+
+@asynccontextmanager
+async def limited(store: PostgresStore, clock: ManualClock, **settings: Any) -> AsyncIterator[Api]:
+    async with an_api(services_over(store, replace(SETTINGS, **settings), clock)) as api:
+        yield api
+
+
+def assert_full(answer: httpx.Response, seconds: int) -> None:
+    assert_refused(answer, 429, "RATE_LIMITED")
+    assert answer.headers["retry-after"] == str(seconds)
+    assert "r=0" in answer.headers["ratelimit"]
+
+
+@pytest.mark.rule("limits.29")
+async def test_a_key_has_a_bucket_of_its_own(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, key_rate_limit=10, business_rate_limit=100) as api:
+        shop = await api.open_shop()
+        reference = (await api.initiate(shop))["reference"]
+        seen = [await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox) for _ in range(9)]
+        assert {answer.status_code for answer in seen} == {200}
+        # Every answer tells, also of its business's once this process remembers whose the key is.
+        assert [answer.headers["ratelimit"] for answer in seen[:2]] == [
+            '"key";r=8;t=12',
+            '"key";r=7;t=18, "business";r=99;t=1',
+        ]
+        assert seen[-1].headers["ratelimit-policy"] == '"key";q=10;w=60, "business";q=100;w=60'
+
+        asked: list[Any] = []
+        monkeypatch.setattr(FastPath, "find_key", lambda *call: asked.append(call))
+        monkeypatch.setattr(FastPath, "find_payment", lambda *call: asked.append(call))
+        for path in ("/payments/context", f"/payments/{reference}"):
+            assert_full(await api.client.get(path, headers=shop.as_sandbox), 6)
+        assert_full(await api.client.post("/payments/initiate", headers=shop.as_sandbox, json={"amount": 100}), 6)
+        simulated = await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={})
+        assert_full(simulated, 6)
+        assert asked == []  # a flood does not reach the database
+        monkeypatch.undo()
+
+        assert (await api.client.get("/payments/context", headers=shop.as_live)).status_code == 200
+        clock.move(6.1 * SECOND)
+        assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
+        assert_full(await api.client.get("/payments/context", headers=shop.as_sandbox), 6)
+
+
+@pytest.mark.rule("limits.30")
+async def test_the_keys_of_a_business_and_environment_share_a_bucket(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, business_rate_limit=3) as api:
+        shop, other = await api.open_shop(), await api.open_shop()
+        path = f"{shop.path}/api-keys"
+        made = await api.client.post(path, headers=shop.as_owner, json={"environment": "SANDBOX", "name": "second"})
+        second = bearer(made.json()["data"]["secretKey"])
+        callers = (shop.as_sandbox, second, shop.as_live, other.as_sandbox)
+        for headers in (*callers, *callers):  # before a process remembers whose a key is
+            assert (await api.client.get("/payments/context", headers=headers)).status_code == 200
+        for headers in (shop.as_sandbox, second, second):
+            assert (await api.client.get("/payments/context", headers=headers)).status_code == 200
+        asked: list[Any] = []
+        monkeypatch.setattr(FastPath, "find_key", lambda *call: asked.append(call))
+        for headers in (shop.as_sandbox, second):
+            refused = await api.client.get("/payments/context", headers=headers)
+            assert_full(refused, 20)
+            assert refused.headers["ratelimit"].endswith('"business";r=0;t=60')
+        assert asked == []
+        monkeypatch.undo()
+        for headers in (shop.as_live, other.as_sandbox):
+            assert (await api.client.get("/payments/context", headers=headers)).status_code == 200
+
+
+@pytest.mark.rule("limits.30")
+async def test_a_key_that_was_revoked_takes_nothing_of_its_business(store: PostgresStore) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, business_rate_limit=3) as api:
+        shop = await api.open_shop()
+        made = await api.client.post(
+            f"{shop.path}/api-keys", headers=shop.as_owner, json={"environment": "SANDBOX", "name": "leaked"}
+        )
+        leaked, key_id = bearer(made.json()["data"]["secretKey"]), made.json()["data"]["id"]
+        assert (await api.client.get("/payments/context", headers=leaked)).status_code == 200
+        await api.client.delete(f"{shop.path}/api-keys/{key_id}", headers=shop.as_owner)
+        for _ in range(2):
+            assert_refused(await api.client.get("/payments/context", headers=leaked), 401, "INVALID_API_KEY")
+        clock.move(61 * SECOND)
+        for _ in range(10):
+            assert_refused(await api.client.get("/payments/context", headers=leaked), 401, "INVALID_API_KEY")
+        for _ in range(4):
+            assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
+
+
+async def test_an_unknown_key_is_unauthorized_and_takes_nothing_of_others(store: PostgresStore) -> None:
+    async with limited(store, ManualClock(), key_rate_limit=2) as api:
+        shop = await api.open_shop()
+        for n in range(5):
+            stranger = bearer(f"ssk_sand_{n:048x}")
+            assert_refused(await api.client.get("/payments/context", headers=stranger), 401, "INVALID_API_KEY")
+        assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
+
+
+@pytest.mark.rule("limits.31")
+async def test_a_checkout_link_has_a_bucket_of_its_own(store: PostgresStore) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, reference_rate_limit=4) as api:
+        shop = await api.open_shop()
+        one, other = [(await api.initiate(shop))["reference"] for _ in range(2)]
+        assert (await api.client.post(f"/public/payments/{one}/process", json=CARD)).status_code == 200
+        seen = [await api.client.get(f"/public/payments/{one}{path}") for path in ("/verify", "", "/gateways")]
+        assert [answer.status_code for answer in seen] == [200] * 3
+        assert [answer.headers["ratelimit"].split(", ")[-1] for answer in seen[1:]] == [
+            '"reference";r=1;t=45',
+            '"reference";r=0;t=60',
+        ]
+        assert seen[1].headers["ratelimit-policy"] == '"reference";q=4;w=60'
+        for path in ("/verify", "", "/gateways"):
+            assert_full(await api.client.get(f"/public/payments/{one}{path}"), 15)
+        assert_full(await api.client.post(f"/public/payments/{one}/process", json=CARD), 15)
+        assert (await api.client.get(f"/public/payments/{other}/verify")).status_code == 200
+        assert (await api.client.get(f"/payments/{one}", headers=shop.as_sandbox)).status_code == 200
+        clock.move(15.1 * SECOND)
+        assert (await api.client.get(f"/public/payments/{one}/verify")).status_code == 200
+
+
+@pytest.mark.rule("limits.32")
+async def test_an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up(store: PostgresStore) -> None:
+    clock = ManualClock()
+    few = {"address_rate_limit": 4, "reference_rate_limit": 2, "unknown_reference_limit": 3}
+    async with limited(store, clock, **few) as api:
+        shop = await api.open_shop()
+        one, two, three = [(await api.initiate(shop))["reference"] for _ in range(3)]
+        for n in range(6):
+            guess = await api.client.get(f"/public/payments/PAY-20250131-AAAAA{n}/verify")
+            assert guess.status_code == (404 if n < 3 else 429)
+            assert (await api.client.get("/public/payments/nonsense/verify")).status_code == 400
+        statuses = [(await api.client.get(f"/public/payments/{one}/verify")).status_code for _ in range(5)]
+        assert statuses == [200, 200, 429, 429, 429]
+        for _ in range(2):
+            assert (await api.client.get(f"/public/payments/{two}/verify")).status_code == 200
+        assert_refused(await api.client.get(f"/public/payments/{three}/verify"), 429, "RATE_LIMITED")
+        clock.move(60 * SECOND)
+        assert (await api.client.get(f"/public/payments/{three}/verify")).status_code == 200
+
+
+WRONG = {
+    "malformed": b'{"gatewaySlug":',
+    "of another type": b'{"cardNumber":1}',
+    "of unknown names": b'{"gatewaySlug":"nobody"}',
+    "too large": b" " * 1025,
+}
+
+
+@pytest.mark.rule("limits.33")
+async def test_refused_bodies_of_public_routes_are_limited_per_address(store: PostgresStore) -> None:
+    clock = ManualClock()
+    async with limited(store, clock, refused_body_limit=3) as api:
+        shop = await api.open_shop()
+        headers = {"Content-Type": "application/json"}
+        for kind, body in WRONG.items():
+            path = f"/public/payments/{(await api.initiate(shop))['reference']}/process"
+            seen = [await api.client.post(path, content=body, headers=headers) for _ in range(5)]
+            assert [answer.status_code for answer in seen[3:]] == [429, 429], kind
+            assert {answer.status_code for answer in seen[:3]} <= {400, 413}
+            assert_full(seen[-1], 20)
+            # Who shares the address still pays, and who has a credential is not counted by address.
+            assert (await api.client.post(path, json=CARD)).status_code == 200
+            merchant = await api.client.post("/payments/initiate", content=body, headers=headers | shop.as_sandbox)
+            assert merchant.status_code in (400, 413)
+            clock.move(60 * SECOND)
+
+
+async def test_inbound_bodies_that_never_come_whole_count_as_events(store: PostgresStore) -> None:
+    async with limited(store, ManualClock(), webhook_rate_limit=3, refused_body_limit=1) as api:
+        packed = {"Content-Encoding": "gzip"}
+        seen = [await api.client.post("/webhooks/provider_b/live", content=b"x", headers=packed) for _ in range(4)]
+        assert [answer.status_code for answer in seen] == [400, 400, 400, 429]
+        assert_refused(seen[-1], 429, "RATE_LIMITED")
+
+
+@pytest.mark.rule("limits.11")
+async def test_a_site_of_ipv6_clients_has_ten_times_the_limit_of_one(store: PostgresStore) -> None:
+    settings = {"trusted_proxies": (ip_network("127.0.0.0/8"),), "webhook_rate_limit": 2, "address_rate_limit": 2}
+    async with limited(store, ManualClock(), **settings) as api:
+        shop = await api.open_shop()
+        one = (await api.initiate(shop))["reference"]
+
+        async def event(client: str) -> int:
+            sent = {"X-Forwarded-For": client}
+            return (await api.client.post("/webhooks/provider_b/live", content=b"x", headers=sent)).status_code
+
+        async def verify(client: str) -> int:
+            sent = {"X-Forwarded-For": client}
+            return (await api.client.get(f"/public/payments/{one}/verify", headers=sent)).status_code
+
+        for ask, taken in ((event, 400), (verify, 200)):
+            assert [await ask(f"2001:db8:7:1::{n}") for n in range(3)] == [taken, taken, 429]
+            others = [await ask(f"2001:db8:7:{2 + n // 2}:{n}::1") for n in range(19)]
+            assert others == [taken] * 18 + [429]
+            assert await ask("2001:db8:8::1") == taken
+            mapped = [await ask(client) for client in ("198.51.100.9", "::ffff:198.51.100.9", "::ffff:c633:6409")]
+            assert mapped == [taken, taken, 429]

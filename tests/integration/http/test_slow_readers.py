@@ -1,0 +1,179 @@
+"""Clients that do not read: what is held for them is let go, and who reads slowly gets all of the answer."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from payagg.adapters.system import SystemEntropy
+from payagg.application.counters import counts
+from payagg.entrypoints.http import uvicorn_protocol
+from payagg.entrypoints.http.connections import OpenConnections
+from payagg.entrypoints.http.uvicorn_protocol import PIPELINED_MAX
+from payagg.entrypoints.process.http_server import UNSENT_BYTES, http_server, listen
+
+pytestmark = pytest.mark.anyio
+ANSWER = 4_000_000  # bytes, more than any socket keeps
+GET = b"GET / HTTP/1.1\r\nhost: shop.example\r\n\r\n"
+LAST = GET[:-2] + b"connection: close\r\n\r\n"
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": True}  # as the product
+
+
+@asynccontextmanager
+async def answering(size: int, **limits: float) -> AsyncIterator[tuple[tuple[str, int], OpenConnections, list[int]]]:
+    """A server whose answers have that many bytes: its address, its connections and the sizes it sent."""
+    sent: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        sent.append(size)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": b"x" * size})
+
+    server, listener = http_server(app, SystemEntropy("PAY").hex), listen("127.0.0.1", 0)
+    address = listener.getsockname()[:2]
+    for name, value in {"watch_seconds": 0.05, **limits}.items():
+        setattr(server.server_state, name, value)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield address, server.server_state, sent
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def connected(address: tuple[str, int], keeps: int = 4096) -> socket.socket:
+    """A client whose own machine keeps little of an answer."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, keeps)
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, address)
+    return client
+
+
+def held(address: tuple[str, int], client: socket.socket) -> int | None:
+    """Bytes that the kernel keeps for this client on the server's side, None when that side is gone."""
+    ends = [f":{address[1]:04X}", f":{client.getsockname()[1]:04X}"]
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if local.endswith(ends[0]) and remote.endswith(ends[1]):
+            return int(queues.partition(":")[0], 16)
+    return None
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110 - what holds is the kernel's
+            await asyncio.sleep(0.02)
+
+
+async def drip(client: socket.socket, size: int, state: OpenConnections) -> None:
+    """Reads so much of its answer twenty times a second, until the server lets go. The answer never ends in order."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(30):
+        while state.connections:
+            assert await loop.sock_recv(client, size) != b""
+            await asyncio.sleep(0.05)
+    client.setblocking(True)
+    with pytest.raises(ConnectionError):
+        client.makefile("rb").read()  # what had come already, then the reset
+
+
+@pytest.mark.rule("access.33")
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [(GET, 1), (GET, 24), (GET * 50, 1), (LAST, 1), (GET.replace(b"1.1", b"1.0"), 1)],
+    ids=["slowest", "slow", "50", "close", "1.0"],
+)
+async def test_who_hardly_reads_is_given_up_and_nothing_is_held_for_him(asked: bytes, read: int) -> None:
+    counts.clear()
+    with structlog.testing.capture_logs() as lines:
+        async with answering(ANSWER, unread_seconds=0.5) as (address, state, _):
+            with await connected(address) as client:
+                client.send(asked)
+                await until(lambda: held(address, client))
+                assert UNSENT_BYTES / 2 < (held(address, client) or 0) < 4 * UNSENT_BYTES
+                await drip(client, read, state)
+                assert held(address, client) is None
+            assert counts["slow_readers",] == 1
+    (line,) = [line for line in lines if line["event"] == "slow reader"]
+    assert line["client"] == "127.0.0.1"
+    assert line["unread"] > UNSENT_BYTES / 2
+
+
+async def test_an_answer_that_only_the_kernel_holds_is_watched_as_well() -> None:
+    # This process has written all of it, and closed the connection as far as the client can tell.
+    async with answering(UNSENT_BYTES // 2, unread_seconds=0.5) as (address, state, _):
+        with await connected(address) as client:
+            client.send(LAST)
+            await until(lambda: held(address, client))
+            await drip(client, 1, state)
+            assert held(address, client) is None
+
+
+@pytest.mark.rule("access.33")
+async def test_ten_kilobytes_a_second_are_enough() -> None:
+    counts.clear()
+    loop = asyncio.get_running_loop()
+    # Over three seconds and not less: a machine makes room for more in steps of some kilobytes.
+    async with answering(ANSWER, unread_seconds=3.0) as (address, _, _):
+        with await connected(address, keeps=16 * 1024) as client:
+            client.send(LAST)
+            got = b""
+            for _ in range(70):
+                got += await loop.sock_recv(client, 1000)
+                await asyncio.sleep(0.1)
+            while part := await loop.sock_recv(client, 65536):
+                got += part
+    assert got.endswith(b"\r\n\r\n" + b"x" * ANSWER)
+    assert counts["slow_readers",] == 0
+
+
+@pytest.mark.rule("access.34")
+async def test_few_requests_may_wait_on_a_connection() -> None:
+    async with answering(10) as (address, _, sent):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(GET * 100)
+        async with asyncio.timeout(30):
+            told = await reader.read()
+        writer.close()
+    # The answers come in order and whole, then the end: a client sends the others again.
+    assert told.count(b"HTTP/1.1 200") == len(sent) == PIPELINED_MAX + 1
+    assert b" 400 " not in told
+
+
+async def test_what_is_no_request_is_not_answered_in_place_of_the_one_before_it() -> None:
+    async with answering(10) as (address, _, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(GET + b"\x00nonsense\r\n\r\n")
+        async with asyncio.timeout(30):
+            told = await reader.read()
+        writer.close()
+    assert told.startswith(b"HTTP/1.1 200")
+    assert b" 400 " not in told
+
+
+async def test_connections_that_are_idle_already_end_sooner_when_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uvicorn_protocol, "CROWDED_KEEP_ALIVE", 0.1)
+    async with answering(10, most=5) as (address, state, _):
+        clients = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(GET)
+            await reader.readuntil(b"x" * 10)
+            clients.append((reader, writer))
+            assert len(state.connections) == len(clients)
+        async with asyncio.timeout(30):
+            assert [await reader.read() for reader, _ in clients] == [b""] * 4
+        for _, writer in clients:
+            writer.close()

@@ -1,0 +1,119 @@
+"""What one business's endpoints and tests may take: over HTTP, with the names of its hosts asked of a real server."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from payagg.application import webhooks
+from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_AT_ONCE
+from tests.integration.http.test_webhooks import listed
+from tests.support.http_world import Api, Shop, assert_refused
+from tests.support.receivers import a_receiver, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
+    return await api.client.post(f"{shop.path}/webhooks/{endpoint_id}/test", headers=shop.as_owner)
+
+
+async def deleted(api: Api, shop: Shop, endpoint_id: str, **query: str) -> httpx.Response:
+    return await api.client.delete(f"{shop.path}/webhooks/{endpoint_id}", headers=shop.as_owner, params=query)
+
+
+@pytest.mark.rule("limits.36")
+async def test_deactivated_endpoints_never_stand_in_the_way_of_a_new_one(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    kept_on, theirs = await api.add_endpoint(shop), await api.add_endpoint(other)
+    live = await api.add_endpoint(shop, environment="LIVE")
+    await deleted(api, shop, live["id"])
+    made = []
+    for _ in range(STORED_ENDPOINTS_MAX + 5):
+        made.append((await api.add_endpoint(shop))["id"])
+        assert (await deleted(api, shop, made[-1])).status_code == 200
+
+    # The list stays bounded: those that were switched off first are gone, and no one that is on, LIVE or another's.
+    assert {one["id"] for one in await listed(api, shop)} == {kept_on["id"], live["id"], *made[6:]}
+    assert [one["id"] for one in await listed(api, other)] == [theirs["id"]]
+    for answer in (
+        await api.client.patch(f"{shop.path}/webhooks/{made[0]}", headers=shop.as_owner, json={"isActive": True}),
+        await api.client.get(f"{shop.path}/webhooks/{made[0]}/deliveries", headers=shop.as_owner),
+    ):
+        assert_refused(answer, 404, "NOT_FOUND")
+    trail = await api.client.get(f"{shop.path}/audit", headers=shop.as_owner, params={"action": "webhook.remove"})
+    assert [entry["objectId"] for entry in trail.json()["data"]["entries"]] == made[5::-1]
+
+    # One that is switched on again is none of those that go.
+    again = await api.client.patch(f"{shop.path}/webhooks/{made[6]}", headers=shop.as_owner, json={"isActive": True})
+    assert again.status_code == 200
+    await api.add_endpoint(shop)
+    assert made[6] in {one["id"] for one in await listed(api, shop)}
+    assert made[7] not in {one["id"] for one in await listed(api, shop)}
+
+
+@pytest.mark.rule("limits.36")
+async def test_an_endpoint_is_removed_for_good_where_that_is_asked(api: Api) -> None:
+    shop = await api.open_shop()
+    made = await api.add_endpoint(shop)
+    # Switching off again removes nothing, however often.
+    assert [(await deleted(api, shop, made["id"])).status_code for _ in range(2)] == [200, 200]
+    for odd in ("yes", ""):
+        assert_refused(await deleted(api, shop, made["id"], permanently=odd), 400, "VALIDATION_ERROR", "permanently")
+    assert len(await listed(api, shop)) == 1
+    gone = await deleted(api, shop, made["id"], permanently="true")
+    assert (gone.status_code, gone.json()["data"]["id"], gone.json()["data"]["isActive"]) == (200, made["id"], False)
+    assert await listed(api, shop) == []
+    for answer in (
+        await deleted(api, shop, made["id"], permanently="true"),
+        await tried(api, shop, made["id"]),
+        await api.client.get(f"{shop.path}/webhooks/{made['id']}/deliveries", headers=shop.as_owner),
+    ):
+        assert_refused(answer, 404, "NOT_FOUND")
+
+
+@pytest.mark.rule("limits.36")
+async def test_creations_at_once_leave_no_more_endpoints_than_may_be_stored(api: Api) -> None:
+    shop = await api.open_shop()
+    for _ in range(STORED_ENDPOINTS_MAX - 1):
+        await deleted(api, shop, (await api.add_endpoint(shop))["id"])
+    body = {"url": "https://shop.example/hooks", "environment": "SANDBOX"}
+    answers = await asyncio.gather(
+        *(api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body) for _ in range(7))
+    )
+    assert sorted(answer.status_code for answer in answers) == [201] * 5 + [409] * 2
+    assert len(await listed(api, shop)) == STORED_ENDPOINTS_MAX
+
+
+@pytest.mark.rule("limits.35")
+async def test_a_business_may_run_so_many_tests_at_once(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    async with a_receiver() as receiver:
+        receiver.holding = asyncio.Event()
+        made = [await api.add_endpoint(shop, receiver.origin) for _ in range(TESTS_AT_ONCE + 1)]
+        theirs = await api.add_endpoint(other, receiver.origin)
+        *running, last = [asyncio.create_task(tried(api, shop, one["id"])) for one in made[:-1]]
+        await until(lambda: len(receiver.received) == TESTS_AT_ONCE)
+        refused = await tried(api, shop, made[-1]["id"])
+        assert_refused(refused, 429, "RATE_LIMITED")
+        assert int(refused.headers["retry-after"]) >= 1
+        elsewhere = asyncio.create_task(tried(api, other, theirs["id"]))
+        await until(lambda: len(receiver.received) == TESTS_AT_ONCE + 1)
+        receiver.holding.set()
+        for task in (*running, last, elsewhere):
+            assert (await task).json()["data"]["delivered"]
+        assert (await tried(api, shop, made[-1]["id"])).json()["data"]["delivered"]
+
+
+@pytest.mark.rule("limits.35")
+async def test_a_business_may_run_so_many_tests_a_minute(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "TESTS_A_MINUTE", 2)
+    shop, other = await api.open_shop(), await api.open_shop()
+    made = [await api.add_endpoint(shop, "http://127.0.0.1:1/") for _ in range(3)]
+    for one in made:
+        await deleted(api, shop, one["id"])  # an endpoint that is off can be tested, too
+    answers = [await tried(api, shop, one["id"]) for one in made]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert_refused(answers[2], 429, "RATE_LIMITED")
+    assert 1 <= int(answers[2].headers["retry-after"]) <= 60
+    assert (await tried(api, other, (await api.add_endpoint(other, "http://127.0.0.1:1/"))["id"])).status_code == 200

@@ -1,0 +1,184 @@
+"""At least once, whatever dies: the worker is killed with -9 at each step, and Postgres is restarted under it."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from payagg.domain.webhook import ALONE_FROM
+from tests.support.outbox_rows import load_deliveries, load_endpoints
+from tests.support.receivers import Receiver, a_receiver, until
+
+pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).parents[4]
+COUNT = 40
+LANES = 4
+
+
+@asynccontextmanager
+async def a_worker(database_url: str, crash_at: str = "") -> AsyncIterator[asyncio.subprocess.Process]:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.support.delivering",
+        database_url,
+        crash_at,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+def pending(database_url: str) -> int:
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute("SELECT count(*) FROM deliveries WHERE status = 'PENDING'").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def until_all_delivered(database_url: str) -> None:
+    await until(lambda: pending(database_url) == 0)
+
+
+def assert_all_arrived_under_one_id_each(receiver: Receiver) -> Counter[str]:
+    ids = Counter(received.headers["webhook-id"] for received in receiver.received)
+    assert len(ids) == COUNT
+    for event_id in ids:
+        bodies = {received.body for received in receiver.received if received.headers["webhook-id"] == event_id}
+        assert bodies == {b'{"n":%d}' % int(event_id.removeprefix("evt_"), 16)}
+    return ids
+
+
+@pytest.mark.parametrize("step", ["claimed", "sent", "recorded"])
+async def test_a_worker_killed_at_any_step_loses_nothing(database_url: str, step: str) -> None:
+    async with a_receiver() as receiver:
+        load_endpoints(database_url, "whe_", LANES, receiver.origin)
+        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+        async with a_worker(database_url, crash_at=step) as doomed:
+            assert await doomed.wait() == -signal.SIGKILL
+        assert pending(database_url) > 0
+        assert (len(receiver.received) == 0) is (step == "claimed")
+        async with a_worker(database_url):
+            await until_all_delivered(database_url)
+        ids = assert_all_arrived_under_one_id_each(receiver)
+    if step == "sent":
+        # Sent and not recorded is the one case that costs a merchant a repetition.
+        assert max(ids.values()) > 1
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute("SELECT sum(successful), sum(failed) FROM webhook_endpoints").fetchone()
+    assert row == (COUNT, 0)
+
+
+def states(database_url: str, where: str = "true") -> Counter[tuple[str, int]]:
+    """How many deliveries there are of each status and number of lost tries."""
+    with psycopg.connect(database_url) as connection:
+        return Counter(connection.execute(f"SELECT status, lost_tries FROM deliveries WHERE {where}").fetchall())
+
+
+def pass_time(database_url: str) -> None:
+    """Until what waits is due."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE deliveries SET next_attempt_at = now() WHERE status = 'PENDING'")
+
+
+@pytest.mark.rule("webhooks.11")
+async def test_workers_that_die_again_and_again_end_no_delivery_of_a_merchant_who_is_up(database_url: str) -> None:
+    async with a_receiver() as receiver:
+        load_endpoints(database_url, "whe_", LANES, receiver.origin)
+        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+        for _ in range(6):
+            async with a_worker(database_url, crash_at="claimed") as doomed:
+                assert await doomed.wait() == -signal.SIGKILL
+        assert {status for status, _ in states(database_url)} == {"PENDING"}
+        assert receiver.received == []
+        async with a_worker(database_url):
+            # What was never lost, or once, is sent at once; the rest waits by the schedule.
+            await until(lambda: states(database_url, "next_attempt_at <= now()").total() == 0)
+            suspects = pending(database_url)
+            assert 0 < suspects < COUNT
+            pass_time(database_url)
+            await until_all_delivered(database_url)
+        assert set(assert_all_arrived_under_one_id_each(receiver).values()) == {1}
+    assert states(database_url) == {("DELIVERED", 0): COUNT}
+
+
+async def test_a_delivery_that_kills_its_workers_takes_no_other_with_it(database_url: str) -> None:
+    async with a_receiver() as receiver:
+        load_endpoints(database_url, "whe_deadly_", 1, f"{receiver.origin}/deadly")
+        load_deliveries(database_url, "whe_deadly_", 1, 1, "now()")
+        load_endpoints(database_url, "whe_", LANES, receiver.origin)
+        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+        deaths = 0
+        is_deadly = "endpoint_id LIKE 'whe_deadly_%'"
+        while deaths < 4:
+            async with a_worker(database_url, crash_at="deadly") as worker:
+                # It dies, or it lives because what kills it has to wait.
+                await until(
+                    lambda: worker.returncode is not None or not states(database_url, "next_attempt_at <= now()")
+                )
+                if worker.returncode is None:
+                    pass_time(database_url)
+                    await asyncio.wait_for(worker.wait(), 30)
+                assert worker.returncode == -signal.SIGKILL
+                deaths += 1
+            if deaths > ALONE_FROM:
+                # Alone from then on: none of the others was under way.
+                assert states(database_url, f"NOT {is_deadly} AND token IS NOT NULL") == {}
+        async with a_worker(database_url):
+            await until(lambda: states(database_url, f"NOT {is_deadly}") == {("DELIVERED", 0): COUNT})
+            # The last loss is found when its lease has run out.
+            await until(lambda: states(database_url, is_deadly) == {("PENDING", deaths): 1})
+        reached = Counter(received.headers["webhook-id"] for received in receiver.received if received.path == "/")
+    assert max(reached.values()) <= ALONE_FROM + 1
+
+
+async def test_a_worker_told_to_stop_leaves_nothing_leased(database_url: str) -> None:
+    async with a_receiver(answer=lambda _: (500, "")) as receiver:
+        load_endpoints(database_url, "whe_", LANES, receiver.origin)
+        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+        async with a_worker(database_url) as worker:
+            await until(lambda: len(receiver.received) >= 10)
+            worker.terminate()
+            assert await worker.wait() == 0
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute("SELECT count(*) FROM deliveries WHERE lease_until IS NOT NULL").fetchone()
+    assert row == (0,)
+
+
+async def test_nothing_is_lost_when_postgres_restarts_under_the_worker(tmp_path: Path) -> None:
+    from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+    from payagg.adapters.postgres.migrations.upgrade import migrate
+
+    server = EmbeddedPostgres(tmp_path / "state")
+    server.start()
+    try:
+        migrate(server.url)
+        async with a_receiver() as receiver:
+            receiver.holding = asyncio.Event()
+            load_endpoints(server.url, "whe_", LANES, receiver.origin)
+            load_deliveries(server.url, "whe_", COUNT, LANES, "now()")
+            async with a_worker(server.url):
+                await until(lambda: bool(receiver.received))
+                # Tries are under way; their results meet a database that is away.
+                await asyncio.to_thread(server.stop)
+                receiver.holding.set()
+                await asyncio.sleep(0.5)
+                await asyncio.to_thread(server.start)
+                await until_all_delivered(server.url)
+            assert_all_arrived_under_one_id_each(receiver)
+    finally:
+        server.stop()

@@ -1,0 +1,121 @@
+"""What doctor says of money that came, went back or is disputed: nothing of what the product writes, and each breach
+that is made by hand."""
+
+import psycopg
+import pytest
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
+from payagg.adapters.postgres.doctor import examine
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.attempt import AttemptState
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import Status
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+from tests.support.assembly import services_over
+from tests.support.builders import REFERENCE, a_business, a_gateway, a_payment, a_report, an_attempt, an_endpoint
+
+pytestmark = pytest.mark.anyio
+OPEN = "PAY-20250131-000PEN"
+NUMBERED = (
+    "transitions and notices are numbered 1, 2, ... without a gap, up to the payment's sequence or beyond its end"
+)
+LAST = "a final payment's sequence is its last transition's"
+MOVED = "each transition has exactly one event, of the matching type"
+NOTICED = "each notice of an anomaly has exactly one event, of the matching type"
+TOLD = "what became of money that was paid is told, and so is money that does not fit its payment"
+MARKED = "a payment with a told fact has adjustments"
+ASKED = "a PENDING payment will be asked about, or people know that nobody can answer"
+WIPED = "a deleted gateway keeps no credentials beyond its settling, and no secret once no event of it is proved"
+KEPT = "INSERT INTO anomalies (id, reference, kind, source, details, at, business_id, environment) VALUES"
+DELETED = """INSERT INTO gateways (id, slug, name, display_order, is_built_in, status, created_at, updated_at, {column})
+    VALUES ('gw_old', 'old', 'Old', 0, false, 'DELETED', now(), now() - interval '{age} days', 'x')"""
+# What is done by hand; the rules that must find it.
+BREACHES = [
+    (f"UPDATE anomalies SET event_sequence = 9 WHERE event_sequence = 5 AND reference = '{REFERENCE}'", NUMBERED),
+    (f"UPDATE anomalies SET event_sequence = 2 WHERE event_sequence = 5 AND reference = '{REFERENCE}'", NUMBERED),
+    (f"UPDATE payments SET sequence = 2 WHERE reference = '{OPEN}'", NUMBERED),
+    (f"UPDATE payments SET sequence = 1 WHERE reference = '{OPEN}'", None),
+    (f"UPDATE payments SET sequence = 4 WHERE reference = '{REFERENCE}'", LAST),
+    (f"DELETE FROM events WHERE type = 'payment.pending' AND reference = '{REFERENCE}'", MOVED),
+    (f"DELETE FROM events WHERE type = 'payment.attention' AND reference = '{REFERENCE}'", NOTICED),
+    (f"UPDATE events SET type = 'payment.refunded' WHERE sequence = 5 AND reference = '{REFERENCE}'", NOTICED),
+    (f"UPDATE anomalies SET event_sequence = NULL WHERE event_sequence = 2 AND reference = '{REFERENCE}'", TOLD),
+    (f"UPDATE anomalies SET event_sequence = NULL WHERE event_sequence = 4 AND reference = '{REFERENCE}'", TOLD),
+    (f"{KEPT} ('anm_x', '{OPEN}', 'LATE_SUCCESS', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", TOLD),
+    (f"{KEPT} ('anm_x', '{OPEN}', 'DISPUTE', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", None),
+    (f"{KEPT} ('anm_x', '{OPEN}', 'MISMATCH', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", None),
+    (f"{KEPT} ('anm_x', '{REFERENCE}', 'DISPUTE', 'verify', '{{}}', now(), NULL, NULL)", None),
+    (f"UPDATE payments SET has_adjustments = false WHERE reference = '{REFERENCE}'", MARKED),
+    (f"UPDATE attempts SET next_ask_at = NULL WHERE reference = '{OPEN}'", ASKED),
+    (DELETED.format(column="credentials", age=5), WIPED),
+    (DELETED.format(column="credentials", age=2), None),
+    (DELETED.format(column="replaced_secrets, replaced_secrets_until", age=182).replace("'x'", "'x', now()"), WIPED),
+    (DELETED.format(column="replaced_secrets, replaced_secrets_until", age=179).replace("'x'", "'x', now()"), None),
+]
+
+
+@pytest.fixture
+async def told(store: PostgresStore) -> PostgresStore:
+    """A payment that was underpaid, refunded in part before its success came, and disputed; and one that is open."""
+    clock = ManualClock(await store.now())
+    settlement = services_over(store, clock=clock, entropy=SeededEntropy()).settlement
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.webhooks.add_endpoint(an_endpoint())
+        await tx.gateways.add(a_gateway("provider_a", GatewayStatus.DISABLED, credentials=b"sealed"))
+    for reference in (REFERENCE, OPEN):
+        payment, _ = await store.add_payment(a_payment(reference=reference, now=clock.now()))
+        async with store.begin() as tx:
+            await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=clock.now()))
+            await settlement.write(tx, *payment.hand_over("provider_a", clock.now(), "payer"))
+    for report in (
+        a_report(amounts=frozenset({149_000})),
+        a_report(Outcome.REVERSED, amounts=frozenset({50_000}), details={"refundId": "r1"}),
+        a_report(),
+        a_report(Outcome.DISPUTED, amounts=frozenset({50_000}), details={"disputeId": "d1", "state": "opened"}),
+    ):
+        await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
+    stored = await store.find_payment(REFERENCE)
+    assert stored is not None
+    assert (stored.status, stored.sequence) == (Status.SUCCESS, 3)
+    return store
+
+
+def broken(url: str) -> list[str]:
+    return [finding.rule for finding in examine(url).rules if not finding.is_kept]
+
+
+async def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_end(
+    told: PostgresStore, database_url: str
+) -> None:
+    async with told.begin() as tx:
+        events, _ = await tx.webhooks.of_payment(REFERENCE)
+    numbered = ["pending", "attention", "success", "refunded", "disputed"]
+    assert [(e.sequence, e.type) for e in events] == [(n, f"payment.{word}") for n, word in enumerate(numbered, 1)]
+    assert broken(database_url) == []
+
+
+@pytest.mark.parametrize(("by_hand", "rule"), BREACHES)
+async def test_doctor_names_money_that_is_not_told_asked_about_or_wiped(
+    told: PostgresStore, database_url: str, by_hand: str, rule: str | None
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET session_replication_role = replica")  # the triggers would let none of it in
+        connection.execute(by_hand.encode())
+    assert broken(database_url) == [] if rule is None else rule in broken(database_url)
+
+
+async def test_doctor_lets_a_payment_rest_of_which_people_know_that_nobody_can_answer(
+    told: PostgresStore, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(f"UPDATE attempts SET next_ask_at = NULL WHERE reference = '{OPEN}'".encode())
+        known = f"{KEPT} ('anm_x', '{OPEN}', 'NO_EVIDENCE', 'reconciler', '{{}}', now(), 'biz_1', 'SANDBOX')"
+        connection.execute(known.encode())
+    assert broken(database_url) == []
+    with psycopg.connect(database_url) as connection:
+        closing = "UPDATE anomalies SET status = 'CLOSED', closed_by = 'a', closed_at = now(), close_reason = 'x'"
+        connection.execute(f"{closing} WHERE id = 'anm_x'".encode())
+    assert broken(database_url) == [ASKED]

@@ -1,0 +1,298 @@
+"""What a failing database means to a caller, and that nothing is lost or doubled by it."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from payagg_testing.network_faults import Blackhole, DropReply
+
+from payagg.adapters.postgres import pool
+from payagg.adapters.postgres.errors import RuleBroken, meaning
+from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports import Conflict, ReferenceTaken, Unavailable
+from payagg.application.store import KeyHolder
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+from tests.support.builders import a_business, a_key, a_transition
+from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_leaving_a_block_by_an_exception_rolls_back(store: PostgresStore) -> None:
+    async def refused() -> None:
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+            raise Refusal(ErrorCode.NOT_FOUND)
+
+    with pytest.raises(Refusal):
+        await refused()
+    async with store.begin() as tx:
+        assert await tx.businesses.get("biz_1") is None
+
+
+async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
+    async def saves_what_it_read_before() -> None:
+        async with store.begin() as tx:
+            await tx.payments.save(*a_transition(payment))
+
+    await store.add_payment(payment := numbered(1))
+    await saves_what_it_read_before()
+    with pytest.raises(Conflict):
+        await saves_what_it_read_before()
+
+
+async def test_a_transaction_that_swallowed_an_error_never_pretends_to_commit(store: PostgresStore) -> None:
+    async def swallows() -> None:
+        async with store.pool.transaction() as connection:
+            with pytest.raises(psycopg.DataError):
+                await connection.rows(Statement("SELECT 1/0"))
+
+    with pytest.raises(Conflict):
+        await swallows()
+
+
+async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStore) -> None:
+    async def simulates_live() -> None:
+        async with store.begin() as tx:
+            await tx.payments.save(revised(moved, gateway="sandbox"), transition)
+
+    await store.add_payment(payment := numbered(1, environment=Environment.LIVE, customer_email="ada@example.com"))
+    moved, transition = a_transition(payment)
+    with pytest.raises(RuleBroken, match="live_never_simulated") as broken:
+        await simulates_live()
+    assert "ada" not in str(broken.value)
+
+
+async def test_a_text_that_postgres_cannot_hold_is_the_callers_fault(store: PostgresStore) -> None:
+    async def adds() -> None:
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business(name="zero \x00 byte"))
+
+    with pytest.raises(Refusal) as refused:
+        await adds()
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+
+
+async def test_a_connection_lost_inside_a_transaction_is_a_conflict(store: PostgresStore, database_url: str) -> None:
+    async def loses_it() -> None:
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+            await kill_others(database_url)
+            await tx.businesses.get("biz_1")
+
+    with pytest.raises(Conflict):
+        await loses_it()
+    async with store.begin() as tx:
+        assert await tx.businesses.get("biz_1") is None
+
+
+async def test_a_connection_lost_before_commit_was_sent_is_a_conflict(store: PostgresStore, database_url: str) -> None:
+    async def loses_it() -> None:
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+            await kill_others(database_url)
+
+    with pytest.raises(Conflict):
+        await loses_it()
+    async with store.begin() as tx:
+        assert await tx.businesses.get("biz_1") is None
+
+
+async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_happened(database_url: str) -> None:
+    async def commits() -> None:
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+
+    async with by_proxy(database_url) as (proxy, url):
+        proxy.impose(DropReply(after=b"INSERT INTO businesses"), times=1)
+        store = PostgresStore(url, pool_size=1, pgbouncer=False)
+        with pytest.raises(Unavailable):
+            await commits()
+        async with store.begin() as tx:
+            assert await tx.businesses.get("biz_1") == a_business()
+        await store.close()
+
+
+@pytest.mark.parametrize("remembered", [None, KeyHolder(a_key(), a_business())], ids=["key read", "key remembered"])
+@pytest.mark.parametrize("key", [None, "order-1"])
+async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
+    database_url: str, store: PostgresStore, key: str | None, remembered: KeyHolder | None
+) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(a_key())
+    payments = [numbered(n, idempotency_key=key and f"{key}-{n}") for n in range(5)]
+    async with by_proxy(database_url) as (proxy, url):
+        proxy.impose(DropReply(after=b"INSERT INTO payments"), times=1)
+        store = PostgresStore(url, pool_size=2, pgbouncer=False)
+        assert await together(store, *payments, remembered=remembered) == [(payment, True) for payment in payments]
+        await store.close()
+    assert await count(database_url, "payments") == 5
+
+
+async def test_single_calls_survive_connections_that_died_while_idle(store: PostgresStore, database_url: str) -> None:
+    await together(store, *(numbered(n) for n in range(3)))
+    for again in range(3, 6):
+        await kill_others(database_url)
+        assert await store.find_payment(numbered(0).reference) == numbered(0)
+        await kill_others(database_url)
+        assert await store.add_payment(numbered(again)) == (numbered(again), True)
+        await kill_others(database_url)
+        await store.now()
+
+
+async def test_a_restart_of_the_database_fails_nobody_who_comes_after_it(
+    store: PostgresStore, database_url: str
+) -> None:
+    together_at = asyncio.Barrier(6)
+
+    async def takes_a_connection() -> None:
+        async with store.begin() as tx:
+            await tx.businesses.get("biz_1")
+            await together_at.wait()
+
+    await asyncio.gather(*(takes_a_connection() for _ in range(6)))
+    await kill_others(database_url)
+    async with store.begin() as tx:
+        assert await tx.businesses.get("biz_1") is None
+    assert await store.find_payment("PAY-20250131-ABSENT") is None
+
+
+async def test_connections_to_a_server_that_takes_no_writes_are_given_up(
+    store: PostgresStore, database_url: str
+) -> None:
+    """As after a switchover that left a way to the old primary open: the next try finds the new one, and writes do not
+    fail for as long as the connections last."""
+
+    async def allow(is_writable: bool) -> None:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+            name = connection.info.dbname
+            await connection.execute("SET default_transaction_read_only = off")
+            only = "off" if is_writable else "on"
+            await connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {only}".encode())
+
+    await allow(False)
+    for number in range(3):
+        with pytest.raises(Unavailable):
+            await store.add_payment(numbered(number))
+    with pytest.raises((Unavailable, Conflict)):
+        async with store.begin() as tx:
+            await tx.businesses.add(a_business())
+    await allow(True)
+    for number in range(3):
+        await store.add_payment(numbered(number))
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+    assert await count(database_url, "payments") == 3
+
+
+async def test_no_payment_is_lost_or_doubled_while_connections_die(store: PostgresStore, database_url: str) -> None:
+    stop = asyncio.Event()
+
+    async def killing() -> None:
+        while not stop.is_set():
+            await kill_others(database_url)
+            await asyncio.sleep(0.01)
+
+    async def buyer(buyer_number: int) -> list[tuple[Payment, bool]]:
+        answers = []
+        for turn in range(20):
+            payment = numbered(100 * buyer_number + turn, idempotency_key=f"{buyer_number}-{turn}")
+            while True:
+                try:
+                    answers.append(await store.add_payment(payment))
+                    break
+                except Unavailable:
+                    await asyncio.sleep(0.005)
+                except ReferenceTaken:
+                    pytest.fail("an own payment was taken for another's")
+        return answers
+
+    killer = asyncio.create_task(killing())
+    answers = [answer for group in await asyncio.gather(*map(buyer, range(1, 9))) for answer in group]
+    stop.set()
+    await killer
+    assert len({payment.reference for payment, _ in answers}) == 160
+    assert await count(database_url, "payments") == 160
+    assert await count(database_url, "idempotency_keys") == 160
+
+
+async def test_a_database_that_is_down_is_unavailable(tmp_path: Any) -> None:
+    store = PostgresStore(f"postgresql://payagg@/payagg?host={tmp_path}", pool_size=1, pgbouncer=False)
+    for call in (store.now, store.is_current, lambda: store.find_payment("PAY-20250131-000001")):
+        with pytest.raises(Unavailable):
+            await call()
+    with pytest.raises(Unavailable):
+        await store.add_payment(numbered(1))
+    with pytest.raises(Unavailable):
+        async with store.begin():
+            pytest.fail("there is no transaction to be in")
+    await store.close()
+
+
+@pytest.mark.parametrize("url", ["", "mysql://h/db", "postgresql://h/db?nonsense=1", "not a url with secret-word"])
+async def test_a_wrong_url_is_unavailable_and_not_repeated(url: str) -> None:
+    with pytest.raises(Unavailable) as unavailable:
+        PostgresStore(url, pool_size=1, pgbouncer=False)
+    assert "secret-word" not in str(unavailable.value)
+
+
+async def test_the_url_may_name_several_hosts(database_url: str, tmp_path: Any) -> None:
+    socket = database_url.partition("host=")[2]
+    database = database_url.partition("?")[0].rpartition("/")[2]
+    url = f"postgresql+psycopg://payagg@/{database}?host={tmp_path},{socket}&target_session_attrs=read-write"
+    store = PostgresStore(url, pool_size=1, pgbouncer=False)
+    assert await store.is_current()
+    await store.close()
+
+
+async def test_callers_beyond_the_pool_are_served_in_turn(database_url: str) -> None:
+    store = PostgresStore(database_url, pool_size=2, pgbouncer=False)
+    await asyncio.gather(*(store.now() for _ in range(20)))
+    await asyncio.gather(*(store.add_payment(numbered(n)) for n in range(20)), *(store.now() for _ in range(20)))
+    await store.close()
+
+
+async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_again_at_once(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "ANSWER_WAIT", 0.5)
+    async with by_proxy(database_url) as (proxy, url):
+        store = PostgresStore(url, pool_size=3, pgbouncer=False)
+
+        async def waits_inside_a_transaction() -> None:
+            async with store.begin() as tx:
+                assert await tx.businesses.get("biz_1") is None
+                proxy.impose(Blackhole())
+                await tx.businesses.add(a_business())
+
+        async with asyncio.timeout(60):  # or for ever
+            for call in (
+                waits_inside_a_transaction,
+                store.now,
+                store.is_current,
+                lambda: store.add_payment(numbered(1)),
+            ):
+                proxy.heal()
+                await store.now()
+                if call is not waits_inside_a_transaction:
+                    proxy.impose(Blackhole())
+                with pytest.raises(Unavailable):
+                    await call()
+            with pytest.raises(Unavailable):  # a new connection has no answer either
+                await store.now()
+            proxy.heal()
+            assert await store.add_payment(numbered(2)) == (numbered(2), True)
+            proxy.impose(Blackhole())
+            await store.close()
+
+
+def test_a_full_disk_is_said_in_words() -> None:
+    means = meaning(psycopg.errors.DiskFull("could not extend file"))
+    assert isinstance(means, Unavailable)
+    assert str(means) == "no space is left on its disk"

@@ -1,0 +1,533 @@
+"""Every statement that is hot or sweeps, as the product sends it, on full tables: found by index, few rows touched."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
+from payagg.adapters.postgres.fast_path.statements import FastPath
+from payagg.adapters.postgres.store import PostgresTransaction
+from payagg.application.ports import TryResult
+from payagg.application.repositories import AdjustmentFilter, AnomalyFilter, ProviderCall, ProviderEvent
+from payagg.application.store import DeliveryResult
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
+from payagg.domain.archived import ArchivedPayment
+from payagg.domain.audit import AuditFilter
+from payagg.domain.payment import Status, Trigger
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter
+from payagg.domain.rate_limit import RateLimit
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.metrics import snapshot
+from tests.support.assembly import services_over
+from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
+from tests.support.postgres_rules import superuser_url
+from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
+
+SANDBOX = Environment.SANDBOX
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+TX = Callable[[PostgresTransaction], Awaitable[Any]]
+MANY = 64
+TOUCHED_MAX = 2_000  # rows that one step may look at: some for each lane or row that it is about, never the table
+
+
+async def save(tx: PostgresTransaction) -> None:
+    payment = await tx.payments.lock(nth(4))
+    assert payment is not None
+    moved, transition = payment.move(Trigger.PROCESS, NOW, actor="test")
+    assert transition is not None
+    await tx.payments.save(moved, transition)
+
+
+async def save_attempt(tx: PostgresTransaction) -> None:
+    await tx.payments.save_attempt((await tx.payments.attempts(nth(1)))[0], "token")
+
+
+async def add_facts(tx: PostgresTransaction) -> None:
+    call = ProviderCall("call_1", nth(1), 1, "provider_a", "fetch", "PENDING", None, 20, "test", NOW)
+    await tx.payments.add_attempt(an_attempt(a_payment(reference=nth(0)), number=2))
+    await tx.payments.add_call(call)
+    await tx.anomalies.add(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
+
+
+async def close_anomaly(tx: PostgresTransaction) -> None:
+    await tx.anomalies.add(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
+    anomaly = await tx.anomalies.lock("anm_1")
+    assert anomaly is not None
+    await tx.anomalies.save(anomaly.close("admin:ada", "Done.", NOW))
+
+
+async def emit(tx: PostgresTransaction) -> None:
+    large = b'{"data":{"metadata":{"note":"%s"}}}' % (b"n" * 2_000)
+    event = replace(an_event(an_id("evt", 7), body=large), reference=nth(1), sequence=2)
+    await tx.webhooks.emit(event, [])
+
+
+async def redeliver(tx: PostgresTransaction) -> None:
+    page, _ = await tx.webhooks.deliveries("whe_0", 5, 1)
+    found = await tx.webhooks.delivery("whe_0", page[0].id)
+    assert found is not None
+    await tx.webhooks.redeliver(found, NOW)
+
+
+async def receive(tx: PostgresTransaction) -> None:
+    event = ProviderEvent("inb_1", "provider_a", SANDBOX, b"digest", b"{}", NOW, next_attempt_at=NOW)
+    assert await tx.inbox.add(event)
+    await tx.inbox.save(replace(event, attempts=1))
+
+
+async def clear_payers(tx: PostgresTransaction) -> None:
+    references = [nth(4 * n + 2) for n in range(100)]
+    await tx.payments.clear_payer(references)
+    found = await tx.webhooks.events_of(references)
+    assert len(found) == 100
+    await tx.webhooks.save_bodies(found[:3])
+
+
+async def archive(tx: PostgresTransaction) -> None:
+    references = [nth(4 * n + 2) for n in range(100)]
+    await tx.archive.lock_ready(references)
+    own = await tx.archive.histories(references)
+    await tx.archive.archived(references)
+    calls = [(row[0], row[1]) for row in own["provider_calls"]]
+    await tx.archive.move([ArchivedPayment(one, 1, (), None) for one in references], calls)
+    await tx.archive.find(references[0])
+    assert len(calls) == 100
+
+
+async def endpoints(tx: PostgresTransaction) -> None:
+    await tx.webhooks.endpoints(BIG)
+    await tx.webhooks.subscribers(BIG, SANDBOX)
+    await tx.webhooks.save_endpoint(replace(an_endpoint("whe_0"), business_id=BIG))
+
+
+async def merchants(tx: PostgresTransaction) -> None:
+    await tx.gateways.merchants("gw_1", None, 500, 20)
+    await tx.gateways.merchants("gw_1", "shop 7", 0, 20)
+    await tx.gateways.overrides("gw_1")
+    await tx.gateways.opt_outs()
+
+
+async def audit(tx: PostgresTransaction) -> None:
+    await tx.audit.add(an_entry())
+    minute: dict[str, Any] = {"since": NOW + MINUTE / 2, "until": NOW + MINUTE}
+    for wanted in (
+        AuditFilter(),
+        AuditFilter(**minute),
+        AuditFilter(business_id="biz_7"),
+        AuditFilter(business_id=BIG, action="webhook.test"),
+        AuditFilter(subject="user 7", **minute),
+        AuditFilter(object_id="whe_77"),
+        AuditFilter(action="webhook.create", until=NOW + MINUTE),
+        AuditFilter(action="gateway.enable"),
+    ):
+        await tx.audit.listed(wanted, None, 101)
+        await tx.audit.listed(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
+
+
+def listed(wanted: PaymentFilter, after: PaymentCursor | None = None) -> TX:
+    return lambda tx: tx.payment_search.page(wanted, NOW, after, 21)
+
+
+def totals(business_id: str | None, day: datetime) -> TX:
+    wanted = PaymentFilter(business_id, SANDBOX, since=day, until=day + HOUR)
+    return lambda tx: tx.payment_search.totals(wanted, NOW)
+
+
+def adjustments(business_id: str, **wanted: Any) -> TX:
+    return lambda tx: tx.anomalies.adjustments(AdjustmentFilter(business_id, SANDBOX, **wanted), 21)
+
+
+def adjusted(business_id: str | None) -> TX:
+    wanted = PaymentFilter(business_id, SANDBOX, since=NOW, until=NOW + timedelta(milliseconds=500))
+    return lambda tx: tx.anomalies.adjustment_totals(wanted)
+
+
+ADJUSTMENTS = {"anomalies_of_business", "anomalies_of_payment", "payments_pkey"}
+OF_BUSINESS = {"payments_of_business", "payments_pkey"}
+OF_ALL = {"payments_by_time", "payments_pkey"}
+OF_EMAIL = {"payments_of_payer", "payments_pkey"}
+MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
+BEFORE_ALL = NOW - 100 * HOUR
+# Lists and summaries by what they are filtered by: none of them reads what it does not show.
+SEARCHES: dict[str, tuple[TX, set[str]]] = {
+    "payments of a merchant": (listed(PaymentFilter("biz_7", SANDBOX)), OF_BUSINESS),
+    "payments of the big merchant": (listed(PaymentFilter(BIG, SANDBOX)), OF_BUSINESS),
+    "deep page of the big merchant": (listed(PaymentFilter(BIG, SANDBOX), MIDDLE), OF_BUSINESS),
+    "hour of the big merchant": (
+        listed(PaymentFilter(BIG, SANDBOX, since=NOW - 13 * HOUR, until=NOW - 12 * HOUR)),
+        OF_BUSINESS,
+    ),
+    "status that the big merchant has none of": (
+        listed(PaymentFilter(BIG, SANDBOX, status=Status.REVERSED)),
+        OF_BUSINESS,
+    ),
+    "failures of the big merchant": (listed(PaymentFilter(BIG, SANDBOX, status=Status.FAILED), MIDDLE), OF_BUSINESS),
+    "open payments of the big merchant": (listed(PaymentFilter(BIG, SANDBOX, status=Status.INITIATED)), OF_BUSINESS),
+    "payments of an address": (
+        listed(PaymentFilter("biz_2", SANDBOX, email="payer2@example.com")),
+        OF_EMAIL,
+    ),
+    "payments of everybody's address": (listed(PaymentFilter(BIG, SANDBOX, email=EVERYBODY), MIDDLE), OF_EMAIL),
+    "payments of another's address": (
+        listed(PaymentFilter("biz_7", SANDBOX, email=EVERYBODY)),
+        OF_EMAIL,
+    ),
+    "failures of everybody's address": (
+        listed(PaymentFilter(BIG, SANDBOX, status=Status.FAILED, email=EVERYBODY)),
+        OF_EMAIL,
+    ),
+    "payments of an address at every merchant": (listed(PaymentFilter(email=EVERYBODY), MIDDLE), OF_EMAIL),
+    "payment searched by reference": (listed(PaymentFilter(BIG, SANDBOX, reference=nth(5))), {"payments_pkey"}),
+    "payment searched by idempotency key": (
+        listed(PaymentFilter(BIG, SANDBOX, idempotency_key="order 5")),
+        {"idempotency_keys_pkey", "payments_pkey"},
+    ),
+    "payments of all merchants": (listed(PaymentFilter()), OF_ALL),
+    "deep page of all merchants": (listed(PaymentFilter(environment=SANDBOX), MIDDLE), OF_ALL),
+    "status that nobody has": (listed(PaymentFilter(status=Status.REVERSED)), OF_ALL),
+    "failures of all merchants": (listed(PaymentFilter(status=Status.FAILED), MIDDLE), OF_ALL),
+    "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_of_business"}),
+    "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_of_business"}),
+    "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_time"}),
+}
+
+# What is done in one transaction, and the indexes of large tables that it goes by.
+IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
+    "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
+    "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
+    "payment moved": (save, {"payments_pkey"}),
+    "expired payments": (lambda tx: tx.payments.expired(NOW, 100), {"payments_to_expire"}),
+    "attempts of a payment": (lambda tx: tx.payments.attempts(nth(1)), {"attempts_pkey"}),
+    "attempt recorded": (save_attempt, {"attempts_pkey"}),
+    "asks that are due": (
+        lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE),
+        {"attempts_due", "attempts_pkey", "payments_pkey"},
+    ),
+    "asks about what was in the air": (
+        lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
+        {"attempts_due", "attempts_pkey", "payments_pkey"},
+    ),
+    "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_unsettled"}),
+    "count of open attempts": (lambda tx: tx.payments.open_attempts("gw_1", 1000), {"attempts_unsettled"}),
+    "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_unsettled"}),
+    "open payments since": (lambda tx: tx.payments.initiated(NOW, nth(1), 100), {"payments_to_expire"}),
+    "asks made due": (
+        lambda tx: tx.payments.hasten_asks("provider_a", SANDBOX, NOW),
+        {"attempts_due", "attempts_pkey"},
+    ),
+    "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
+    "payment with what decides on it": (
+        lambda tx: tx.payments.lock_aggregate(nth(1)),
+        {"payments_pkey", "attempts_pkey"},
+    ),
+    "payment with what a change needs": (
+        lambda tx: tx.payments.lock_to_settle(nth(1)),
+        {"payments_pkey", "attempts_pkey", "anomalies_of_payment", "events_of_business"},
+    ),
+    "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
+    "calls about a payment": (lambda tx: tx.payments.calls(nth(1)), {"provider_calls_pkey"}),
+    "last answer about a payment": (lambda tx: tx.payments.last_answer(nth(1)), {"provider_calls_pkey"}),
+    "anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(), 50), {"anomalies_pkey"}),
+    "open anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(AnomalyStatus.OPEN), 50), {"anomalies_unclosed"}),
+    "open anomalies of a severity and an assignee": (
+        lambda tx: tx.anomalies.page(
+            AnomalyFilter(AnomalyStatus.OPEN, severity=Severity.MONEY_GONE, assignee="ada"), 50
+        ),
+        {"anomalies_unclosed"},
+    ),
+    "requests to end a payment": (lambda tx: tx.resolutions.latest(nth(1)), set()),
+    "anomalies by kind": (lambda tx: tx.anomalies.unclosed(), {"anomalies_unclosed"}),
+    "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
+    "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
+    "payments handed to a provider on a day": (
+        lambda tx: tx.reconciliations.handed_off("provider_a", SANDBOX, NOW, NOW + MINUTE, "", 1000),
+        {"attempts_handed_off", "payments_pkey"},
+    ),
+    "payments of a gateway": (
+        lambda tx: tx.reconciliations.of_gateway("provider_a", SANDBOX, [nth(1), nth(2)]),
+        {"payments_pkey"},
+    ),
+    "anomalies of no payment": (lambda tx: tx.reconciliations.unknown([nth(1)]), {"anomalies_of_payment"}),
+    "anomalies of a page of payments": (
+        lambda tx: tx.anomalies.of_payments([nth(number) for number in range(20)]),
+        {"anomalies_of_payment"},
+    ),
+    "adjustments of a merchant": (adjustments("biz_7"), ADJUSTMENTS),
+    "adjustments of the big merchant": (adjustments(BIG), ADJUSTMENTS),
+    "deep page of adjustments": (adjustments(BIG, after=an_id("anm", 0, NOW + MINUTE)), ADJUSTMENTS),
+    "adjustments that need attention": (
+        adjustments(BIG, needs_attention=True),
+        {"anomalies_needing_attention", "anomalies_of_payment", "payments_pkey"},
+    ),
+    "adjustments added up": (adjusted(BIG), ADJUSTMENTS),
+    "adjustments of all added up": (adjusted(None), {"anomalies_pkey", "anomalies_of_payment", "payments_pkey"}),
+    "attempt, call and anomaly added": (add_facts, {"payments_pkey"}),
+    "event emitted": (emit, set()),
+    "endpoints": (endpoints, set()),
+    "deliveries log": (
+        lambda tx: tx.webhooks.deliveries("whe_7", 20, 20),
+        {"deliveries_of_endpoint", "deliveries_due"},
+    ),
+    "deliveries log of the big merchant": (
+        lambda tx: tx.webhooks.deliveries("whe_0", 40, 20),
+        {"deliveries_of_endpoint", "deliveries_due"},
+    ),
+    "deliveries log of the big merchant by cursor": (
+        lambda tx: tx.webhooks.deliveries("whe_0", 0, 20, an_id("dlv", 5000)),
+        {"deliveries_of_endpoint", "deliveries_due"},
+    ),
+    "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
+    "delivery to a payment's own address": (
+        lambda tx: tx.webhooks.own_delivery(nth(1), an_id("dlv", 1)),
+        {"deliveries_of_endpoint"},
+    ),
+    "events caught up": (
+        lambda tx: tx.webhooks.events(BIG, SANDBOX, an_id("evt", 5000), 100),
+        {"events_of_business", "event_metadata_pkey"},
+    ),
+    "last event of a business": (lambda tx: tx.webhooks.last_event_id("biz_7", SANDBOX), {"events_of_business"}),
+    "last event of the big merchant": (lambda tx: tx.webhooks.last_event_id(BIG, SANDBOX), {"events_of_business"}),
+    "last anomaly": (lambda tx: tx.anomalies.last_id(), {"anomalies_pkey"}),
+    "events from the start": (
+        lambda tx: tx.webhooks.events("biz_7", SANDBOX, None, 100),
+        {"events_of_business", "event_metadata_pkey"},
+    ),
+    "events and deliveries of a payment": (
+        lambda tx: tx.webhooks.of_payment(nth(1)),
+        {"events_pkey", "deliveries_pkey", "event_metadata_pkey"},
+    ),
+    "old payers": (lambda tx: tx.payments.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
+    "payments of one payer": (
+        lambda tx: tx.payments.of_payer("ada@example.com", nth(500), 1000),
+        {"payments_pkey"},
+    ),
+    "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
+    "next history": (lambda tx: tx.archive.next_with_history(nth(5)), {"transitions_pkey"}),
+    "histories that may be archived": (
+        lambda tx: tx.archive.ready(nth(0), nth(90_000), NOW + MINUTE, 100),
+        {
+            "transitions_pkey",
+            "payments_pkey",
+            "events_pkey",
+            "deliveries_pkey",
+            "anomalies_of_payment",
+            "attempts_pkey",
+        },
+    ),
+    "histories archived": (
+        archive,
+        {
+            *{"transitions_pkey", "payments_pkey", "events_pkey", "deliveries_pkey", "anomalies_of_payment"},
+            *{"attempts_pkey", "provider_calls_pkey", "archived_payments_pkey"},
+        },
+    ),
+    "old idempotency keys": (
+        lambda tx: tx.payments.forget_keys(NOW + MINUTE, 100),
+        {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},
+    ),
+    "old inbox events": (lambda tx: tx.inbox.remove(NOW + MINUTE, "", 100), {"inbox_pkey"}),
+    "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
+    "inbound event": (receive, {"inbox_pkey"}),
+    "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
+    "audit": (
+        audit,
+        {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"},
+    ),
+    "businesses": (lambda tx: tx.businesses.listed("shop 7", "biz_5", 101), set()),
+    **SEARCHES,
+    "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
+    "merchants of a gateway": (merchants, set()),
+    "choices of a business": (lambda tx: tx.gateways.choices(BIG), set()),
+}
+
+
+async def initiate(hot: FastPath, prefix: str) -> None:
+    payments = [
+        a_payment(reference=f"PAY-20250131-{prefix}{n:03d}", idempotency_key=prefix + str(n)) for n in range(MANY)
+    ]
+    assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
+
+
+async def initiate_remembered(hot: FastPath, prefix: str) -> None:
+    keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
+    payments = [
+        a_payment(
+            reference=f"PAY-20250131-{prefix}{n:03d}", business_id=key.business.id, idempotency_key=prefix + str(n)
+        )
+        for n, key in enumerate(keys)
+        if key is not None
+    ]
+    answers = await asyncio.gather(*map(hot.add_payment, payments, keys))
+    assert [created for _, created in answers] == [True] * MANY
+
+
+async def replay(hot: FastPath) -> None:
+    payments = [
+        a_payment(reference=f"PAY-20250131-TRY{n:03d}", business_id=BIG, idempotency_key=f"order {n * 5}")
+        for n in range(MANY)
+    ]
+    assert not any(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
+
+
+async def find_originals(hot: FastPath) -> None:
+    keys = await asyncio.gather(*(hot.find_key(sha256(str(number).encode()).digest()) for number in range(MANY)))
+    asked = (hot.find_original(BIG, SANDBOX, f"order {n * 5}", key) for n, key in enumerate(keys))
+    assert None not in await asyncio.gather(*asked)
+
+
+async def find(hot: FastPath) -> None:
+    keys = await asyncio.gather(*(hot.find_key(sha256(str(number).encode()).digest()) for number in range(MANY)))
+    assert None not in keys
+    found = await asyncio.gather(*(hot.find_payment(nth(number), key) for number, key in enumerate(keys)))
+    assert None not in found
+    await asyncio.gather(*(hot.find_payment(nth(number)) for number in range(MANY)))
+
+
+async def find_checkouts(hot: FastPath) -> None:
+    assert None not in await asyncio.gather(*(hot.find_checkout(nth(number)) for number in range(MANY)))
+
+
+async def use(hot: FastPath) -> None:
+    await asyncio.gather(*(hot.touch_key(f"key_{number}", NOW) for number in range(MANY)))
+
+
+async def deliver(queue: PostgresDeliveryQueue) -> None:
+    claimed = await queue.claim(NOW, 300, 5, 100, MINUTE)
+    assert len(claimed) == 300
+    await queue.finish([DeliveryResult(one, TryResult(200, None, 5), NOW, None) for one in claimed[:200]])
+    await queue.release(claimed[200:])
+
+
+HELD = {"api_keys_pkey"}
+ADDED = HELD | {"payments_pkey"}  # looked up, whether the reference is taken
+REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
+FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
+# What is not done in a transaction of the caller's.
+ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
+    "initiate": (lambda on: initiate(on.hot, "NEW"), ADDED),
+    "initiate with a remembered key": (
+        lambda on: initiate_remembered(on.hot, "BEL"),
+        ADDED | {"api_keys_secret_hash_key"},
+    ),
+    "initiate with a remembered key, through PgBouncer": (
+        lambda on: initiate_remembered(on.bounced, "BEP"),
+        ADDED | {"api_keys_secret_hash_key"},
+    ),
+    "initiate replayed": (lambda on: replay(on.hot), REPLAYED),
+    "originals found": (lambda on: find_originals(on.hot), REPLAYED | {"api_keys_secret_hash_key"}),
+    "payment and key found": (lambda on: find(on.hot), FOUND),
+    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), ADDED),
+    "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
+    "originals found through PgBouncer": (
+        lambda on: find_originals(on.bounced),
+        REPLAYED | {"api_keys_secret_hash_key"},
+    ),
+    "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
+    "checkouts found": (lambda on: find_checkouts(on.hot), {"payments_pkey"}),
+    "checkouts found through PgBouncer": (lambda on: find_checkouts(on.bounced), {"payments_pkey"}),
+    "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
+    "ask begun": (lambda on: on.store.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
+    "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
+    "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
+    "whose secrets sign events": (lambda on: on.store.find_settling("provider_a"), set()),
+    "hit counted, old ones swept": (
+        lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
+        set(),
+    ),
+    "deliveries claimed and finished": (
+        lambda on: deliver(on.store.queue),
+        {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},
+    ),
+    "suspect claimed": (
+        lambda on: on.store.queue.claim_suspect(NOW, MINUTE),
+        {"deliveries_suspect", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},
+    ),
+    "old deliveries and events purged": (
+        lambda on: on.store.queue.purge(NOW + timedelta(seconds=1), 500),
+        {"deliveries_of_endpoint", "deliveries_pkey", "events_of_business", "events_pkey", "event_metadata_pkey"},
+    ),
+    "metrics": (
+        lambda on: snapshot(services_over(on.store)),
+        {"anomalies_unclosed", "attempts_due", "deliveries_due", "deliveries_next", "inbox_due"},
+    ),
+}
+
+
+class Undone(Exception):
+    pass
+
+
+async def drive(database_url: str) -> list[Plan]:
+    recorder = Recorder(parents(database_url))
+    on = watched(database_url, recorder)
+    for name, (use, _) in IN_A_TRANSACTION.items():
+        with suppress(Undone):
+            async with on.store.begin() as tx:
+                with recorder.naming(name):
+                    await use(tx)
+                    await tx.payments._connection.flush()
+                raise Undone
+    for name, (call, _) in ALONE.items():
+        with recorder.naming(name):
+            await call(on)
+    await on.close()
+    return recorder.plans
+
+
+@pytest.fixture(params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
+def plans(postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
+    name = sql.Identifier("full_tables")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template_of_tests").format(name))
+        url = postgres.replace("/payagg?", "/full_tables?")
+        fill(url, after_quiet=request.param)
+        yield asyncio.run(drive(url))
+    with psycopg.connect(superuser_url(postgres), autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@pytest.mark.long
+def test_every_use_goes_by_its_indexes_and_looks_at_few_rows(plans: list[Plan]) -> None:
+    from_end_to_end = [plan for plan in plans if any(visit.index is None for visit in plan.visits)]
+    assert not from_end_to_end, "\n\n".join(map(str, from_end_to_end))
+    looks_at_more = [plan for plan in plans if any(visit.rows > TOUCHED_MAX for visit in plan.visits)]
+    assert not looks_at_more, "\n\n".join(map(str, looks_at_more))
+    met: dict[str, set[str]] = {plan.name: set() for plan in plans}
+    for plan in plans:
+        met[plan.name] |= {visit.index for visit in plan.visits if visit.index is not None}
+    assert met == {name: indexes for name, (_, indexes) in (IN_A_TRANSACTION | ALONE).items()}
+
+
+WRITTEN_FOR_EACH_PAYMENT = [
+    "event_metadata",
+    "idempotency_keys",
+    "payments",
+    "transitions",
+    "attempts",
+    "events",
+    "deliveries",
+    "inbox",
+    "provider_calls",
+]
+OF_THE_RELEASE_BEFORE = {"attempts_to_ask", "attempts_open_of_gateway", "payments_of_email"}
+
+
+def test_every_index_that_a_payment_pays_for_serves_a_statement_or_a_rule(database_url: str) -> None:
+    """The unique ones are rules of their own."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(
+            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique",
+            [WRITTEN_FOR_EACH_PAYMENT],
+        ).fetchall()
+    used = set[str]().union(*(indexes for _, indexes in (IN_A_TRANSACTION | ALONE).values()))
+    assert {name for (name,) in rows} - used == OF_THE_RELEASE_BEFORE

@@ -1,0 +1,108 @@
+"""Sixty-four callers of two servers at one moment, over HTTP, round after round: one charge, one payment, one end of a
+drain."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lab.races.grid import Grid, a_grid
+from lab.races.model import A, B
+from payagg.domain.attempt import payment_reference
+from payagg.domain.gateway import GatewayStatus
+from tests.support.audit_trail import entries
+from tests.support.builders import AN_ADMIN
+from tests.support.http_world import Api, Shop, an_api
+from tests.support.rounds import scaled
+
+pytestmark = pytest.mark.anyio
+CALLERS = 64
+CROWDS = scaled(2)
+
+
+@dataclass
+class TwoServers:
+    grid: Grid
+    apis: list[Api]
+    shop: Shop
+
+    def client(self, number: int) -> httpx.AsyncClient:
+        return self.apis[number % len(self.apis)].client
+
+    async def initiate(self, number: int, key: str) -> httpx.Response:
+        body = {"amount": 150_000, "idempotencyKey": key}
+        return await self.client(number).post("/payments/initiate", json=body, headers=self.shop.as_sandbox)
+
+    async def process(self, number: int, reference: str, slug: str) -> httpx.Response:
+        return await self.client(number).post(f"/public/payments/{reference}/process", json={"gatewaySlug": slug})
+
+    def charges(self, reference: str) -> int:
+        """How many were begun at provider_a."""
+        calls = self.grid.world.fakes.paystack.book.calls
+        return [payment_reference(about) for name, about in calls if name == "initialize"].count(reference)
+
+
+@pytest.fixture
+async def crowd(database_url: str, tmp_path: Path) -> AsyncIterator[TwoServers]:
+    async with a_grid(database_url, tmp_path) as grid, AsyncExitStack() as stack:
+        apis = [await stack.enter_async_context(an_api(services)) for services in grid.servers]
+        yield TwoServers(grid, apis, await apis[0].open_shop())
+
+
+async def test_64_clicks_are_one_charge_though_the_first_callers_go_away(crowd: TwoServers) -> None:
+    for turn in range(CROWDS):
+        reference = (await crowd.initiate(0, f"order {turn}")).json()["data"]["reference"]
+        clicks = [asyncio.create_task(crowd.process(number, reference, A)) for number in range(CALLERS)]
+        await asyncio.sleep(random.Random(turn).uniform(0, crowd.grid.spread))
+        for gone in clicks[:2]:
+            gone.cancel()
+        answers = await asyncio.gather(*clicks[2:])
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.text for answer in answers}) == 1
+        assert crowd.charges(reference) == 1
+
+
+async def test_32_clicks_for_each_of_two_gateways_are_one_charge(crowd: TwoServers) -> None:
+    for turn in range(CROWDS):
+        reference = (await crowd.initiate(0, f"order {turn}")).json()["data"]["reference"]
+        order = random.Random(turn).sample(range(CALLERS), CALLERS)
+        answers = await asyncio.gather(*(crowd.process(n, reference, (A, B)[n // 2 % 2]) for n in order))
+        assert {answer.status_code for answer in answers} == {200}
+        [chosen] = {answer.json()["data"]["gateway"] for answer in answers}
+        assert len({answer.text for answer in answers}) == 1
+        assert crowd.charges(reference) == (chosen == A)
+
+
+@pytest.mark.rule("payments.6")
+async def test_64_requests_with_one_key_are_one_payment(crowd: TwoServers) -> None:
+    for turn in range(CROWDS):
+        answers = await asyncio.gather(*(crowd.initiate(number, f"order {turn}") for number in range(CALLERS)))
+        assert Counter(answer.status_code for answer in answers) == {201: 1, 200: CALLERS - 1}
+        assert len({answer.text for answer in answers}) == 1
+
+
+async def test_drains_that_ended_while_nobody_ran_end_once(crowd: TwoServers) -> None:
+    """The service was down for two hours; then both servers' schedulers start at one moment."""
+    grid = crowd.grid
+    for turn in range(CROWDS):
+        for slug in (A, B):
+            await grid.servers[0].gateways.disable(f"gw_{slug}", by=AN_ADMIN)
+        ends = (await grid.gateway()).drain_ends_at
+        grid.clock.move(timedelta(hours=2))
+        sweeps = [server.gateways.end_drains for server in grid.servers for _ in range(2)]
+        ended = await grid.race(random.Random(turn), *sweeps)
+        ended.append(await grid.servers[0].gateways.end_drains())  # what was locked at their moment
+        assert sum(ended) == 2
+        gateway = await grid.gateway()
+        assert (gateway.status, gateway.updated_at) == (GatewayStatus.DISABLED, ends)
+        for slug in (A, B):
+            await grid.servers[1].gateways.enable(f"gw_{slug}", by=AN_ADMIN)
+    trail = Counter(entry.action for entry in await entries(grid.world.store))
+    assert trail["gateway.end_drain"] == trail["gateway.disable"] == 2 * CROWDS

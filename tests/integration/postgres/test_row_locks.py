@@ -1,0 +1,113 @@
+"""What a transaction reads in order to decide on it, the next one reads only when the first has ended. On Postgres."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from payagg_testing.builders import (
+    AN_ADMIN,
+    REFERENCE,
+    a_business,
+    a_delivery,
+    a_gateway,
+    a_key,
+    a_payment,
+    an_endpoint,
+    an_event,
+)
+
+from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
+from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.application.store import Transaction
+from payagg.domain.api_key import ACTIVE_KEYS_MAX
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.values import Environment
+from tests.support.assembly import services_over
+from tests.support.postgres_world import somebody_waits
+from tests.support.receivers import until
+
+pytestmark = pytest.mark.anyio
+KEY, GATEWAY, DELIVERY = a_key(), a_gateway(status=GatewayStatus.DISABLED), a_delivery()
+
+LOCKS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
+    "a business": lambda tx: tx.businesses.lock("biz_1"),
+    "an API key": lambda tx: tx.api_keys.get("biz_1", KEY.id),
+    "a gateway": lambda tx: tx.gateways.lock(GATEWAY.id),
+    "a payment": lambda tx: tx.payments.lock(REFERENCE),
+    "a provider's health": lambda tx: tx.health.lock("provider_a", Environment.LIVE),
+    "an endpoint": lambda tx: tx.webhooks.endpoint("biz_1", "whe_1"),
+    "a delivery": lambda tx: tx.webhooks.delivery("whe_1", DELIVERY.id),
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS.keys())
+async def test_what_one_transaction_decides_on_the_next_one_waits_for(
+    database_url: str, store: PostgresStore, lock: Callable[[Transaction], Awaitable[Any]]
+) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(KEY)
+        await tx.gateways.add(GATEWAY)
+        await tx.webhooks.add_endpoint(an_endpoint())
+        await tx.webhooks.emit(an_event(), [DELIVERY])
+        await tx.health.lock("provider_a", Environment.LIVE)
+    await store.add_payment(a_payment())
+    order: list[str] = []
+    held, done = asyncio.Event(), asyncio.Event()
+
+    async def first() -> None:
+        async with store.begin() as tx:
+            assert await lock(tx) is not None
+            held.set()
+            await done.wait()
+            order.append("first")
+
+    async def second() -> None:
+        await held.wait()
+        async with store.begin() as tx:
+            assert await lock(tx) is not None
+            order.append("second")
+
+    tasks = [asyncio.create_task(work()) for work in (first, second)]
+    # Without the lock the second one ends here, before the first.
+    await until(lambda: tasks[1].done() or somebody_waits(database_url))
+    done.set()
+    await asyncio.gather(*tasks)
+    assert order == ["first", "second"]
+
+
+class MeetingStore(PostgresStore):
+    """Each block ends when another one has come to its own end, or waits for a lock."""
+
+    def __init__(self, database_url: str) -> None:
+        super().__init__(database_url, pool_size=4, pgbouncer=False)
+        self.database_url, self.ending = database_url, 0
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[PostgresTransaction]:
+        async with super().begin() as tx:
+            yield tx
+            self.ending += 1
+            await until(lambda: self.ending > 1 or somebody_waits(self.database_url))
+
+
+async def test_of_two_keys_made_at_once_the_second_is_counted_after_the_first(
+    database_url: str, store: PostgresStore
+) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        for number in range(ACTIVE_KEYS_MAX - 1):
+            await tx.api_keys.add(a_key(f"key_{number}"))
+    meeting = MeetingStore(database_url)
+    keys = services_over(meeting).api_keys
+    command = GenerateApiKey(environment=Environment.SANDBOX, name="Server")
+    made = await asyncio.gather(
+        *(keys.generate("biz_1", command, by=AN_ADMIN) for _ in range(2)), return_exceptions=True
+    )
+    await meeting.close()
+    assert [one.code for one in made if isinstance(one, Refusal)] == [ErrorCode.KEY_LIMIT_REACHED]
+    async with store.begin() as tx:
+        assert await tx.api_keys.count_active("biz_1", Environment.SANDBOX) == ACTIVE_KEYS_MAX

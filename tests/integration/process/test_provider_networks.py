@@ -1,0 +1,76 @@
+"""Whoever takes LIVE events without naming the providers' networks is warned, by the server and by the doctor."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.ports import free_port
+from tests.support.processes import PATIENCE, SECRETS, environment, is_ready, payagg, wait_until
+from tests.support.provider_rigs import SECRET_KEYS
+from tests.support.provider_world import world_on
+
+SANDBOX = {"sandboxSecretKey": SECRET_KEYS["test"]}
+LIVE = SANDBOX | {"liveSecretKey": SECRET_KEYS["live"]}
+NETWORKS = {"PAYAGG_PROVIDER_NETWORKS": "203.0.113.0/24"}
+NAME = "PAYAGG_PROVIDER_NETWORKS"
+
+
+def with_credentials(database_url: str, folder: Path, credentials: dict[str, str]) -> None:
+    async def store() -> None:
+        async with world_on(database_url, folder) as world:
+            await world.set_credentials("provider_a", credentials)
+            await world.set_credentials("provider_b", {"unrelated": "x"})
+
+    asyncio.run(store())
+
+
+def told_by_doctor(database_url: str, **settings: str) -> list[str]:
+    done = payagg("doctor", PAYAGG_DATABASE_URL=database_url, **settings)
+    assert done.returncode == 0, done.stdout
+    return [line for line in done.stdout.splitlines() if NAME in line]
+
+
+def warned_by_server(database_url: str, **settings: str) -> list[list[str]]:
+    port = free_port()
+    own = SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0", "PAYAGG_DATABASE_URL": database_url} | settings
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", "serve", "--no-worker", "--port", str(port)],
+        stderr=subprocess.PIPE,
+        env=environment(**own),
+    )
+    try:
+        wait_until(lambda: is_ready(port))
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+    lines = [json.loads(line) for line in errors.decode().splitlines()]
+    return [line["gateways"] for line in lines if line["level"] == "warning" and NAME in line["event"]]
+
+
+@pytest.mark.rule("limits.10")
+def test_live_credentials_without_provider_networks_are_warned_of(database_url: str, tmp_path: Path) -> None:
+    with_credentials(database_url, tmp_path, LIVE)
+    (line,) = told_by_doctor(database_url, **SECRETS)
+    assert line.startswith("warning")
+    assert "LIVE credentials of provider_a: " in line
+    assert warned_by_server(database_url) == [["provider_a"]]
+    # Without the key nobody can tell LIVE from SANDBOX, and the doctor says so.
+    (unsure,) = told_by_doctor(database_url)
+    assert "PAYAGG_ENCRYPTION_KEYS" in unsure
+    assert told_by_doctor(database_url, **SECRETS, **NETWORKS) == []
+    assert warned_by_server(database_url, **NETWORKS) == []
+
+
+def test_nobody_is_warned_of_provider_networks_in_vain(database_url: str, tmp_path: Path) -> None:
+    assert told_by_doctor(database_url, **SECRETS) == []
+    with_credentials(database_url, tmp_path, SANDBOX)
+    assert told_by_doctor(database_url, **SECRETS) == []
+    assert warned_by_server(database_url) == []

@@ -1,0 +1,161 @@
+"""`payagg reseal` as an operator runs it while servers go on; killed, and run again."""
+
+import asyncio
+import base64
+import sys
+from typing import Any
+
+import psycopg
+import pytest
+from payagg_testing.builders import AN_ADMIN, NOW, a_business, a_gateway, an_endpoint
+
+from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.security import AesVault
+from payagg.adapters.system import SystemClock, SystemEntropy
+from payagg.application.repositories import SealedKind
+from payagg.application.reseal import Reseal
+from payagg.domain.gateway import GatewayStatus
+from tests.support.processes import environment, one_line, payagg, wait_until
+
+pytestmark = pytest.mark.anyio
+OLD, NEW, GONE = (("k1", bytes(range(32))), ("k2", bytes(range(32, 64))), ("k0", bytes(range(64, 96))))
+OFF = GatewayStatus.DISABLED
+BOTH = AesVault((NEW, OLD))
+
+
+def keys(*pairs: tuple[str, bytes]) -> dict[str, str]:
+    return {"PAYAGG_ENCRYPTION_KEYS": ",".join(f"{kid}:{base64.b64encode(key).decode()}" for kid, key in pairs)}
+
+
+def sealed(kind: SealedKind, owner: str, *pairs: tuple[str, bytes]) -> bytes:
+    return AesVault(pairs or (OLD,)).seal(owner.encode(), kind.context(owner))
+
+
+async def filled(store: PostgresStore, endpoints: int) -> None:
+    """Two gateways, one of which has a replaced secret; half of the endpoints have a previous one."""
+    credentials, replaced, current, previous = SealedKind
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        both: dict[str, Any] = {"replaced_secrets": sealed(replaced, "gw_acme"), "replaced_secrets_until": NOW}
+        await tx.gateways.add(a_gateway("acme", OFF, credentials=sealed(credentials, "gw_acme"), **both))
+        await tx.gateways.add(a_gateway("bold", OFF, credentials=sealed(credentials, "gw_bold")))
+        for number in range(endpoints):
+            id = f"whe_{number:04d}"
+            rotated: dict[str, Any] = {"previous_secret": sealed(previous, id), "previous_secret_expires_at": NOW}
+            own = an_endpoint(id, secret=sealed(current, id), **(rotated if number % 2 else {}))
+            await tx.webhooks.add_endpoint(own)
+
+
+async def opened(store: PostgresStore, vault: AesVault) -> int:
+    """How many things there are; each must open under `vault` as what it was."""
+    number = 0
+    async with store.begin() as tx:
+        for kind in SealedKind:
+            for one in await tx.sealed.page(kind, "", 10_000):
+                assert vault.open(one.blob, kind.context(one.owner_id)) == one.owner_id.encode()
+                number += 1
+    return number
+
+
+@pytest.mark.rule("access.10")
+async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(
+    store: PostgresStore, database_url: str
+) -> None:
+    await filled(store, 4)
+    known = {"PAYAGG_DATABASE_URL": database_url}
+    assert "PAYAGG_ENCRYPTION_KEYS is required" in one_line(payagg("reseal", **known))
+    listed = payagg("reseal", "--dry-run", **keys(NEW, OLD), **known)
+    assert (listed.returncode, listed.stdout.splitlines()) == (
+        0,
+        [
+            "gateway credentials: 2 under k1",
+            "replaced signing secrets: 1 under k1",
+            "webhook secrets: 4 under k1",
+            "previous webhook secrets: 2 under k1",
+            "9 are not under k2, the first key.",
+        ],
+    )
+    assert await opened(store, AesVault((OLD,))) == 9  # a dry run changes nothing
+    done = payagg("reseal", **keys(NEW, OLD), **known)
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "gateway credentials: 2 sealed anew; 2 under k2",
+            "replaced signing secrets: 1 sealed anew; 1 under k2",
+            "webhook secrets: 4 sealed anew; 4 under k2",
+            "previous webhook secrets: 2 sealed anew; 2 under k2",
+            "Everything is under k2, the first key.",
+        ],
+    )
+    assert await opened(store, AesVault((NEW,))) == 9
+    trail = payagg("audit", "--action", "secrets.reseal", **known).stdout.splitlines()
+    assert len(trail) == 4
+    assert "secrets.reseal k2" in trail[0]
+    assert "Everything is under k2" in payagg("reseal", "--dry-run", **keys(NEW), **known).stdout
+
+
+async def test_what_no_key_opens_is_named_and_the_rest_is_sealed_anew(store: PostgresStore, database_url: str) -> None:
+    await filled(store, 1)
+    async with store.begin() as tx:
+        lost = sealed(SealedKind.GATEWAY_CREDENTIALS, "gw_lost", GONE)
+        await tx.gateways.add(a_gateway("lost", OFF, credentials=lost))
+    done = payagg("reseal", **keys(NEW, OLD), PAYAGG_DATABASE_URL=database_url)
+    assert done.returncode == 1
+    first, *_, last = done.stdout.splitlines()
+    assert first == (
+        "gateway credentials: 2 sealed anew; 1 do not open; 1 under k0, which is not in PAYAGG_ENCRYPTION_KEYS;"
+        " 2 under k2"
+    )
+    assert last == "1 are not under k2, the first key."
+
+
+@pytest.mark.rule("access.10")
+async def test_a_killed_reseal_loses_nothing_and_the_next_one_ends_it(store: PostgresStore, database_url: str) -> None:
+    await filled(store, 1_000)
+    own = environment(PAYAGG_DATABASE_URL=database_url, **keys(NEW, OLD))
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "payagg", "reseal", env=own)
+
+    def has_begun() -> bool:
+        with psycopg.connect(database_url) as connection:
+            return connection.execute("SELECT count(*) >= 3 FROM audit").fetchone() == (True,)
+
+    try:
+        await asyncio.to_thread(wait_until, has_begun)
+    finally:
+        process.kill()
+        await process.wait()
+    assert await opened(store, BOTH) == 1_503
+    assert payagg("reseal", **keys(NEW, OLD), PAYAGG_DATABASE_URL=database_url).returncode == 0
+    assert await opened(store, AesVault((NEW,))) == 1_503
+
+
+@pytest.mark.rule("access.10")
+async def test_a_secret_that_is_rotated_at_the_same_moment_stays(store: PostgresStore) -> None:
+    await filled(store, 1)
+    context = SealedKind.ENDPOINT_CURRENT.context("whe_0000")
+    newest = AesVault((OLD,)).seal(b"newest", context)
+    use = Reseal(store, SystemClock(), SystemEntropy("PAY"), BOTH)
+    async with store.begin() as tx:
+        endpoint = await tx.webhooks.endpoint("biz_1", "whe_0000")
+        assert endpoint is not None
+        resealing = asyncio.create_task(use.run(by=AN_ADMIN))
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock(store):  # noqa: ASYNC110 - the database is asked
+                await asyncio.sleep(0.01)
+        await tx.webhooks.save_endpoint(endpoint.rotated(newest, "last", NOW))
+    done = await resealing
+    # What was seen has become the previous one.
+    assert done.moved[SealedKind.ENDPOINT_CURRENT] == 0
+    assert done.moved[SealedKind.ENDPOINT_PREVIOUS] == 1
+    async with store.begin() as tx:
+        stored = await tx.webhooks.endpoint("biz_1", "whe_0000")
+    assert stored is not None
+    assert stored.secret == newest
+    assert (await use.run(by=AN_ADMIN)).moved[SealedKind.ENDPOINT_CURRENT] == 1
+
+
+async def waits_for_a_lock(store: PostgresStore) -> bool:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    [(waiting,)] = await store.pool.run(Statement(query))
+    return bool(waiting)

@@ -1,0 +1,97 @@
+"""Whoever reads a process's log may stand still: requests are answered, and the process ends as it does otherwise."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import psutil
+import pytest
+
+from payagg.entrypoints.process.log_writer import FLUSH_SECONDS
+from payagg.entrypoints.process.python_flaws import python_flaw
+from payagg.entrypoints.process.server import WORKER_NICENESS
+from tests.support.ports import free_port
+from tests.support.processes import SECRETS, environment, is_ready, wait_until
+
+REQUESTS = 400  # their lines are more than a pipe holds
+STOP = FLUSH_SECONDS + 10  # seconds; nothing hangs but the log, and the machine may be slow
+CELLS = {"PAYAGG_CELLS": "PAY=http://127.0.0.1:9", "PAYAGG_CELL_SECRET": "s" * 32}
+
+
+@contextmanager
+def unread(*arguments: str, filled: bool, **settings: str) -> "Iterator[tuple[subprocess.Popen[bytes], int]]":
+    """`payagg` whose stderr nobody reads, and the end that could be read; `filled`: not even a first line fits."""
+    reader, writer = os.pipe()
+    if filled:
+        os.set_blocking(writer, False)
+        try:
+            while True:
+                os.write(writer, b" " * 4096)
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", *arguments],
+        stderr=writer,
+        env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
+    )
+    os.close(writer)
+    try:
+        yield process, reader
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+
+
+def ends(process: "subprocess.Popen[bytes]") -> None:
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert time.monotonic() - began < STOP
+
+
+def lines_in(reader: int) -> list[dict[str, object]]:
+    os.set_blocking(reader, False)
+    text = b""
+    while part := os.read(reader, 65536):
+        text += part
+    # The last one may have been cut, as the process ended while it was written.
+    return [json.loads(line) for line in text.split(b"\n")[:-1]]
+
+
+def test_a_server_whose_log_nobody_reads_answers_everybody_and_ends(database_url: str) -> None:
+    port = free_port()
+    arguments = ("serve", "--port", str(port), "--workers", "2")
+    with unread(*arguments, filled=False, PAYAGG_DATABASE_URL=database_url) as (process, reader):
+        wait_until(lambda: is_ready(port))
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+            for _ in range(REQUESTS):
+                assert client.get("/api/v1/payments/context").status_code == 401
+            assert client.get("/healthz").status_code == 200
+        ends(process)
+        lines = lines_in(reader)
+    assert len([line for line in lines if line.get("route") == "/api/v1/payments/context"]) > 100
+    flaw = python_flaw()
+    assert [line["flaw"] for line in lines if "flaw" in line] == ([flaw] if flaw else [])
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_router_whose_log_takes_no_line_answers_and_ends(workers: str) -> None:
+    port = free_port()
+    with unread("route", "--port", str(port), "--workers", workers, filled=True, **CELLS) as (process, _):
+        wait_until(lambda: is_ready(port))
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+            assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}
+        ends(process)
+
+
+def test_a_worker_whose_log_takes_no_line_ends(database_url: str) -> None:
+    with unread("worker", filled=True, PAYAGG_DATABASE_URL=database_url) as (process, _):
+        wait_until(lambda: psutil.Process(process.pid).nice() == WORKER_NICENESS)
+        ends(process)

@@ -1,0 +1,95 @@
+"""The rules in `rules.toml`, the tests that carry their markers, and the page that shows both: docs/rules.md."""
+
+import ast
+import importlib
+import pkgutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from litestar.handlers import HTTPRouteHandler
+
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http import routes
+from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.openapi.operations import routes_of
+
+TESTS = Path(__file__).parent
+INTRO = """# Rules
+
+What the interface promises, and what was decided where it is silent: the code that keeps it, below `src/payagg`, and
+the tests that carry its marker. `make test ARGS="--rule payments.2"` runs the tests of one rule. Sentences and places
+are in `tests/rules.toml`."""
+
+
+def sentences() -> dict[str, dict[str, str]]:
+    """`says` and, where one place keeps it, `code` of each rule, by its id ("payments.2")."""
+    sections = tomllib.loads((TESTS / "rules.toml").read_text(encoding="utf-8"))
+    return {f"{section}.{number}": rule for section, rules in sections.items() for number, rule in rules.items()}
+
+
+def operations() -> list[str]:
+    return [f"{route.method.upper()} {route.path}" for route in routes_of(api_routes())]
+
+
+def known() -> list[str]:
+    """What a marker may name."""
+    return [*operations(), *(code.name for code in ErrorCode), *sentences()]
+
+
+def proofs() -> dict[str, list[str]]:
+    """The whole names of the tests that carry each id."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(TESTS.rglob("test_*.py")):
+        if "node_modules" not in file.parts:
+            for rule, test in _markers(ast.parse(file.read_text(encoding="utf-8")), ""):
+                found.setdefault(rule, []).append(f"{file.relative_to(TESTS.parent).as_posix()}::{test}")
+    return found
+
+
+def _markers(node: Any, outer: str) -> Iterator[tuple[str, str]]:
+    for inner in node.body:
+        if isinstance(inner, ast.ClassDef):
+            yield from _markers(inner, f"{outer}{inner.name}::")
+        elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in inner.decorator_list:
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.rule":
+                    yield from ((ast.literal_eval(argument), outer + inner.name) for argument in decorator.args)
+
+
+def page() -> str:
+    """The document without its first line, which says who generated it."""
+    tests, rules = proofs(), sentences()
+    parts = [INTRO, _section("Routes", {name: name for name in operations()}, handlers(), tests)]
+    codes = {code.name: code.name for code in ErrorCode}
+    parts.append(_section("Error codes", codes, dict.fromkeys(codes, "domain/errors.py::ErrorCode"), tests))
+    code = {rule: entry["code"] for rule, entry in rules.items() if "code" in entry}
+    for section in dict.fromkeys(rule.partition(".")[0] for rule in rules):
+        says = {rule: f"{rule}: {entry['says']}" for rule, entry in rules.items() if rule.startswith(f"{section}.")}
+        parts.append(_section(section.replace("-", " ").capitalize(), says, code, tests))
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(title: str, says: Mapping[str, str], code: Mapping[str, str], tests: Mapping[str, list[str]]) -> str:
+    lines = [f"## {title}", "", "| Rule | Code | Tests |", "| --- | --- | --- |"]
+    for rule, sentence in says.items():
+        place = f"`{code[rule]}`" if rule in code else ""
+        lines.append(f"| {sentence} | {place} | {'<br>'.join(f'`{test}`' for test in tests.get(rule, ()))} |")
+    return "\n".join(lines)
+
+
+def handlers() -> dict[str, str]:
+    """Where each operation's handler stands; what a module makes (for each deployment or audience) stands under the
+    function that makes it."""
+    found = {}
+    for module in pkgutil.iter_modules(routes.__path__, f"{routes.__name__}."):
+        file = module.name.removeprefix("payagg.").replace(".", "/") + ".py"
+        standing = vars(importlib.import_module(module.name))
+        named = {id(value): name for name, value in standing.items() if isinstance(value, HTTPRouteHandler)}
+        made = standing["routes"] if "routes" in standing else standing["routes_for"](DEFAULTS)
+        for handler in made:
+            for route in routes_of([handler]):
+                place = named.get(id(handler), "routes_for")
+                found[f"{route.method.upper()} {route.path}"] = f"{file}::{place}"
+    return found

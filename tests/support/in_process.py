@@ -1,0 +1,167 @@
+"""The product as a target of `payagg-testing`, in this process: over the in-memory store, or over Postgres.
+
+It is the application that `serve` runs, asked over ASGI. Its clock is moved by the machines, so that hours and drains
+are waited for; its worker works when told; what it sends to merchants goes into an inbox.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx
+import structlog
+from payagg_testing.clocks import ManualClock
+from payagg_testing.conformance.access import AccessError
+from payagg_testing.conformance.inbox import Inbox
+from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
+from payagg_testing.conformance.service import Service
+from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
+
+from payagg.application.ports import TryResult, Unavailable
+from payagg.application.store import Store
+from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
+from payagg.entrypoints.bootstrap import Services, entropy_of, in_process, store_at
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.settings import Settings, SettingsError
+
+PLENTY = 1_000_000_000  # no limit on requests is met: these are not the rules under test
+TOKEN_SECONDS = 10 * 365 * 86_400  # longer than any history moves the clock
+UNLIMITED = Settings(
+    unknown_reference_limit=PLENTY,
+    webhook_rate_limit=PLENTY,
+    key_rate_limit=PLENTY,
+    reference_rate_limit=PLENTY,
+    business_rate_limit=PLENTY,
+    refused_body_limit=PLENTY,
+    address_rate_limit=PLENTY,
+    token_lifetime_max=timedelta(seconds=TOKEN_SECONDS),
+    dev=True,
+)
+APPROVED, ACTIVE = KycStatus.APPROVED, BusinessStatus.ACTIVE
+# Two that may do everything, one before its KYC, one that is suspended.
+STANDINGS = [(APPROVED, ACTIVE), (APPROVED, ACTIVE), (KycStatus.PENDING, ACTIVE), (APPROVED, BusinessStatus.SUSPENDED)]
+Application = Any  # ASGI, as httpx's transport takes it
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class InboxSender:
+    """A `Sender` that brings every try to the inbox, whatever its scheme: LIVE endpoints need https."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str = "", is_test: bool = False
+    ) -> TryResult:
+        status = self._inbox.receive(url, headers, body)
+        return TryResult(status, None if status < 300 else f"status {status}", 1)
+
+
+class AdvancingClock(ManualClock):
+    """No two things happen at one instant, as nowhere else."""
+
+    def now(self) -> datetime:
+        self.move(timedelta(microseconds=100))
+        return super().now()
+
+
+class InProcess:
+    """Services over one store with keys, businesses and a clock of their own. `run` carries coroutines on the event
+    loop that the store lives on; `target` may put something round the application."""
+
+    def __init__(
+        self, store: Store, run: Run | None = None, sender: Callable[[Inbox], InboxSender] = InboxSender
+    ) -> None:
+        self._runner = asyncio.Runner() if run is None else None
+        self.run: Run = self._runner.run if self._runner is not None else run  # type: ignore[assignment]
+        self.clock, self.inbox = AdvancingClock(), Inbox("https://inbox.example")
+        chance = entropy_of(UNLIMITED)
+        keys = (("harness", chance.bytes(32)),)
+        settings = replace(UNLIMITED, jwt_key=chance.hex(32), jwt_algorithm="HS256", encryption_keys=keys)
+        self.services: Services = in_process(settings, store, self.clock, sender(self.inbox))
+
+    def target(
+        self,
+        within: Callable[[Application], Application] = lambda app: app,
+        provider: ProviderAccount | None = None,
+        provider_b: ProviderBAccount | None = None,
+        closing: Callable[[], None] | None = None,
+    ) -> ConformanceTarget:
+        *merchants, unapproved, suspended = self.run(self._merchants())
+        service = Service(
+            "http://service.example/api/v1",
+            transport=httpx.ASGITransport(within(create_app(self.services))),
+            run=self.run,
+            wait=self.clock.move,
+            work=self.work,
+        )
+        admin = self._token("administrator", type="admin", role="ADMIN")
+        return ConformanceTarget(
+            service,
+            tuple(merchants),
+            admin,
+            unapproved,
+            suspended,
+            inbox=self.inbox,
+            provider=provider,
+            provider_b=provider_b,
+            closing=closing,
+        )
+
+    def work(self) -> None:
+        self.run(self._work())
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+    def _token(self, subject: str, **claims: Any) -> str:
+        return self.services.tokens.issue({"sub": subject, **claims}, TOKEN_SECONDS, int(self.clock.now().timestamp()))
+
+    async def _work(self) -> None:
+        services = self.services
+        while await services.settlement.expire_due():
+            pass
+        await services.gateways.end_drains()
+        await services.gateway_settling.wipe()
+        while await services.dispatcher.run_once():
+            pass
+
+    async def _merchants(self) -> tuple[MerchantAccess, ...]:
+        services, made = self.services, list[MerchantAccess]()
+        settings = services.settings
+        await services.gateways.seed(settings.builtin_slug, (settings.provider_a_slug, settings.provider_b_slug))
+        for number, (kyc, status) in enumerate(STANDINGS, 1):
+            now = services.clock.now()
+            id = services.payments.entropy.id("biz", now)
+            async with services.store.begin() as tx:
+                await tx.businesses.add(Business(id, f"Shop {number}", status, kyc, now))
+                await tx.businesses.set_member(id, f"owner-{number}", Role.OWNER)
+            token = self._token(f"owner-{number}", type="merchant", emailVerified=True)
+            made.append(MerchantAccess(id, token))
+        return tuple(made)
+
+
+def target(database_url: str | None = None) -> ConformanceTarget:
+    """The product over the in-memory store, or over the database at the URL, which must be migrated and a test's own:
+    what the machines make stays there. Raises AccessError when there is no such database."""
+    runner, logs = asyncio.Runner(), structlog.get_config()
+    try:
+        store = runner.run(store_at(database_url, UNLIMITED))
+    except (SettingsError, Unavailable) as error:
+        runner.close()
+        raise AccessError(str(error)) from None
+    a, b = ProviderAccount(UNLIMITED.provider_a_slug), ProviderBAccount(UNLIMITED.provider_b_slug)
+    # A line for each request would bury the verdicts.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+    def closing() -> None:
+        structlog.configure(**logs)
+        if database_url is not None:
+            runner.run(store.close())  # type: ignore[attr-defined]  # the in-memory store has nothing to close
+        runner.close()
+
+    return InProcess(store, runner.run).target(provider=a, provider_b=b, closing=closing)

@@ -1,0 +1,265 @@
+"""Histories of payments told by hand: between them every refusal, move and anomaly that the payment machine foresees.
+
+A search meets most of them by chance; these are met each time, and each is checked step by step as in a search.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from payagg_testing.state_machine.gateway_model import OVERLAP, PROVES, SETTLING
+from payagg_testing.state_machine.machine import PaymentMachine
+from payagg_testing.state_machine.model import ASKED_AFTER, ASKED_WHEN_PAID, GATEWAYS, HOUR, SIMULATOR
+from payagg_testing.state_machine.system import SILENCE, Said
+
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+
+A, B = GATEWAYS
+CARD, NO_ANSWER = "4242424242424242", "4000000000000119"
+NO_TIME, MOMENT, ASK_PAUSE = timedelta(0), timedelta(milliseconds=1), timedelta(seconds=2)
+PAID, LOST, BACK = Said(Outcome.SUCCEEDED), Said(Outcome.FAILED), Said(Outcome.REVERSED)
+DISPUTE, UNPAID = Said(Outcome.DISPUTED), Said(Outcome.UNPAID)
+SHORT, PART_BACK = Said(Outcome.SUCCEEDED, "HALF"), Said(Outcome.REVERSED, "HALF")
+
+
+class Told:
+    """The machine's rules as verbs with short forms; after each the system is compared with the model."""
+
+    def __init__(self, machine: PaymentMachine) -> None:
+        self.machine = machine
+
+    def do(self, rule: str, **drawn: Any) -> Any:
+        done = getattr(self.machine, rule)(**drawn)
+        self.machine.agrees_with_the_model()
+        self.machine.gateways_agree_with_the_model()
+        return done
+
+    def new(self, goes_to: str | None = None, live: bool = False, key: str | None = None, is_test: bool = False) -> Any:
+        environment = Environment.LIVE if live else Environment.SANDBOX
+        return self.do("initiate", amount=5000, environment=environment, key=key, is_test=is_test, goes_to=goes_to)
+
+    def process(self, payment: str, gateway: str, card: str = CARD, refused: bool = False) -> None:
+        self.do("process", reference=payment, gateway=gateway, card=card, refused=refused)
+
+    def hear(
+        self,
+        payment: str,
+        said: Said,
+        id: str | None = None,
+        state: str | None = None,
+        number: int = 1,
+        gateway: str = A,
+        is_ours: bool = True,
+        right_environment: bool = True,
+    ) -> None:
+        self.do(
+            "report",
+            reference=payment,
+            number=number,
+            gateway=gateway,
+            is_ours=is_ours,
+            said=said,
+            id=id,
+            state=state,
+            right_environment=right_environment,
+        )
+
+    def verify(self, payment: str, said: Said, after: timedelta = ASK_PAUSE) -> None:
+        self.do("verify", reference=payment, said=said, time=after)
+
+    def simulate(self, payment: str, outcome: str) -> None:
+        self.do("simulate", reference=payment, outcome=outcome)
+
+    def reconcile(self, said: Said, after: timedelta) -> None:
+        self.do("reconcile", time=after, said=said)
+
+    def wait(self, time: timedelta) -> None:
+        self.do("wait", time=time)
+
+    def sweep(self, after: timedelta = NO_TIME) -> None:
+        self.do("sweep", time=after)
+
+    def gateway(self, slug: str, *story: str) -> None:
+        self.do("move_gateway", slug=slug, story=story)
+
+
+def a_key_is_one_payment_in_its_environment(told: Told) -> None:
+    first = told.new(key="order-1")
+    told.new(key="order-1")
+    live = told.new(key="order-1", live=True)
+    told.simulate(live, "SUCCESS")
+    told.simulate(first, "SUCCESS")
+    told.new(key="order-1")
+    told.simulate(first, "FAILED")
+    told.process(first, A)
+    told.process(live, SIMULATOR)
+
+
+def the_simulator_ends_a_payment(told: Told) -> None:
+    for outcome in ("FAILED", "REVERSED"):
+        told.simulate(told.new(), outcome)
+    for card in (CARD, NO_ANSWER):
+        payment = told.new()
+        told.process(payment, SIMULATOR, card)
+        told.verify(payment, SILENCE)
+
+
+def an_hour_ends_what_was_never_begun(told: Told) -> None:
+    refused, pending, payment = told.new(), told.new(A), told.new()
+    told.process(refused, A, refused=True)
+    told.wait(HOUR)
+    told.process(payment, A)
+    told.process(pending, A)
+    told.hear(refused, SHORT)
+    told.simulate(payment, "SUCCESS")
+    told.sweep()
+    told.simulate(payment, "SUCCESS")
+    told.hear(pending, LOST)
+
+
+def reports_that_do_not_fit_move_nothing(told: Told) -> None:
+    payment = told.new(A)
+    told.process(payment, B)
+    told.verify(payment, LOST)
+    told.verify(payment, SILENCE)
+    told.verify(payment, SHORT)
+    told.hear(payment, Said(Outcome.SUCCEEDED, "MORE"))
+    told.hear(payment, PAID, gateway=B, is_ours=False)
+    told.hear(payment, PAID, right_environment=False)
+    told.hear(payment, SILENCE)
+
+
+def a_failed_payment_is_paid_all_the_same(told: Told) -> None:
+    payment = told.new(A)
+    told.hear(payment, LOST)
+    told.hear(payment, PART_BACK, id="one")
+    told.hear(payment, PAID)
+    told.hear(payment, PART_BACK, id="two")
+    told.hear(payment, DISPUTE, id="one", state="lost")
+
+
+def money_goes_back_in_parts(told: Told) -> None:
+    payment = told.new(A)
+    told.hear(payment, PAID)
+    told.hear(payment, LOST)
+    told.hear(payment, PART_BACK, id="one")
+    told.hear(payment, PART_BACK, id="two")
+    told.hear(payment, BACK, id="one")
+    told.hear(told.new(A), BACK)
+
+
+def what_was_known_before_the_success_is_told_then(told: Told) -> None:
+    payment = told.new(A)
+    told.hear(payment, DISPUTE, id="one", state="opened")
+    told.hear(payment, PART_BACK, id="one")
+    told.hear(payment, PAID)
+
+
+def two_charges_are_paid(told: Told) -> None:
+    payment = told.new()
+    told.process(payment, A, refused=True)
+    told.process(payment, A)
+    told.hear(payment, PAID, number=2)
+    told.hear(payment, PAID)
+
+
+def a_final_payment_is_asked_about_seldom(told: Told) -> None:
+    payment = told.new(A)
+    told.verify(payment, PAID)
+    told.verify(payment, BACK, HOUR - ASK_PAUSE)
+    told.verify(payment, DISPUTE, HOUR)
+    told.verify(payment, LOST)
+    told.reconcile(BACK, ASKED_WHEN_PAID[0])
+
+
+def the_asking_ends(told: Told) -> None:
+    told.new(A)
+    for after in (MOMENT, ASKED_AFTER[0]):
+        told.reconcile(SILENCE, after)
+    told.reconcile(SILENCE, ASKED_AFTER[-1])
+    told.new(A)
+    told.reconcile(UNPAID, ASKED_AFTER[-1])
+
+
+def a_suspended_business_takes_no_money(told: Told) -> None:
+    payment = told.new()
+    told.do("set_standing", is_active=False)
+    told.process(payment, A)
+    told.do("set_standing", is_active=True)
+    told.process(payment, A)
+
+
+def a_test_payment_knows_the_simulator_alone(told: Told) -> None:
+    payment = told.new(is_test=True)
+    told.process(payment, A)
+    told.process(payment, SIMULATOR)
+
+
+def a_gateway_drains_and_is_deleted_with_a_charge_open(told: Told) -> None:
+    asked, told_of, silent = told.new(A), told.new(A), told.new(A)
+    told.gateway(A, "ENABLE", "CREATE", "DELETE", "DISABLE", "DISABLE", "DELETE")
+    told.process(told.new(), A)
+    told.gateway(A, "WAIT", "DELETE", "DELETE", "SWEEP")
+    told.process(told.new(), A)
+    told.hear(told_of, PAID)
+    told.verify(asked, PAID)
+    told.gateway(A, "CREATE", "ENABLE")
+    told.verify(silent, PAID)
+    told.sweep()
+    told.hear(told_of, DISPUTE, id="one", state="opened")
+    told.sweep(PROVES)
+    told.hear(told_of, DISPUTE, id="two", state="opened")
+
+
+def without_any_gateway_nothing_live_begins(told: Told) -> None:
+    for slug in GATEWAYS:
+        told.gateway(slug, "DISABLE")
+    told.new(live=True)
+
+
+def secrets_of_a_deleted_gateway_serve_no_longer_than_the_asking(told: Told) -> None:
+    payment = told.new(A)
+    told.gateway(A, "DISABLE", "WAIT", "DELETE")
+    told.sweep(SETTLING)
+    told.verify(payment, PAID)
+
+
+def another_account_knows_nothing_of_the_charge(told: Told) -> None:
+    payment, silent = told.new(A), told.new(A)
+    told.gateway(A, "ROTATE")
+    told.verify(payment, PAID)
+    told.hear(payment, PAID)
+    told.reconcile(UNPAID, ASKED_AFTER[-1])
+    told.wait(OVERLAP)
+    told.hear(silent, PAID)
+
+
+HISTORIES: list[Callable[[Told], None]] = [
+    a_key_is_one_payment_in_its_environment,
+    the_simulator_ends_a_payment,
+    an_hour_ends_what_was_never_begun,
+    reports_that_do_not_fit_move_nothing,
+    a_failed_payment_is_paid_all_the_same,
+    money_goes_back_in_parts,
+    what_was_known_before_the_success_is_told_then,
+    two_charges_are_paid,
+    a_final_payment_is_asked_about_seldom,
+    the_asking_ends,
+    a_suspended_business_takes_no_money,
+    a_test_payment_knows_the_simulator_alone,
+    a_gateway_drains_and_is_deleted_with_a_charge_open,
+    without_any_gateway_nothing_live_begins,
+    secrets_of_a_deleted_gateway_serve_no_longer_than_the_asking,
+    another_account_knows_nothing_of_the_charge,
+]
+
+
+def tell(machine: type[PaymentMachine], *histories: Callable[[Told], None]) -> None:
+    """Each over a system of its own; raises AssertionError where the system and the model differ."""
+    for history in histories or HISTORIES:
+        one = machine()
+        try:
+            history(Told(one))
+        finally:
+            one.teardown()

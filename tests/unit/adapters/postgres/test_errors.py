@@ -1,0 +1,73 @@
+"""What each error of Postgres means: whatever a restart or a switchover makes is a repetition or 503, never a 500."""
+
+import psycopg
+import pytest
+from psycopg import errors
+from sqlalchemy.exc import DBAPIError
+
+from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken, meaning
+from payagg.application.ports import Conflict, Unavailable
+from payagg.domain.errors import Refusal
+
+# Connections, rollbacks, resources, what others hold, the operator, the system.
+CLASSES = ("08", "40", "53", "55", "57", "58")
+# One by one: what comes from a primary that is demoted, promoted, stopped or started.
+SWITCHOVER = {
+    "25006": Unavailable,  # read_only_sql_transaction: a standby, or a primary that was demoted
+    "57P01": ConnectionLost,  # admin_shutdown
+    "57P02": ConnectionLost,  # crash_shutdown
+    "57P03": Unavailable,  # cannot_connect_now: starting, stopping or recovering
+    "57P05": ConnectionLost,  # idle_session_timeout
+    "25P03": ConnectionLost,  # idle_in_transaction_session_timeout
+    "57014": Unavailable,  # query_canceled: a statement_timeout, or a wait for a synchronous standby that was cut short
+    "08006": ConnectionLost,  # connection_failure
+    "08P01": ConnectionLost,  # protocol_violation: PgBouncer's word for a server that went away
+    "40001": Conflict,  # serialization_failure; a standby's conflict with recovery
+    "40P01": Conflict,  # deadlock_detected
+    "53300": Unavailable,  # too_many_connections: everybody connects again at once
+    "55P03": Unavailable,  # lock_not_available
+    "28P01": Unavailable,  # invalid_password, of a node that is behind
+}
+
+
+def an_error(code: str) -> psycopg.Error:
+    return errors.lookup(code)("words of the server, which may hold a row")
+
+
+def test_a_fault_of_the_server_is_no_fault_of_ours() -> None:
+    codes = [code for code in errors._sqlcodes if code.startswith(CLASSES)]
+    ours = [code for code in codes if not isinstance(meaning(an_error(code)), ConnectionLost | Conflict | Unavailable)]
+    assert (len(codes) > 30, ours) == (True, [])
+
+
+@pytest.mark.parametrize(("code", "means"), SWITCHOVER.items())
+def test_each_error_of_a_switchover_has_its_meaning(code: str, means: type[Exception]) -> None:
+    error = an_error(code)
+    assert type(meaning(error)) is means
+    assert type(meaning(DBAPIError("SELECT 1", None, error))) is means
+    assert "a row" not in str(meaning(error))
+
+
+def test_a_connection_that_ends_without_a_word_is_lost() -> None:
+    assert isinstance(meaning(psycopg.OperationalError("server closed the connection")), ConnectionLost)
+
+
+@pytest.mark.parametrize(
+    ("codes", "means"),
+    [
+        (("42601", "42P01", "42501", "XX000"), RuntimeError),  # what we wrote wrong stays a fault
+        (("22P02", "22021", "22003"), Refusal),  # what cannot be stored is the caller's
+    ],
+)
+def test_an_error_of_ours_is_a_fault_and_one_of_the_callers_a_refusal(
+    codes: tuple[str, ...], means: type[Exception]
+) -> None:
+    for code in codes:
+        assert isinstance(meaning(an_error(code)), means), code
+
+
+def test_every_error_there_is_has_a_meaning_of_ours_and_repeats_none_of_its_words() -> None:
+    for code in (code for code in errors._sqlcodes if len(code) == 5 and not code.isalpha()):
+        found = meaning(an_error(code))
+        assert isinstance(found, ConnectionLost | Conflict | Unavailable | Refusal | RuleBroken | RuntimeError), code
+        assert "a row" not in f"{found} {found!r}"

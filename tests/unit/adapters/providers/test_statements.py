@@ -1,0 +1,77 @@
+"""CSV files as providers export them: columns by name, exact money, and one clear line for a file that is none."""
+
+import pytest
+
+from payagg.adapters.providers import lists_of
+from payagg.application.ports import LinePage
+from payagg.domain.errors import Refusal
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+
+REFERENCE = "PAY-20250131-7K2M9X"
+LISTS = lists_of("provider_a", "provider_b", allow_loopback=False)
+A = "Reference,Amount Paid,Currency,Status,Transaction Date,Customer Email"
+B = "Merchant Reference,Transaction Reference,Amount Received,Transaction Fee,Currency,Transaction Status"
+
+
+def read(text: str, slug: str = "provider_a") -> LinePage:
+    return LISTS[slug].read_statement(text.encode(), Environment.LIVE)
+
+
+def refused(text: str, slug: str = "provider_a") -> str:
+    with pytest.raises(Refusal) as refusal:
+        read(text, slug)
+    assert refusal.value.field == "file"
+    return refusal.value.message
+
+
+def test_a_file_of_provider_a_is_read_with_its_mark_line_ends_and_quotes() -> None:
+    text = f'\ufeff{A}\r\n{REFERENCE},"1,500.50",NGN,Success,2025-01-31T10:00:00Z,"Obi, ""Ada"" <a@b.c>"\r\n\r\n'
+    (line,) = read(text).lines
+    assert (line.reference, line.amount, line.report.outcome) == (REFERENCE, 150_050, Outcome.SUCCEEDED)
+    assert (line.report.word, line.report.currency, line.report.environment) == ("success", "NGN", Environment.LIVE)
+    assert line.at is not None
+    assert line.at.isoformat() == "2025-01-31T10:00:00+00:00"
+
+
+def test_a_file_of_provider_b_proves_the_amount_with_and_without_the_fee() -> None:
+    (line,) = read(f"{B}\n{REFERENCE},P-C-1,1528.00,28,NGN,Completed\n", "provider_b").lines
+    assert (line.id, line.amount, line.report.amounts) == ("P-C-1", 152_800, frozenset({152_800, 150_000}))
+    assert line.report.outcome is Outcome.SUCCEEDED
+
+
+def test_columns_are_found_by_name_and_say_whether_they_are_naira_or_kobo() -> None:
+    (line,) = read(f"Reference,Amount (kobo),Currency,Status\n{REFERENCE},150050,NGN,success\n").lines
+    assert line.amount == 150_050
+    (line,) = read(f"status,currency,amount,reference\nfailed,NGN,1500,{REFERENCE}\n").lines
+    assert (line.amount, line.report.outcome) == (150_000, Outcome.FAILED)
+
+
+@pytest.mark.parametrize("amount", ["19.999", "1,50", "", "-5", "1e400", "12 000", "₦5"])
+def test_a_row_whose_amount_is_no_whole_kobo_is_counted_and_not_guessed(amount: str) -> None:
+    page = read(f'{A}\n{REFERENCE},"{amount}",NGN,success,,\n{REFERENCE},5,NGN,success,,\n')
+    assert ([line.amount for line in page.lines], page.total) == ([500], 2)
+    assert page.unreadable == ["row that ends at line 2"]
+    # Nor one with too few or too many values.
+    assert len(read(f"{A}\n{REFERENCE},5,NGN\n{REFERENCE},5,NGN,success,,,\n").unreadable) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Lacks a column: 'reference' or 'transaction reference'."),
+        ("Reference,Amount,Currency\n", "Lacks a column: 'status'."),
+        (A + ",Surprise\n", "Has an unknown column 'surprise'."),
+        (A + ",Status\n", "Has the column 'status' twice."),
+        (A + ",Amount\n", "Has two columns of one meaning (amount)."),
+        (f'{A}\n"{REFERENCE}', "Is no CSV: unexpected end of data before line 2."),
+    ],
+)
+def test_a_file_of_another_shape_is_refused_in_one_line(text: str, message: str) -> None:
+    assert refused(text) == message
+
+
+def test_bytes_that_are_no_text_are_refused_in_one_line() -> None:
+    with pytest.raises(Refusal) as refusal:
+        LISTS["provider_b"].read_statement(b"\xff\xfe\x00", Environment.LIVE)
+    assert (refusal.value.field, refusal.value.message) == ("file", "Must be text in UTF-8.")

@@ -1,0 +1,400 @@
+"""The traps of the two protocols that show in a single body, key or parameter; each test is named after one."""
+
+import base64
+import hmac
+import json
+import logging
+import os
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+import trustme
+from payagg_testing.builders import a_payment
+
+from payagg.adapters.providers import providers_of, transport
+from payagg.adapters.providers.amounts import kobo_of, naira_text
+from payagg.adapters.providers.payer import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
+from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
+from payagg.domain.attempt import Charge
+from payagg.domain.errors import ErrorCode
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+from tests.support.refusals import refusal_of
+from tests.unit.adapters.providers.bodies import REFERENCE, payaza, paystack
+
+PROVIDERS = providers_of("provider_a", "provider_b", allow_loopback=False)
+A, B = PROVIDERS["provider_a"], PROVIDERS["provider_b"]
+PAYMENT = a_payment(reference=REFERENCE, amount=150_000)
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+
+
+def read(provider: Any, body: bytes) -> ProviderReport:
+    report = provider.read_event(body)
+    assert report is not None
+    assert provider.read_event(provider.reduced_event(body)) == report
+    return report  # type: ignore[no-any-return]
+
+
+def a_charge(environment: Environment = SANDBOX, amount: int = 150_000, **fields: Any) -> Charge:
+    credentials = {"sandboxPublicKey": "PZ78-PKTEST-1", "livePublicKey": "PZ78-PKLIVE-1"}
+    return Charge(
+        REFERENCE, amount, "NGN", environment, credentials, f"https://x.example/checkout/{REFERENCE}", **fields
+    )
+
+
+def parameters(charge: Charge) -> dict[str, Any]:
+    return dict(json.loads(launch_parameters(charge), parse_float=Decimal))
+
+
+# Trap 1: the unit.
+@pytest.mark.parametrize(
+    ("text", "unit", "kobo"),
+    [
+        ("150000", 1, 150_000),
+        ("463.00", 100, 46_300),
+        ("19.99", 100, 1_999),  # 1998 through a float
+        ("0.29", 100, 29),
+        ("1.5E7", 100, 1_500_000_000),  # as Java writes 15000000.0
+        ("90071992547409.91", 100, 9_007_199_254_740_991),
+        ('"463.00"', 100, 46_300),
+        ("463.000", 100, 46_300),
+        *((text, 100, None) for text in ("463.005", "19.999", "null", "", "true", '""', "{}", "NaN")),
+        *((text, 1, None) for text in ("150000.5", "-5", "1e99", "1e999999999", "9" * 5000)),
+    ],
+)
+def test_trap_1_amounts_become_kobo_exactly_or_prove_nothing(text: str, unit: int, kobo: int | None) -> None:
+    assert kobo_of(msgspec.Raw(text.encode()), unit) == kobo
+
+
+# Trap 2: the raw body.
+SECRETS = {"sandboxSecretKey": "sk_test_demo", "sandboxSigningSecret": "whsec_demo"}
+GOLDEN_BODY = '{"a":1.00,"b":"₦/x"}'.encode()
+GOLDEN_A = (
+    "ddc874ac87e1ba37553ff796cb10b6759b29814c86e61e7340157e39fb03f9fb"
+    "42c94c8706a802b3cd0a2a352e3ee174ac0867e050c030a1015919902b35e724"
+)
+GOLDEN_B = "Mqey+wp9NgjjBLZ49r6QNJsoopbqOALOS6hK7TmtVP+G+lCYQW53yYJr0xPYkXJdydvbwy5F9BvqNLSzfxFBoA=="
+
+
+@pytest.mark.parametrize(
+    ("provider", "shown"),
+    [
+        *((A, shown) for shown in (GOLDEN_A, GOLDEN_A.upper(), f"  {GOLDEN_A}\t")),
+        *((B, shown) for shown in (GOLDEN_B, f" {GOLDEN_B} ", base64.b64decode(GOLDEN_B).hex())),
+    ],
+)
+def test_trap_2_the_golden_vector_of_each_provider(provider: Any, shown: str) -> None:
+    headers = {"x-provider_a-signature": shown, "x-provider_b-signature": shown}
+    assert provider.is_authentic(GOLDEN_BODY, headers, SECRETS, SANDBOX)
+    own = {"sandboxSecretKey": "sk_test_x", "sandboxWebhookSecret": "sk_test_demo"}
+    assert provider.is_authentic(GOLDEN_BODY, headers, own, SANDBOX) is (provider is A)
+    assert not provider.is_authentic(GOLDEN_BODY, headers, {"liveSecretKey": "sk_test_demo"}, SANDBOX)
+
+
+@pytest.mark.parametrize("provider", [A, B])
+def test_trap_2_a_reserialised_body_is_another_body(provider: Any) -> None:
+    headers = {"x-provider_a-signature": GOLDEN_A, "x-provider_b-signature": GOLDEN_B}
+    again = json.dumps(json.loads(GOLDEN_BODY), separators=(",", ":"), ensure_ascii=False).encode()
+    assert provider.is_authentic(GOLDEN_BODY, headers, SECRETS, SANDBOX)
+    assert not provider.is_authentic(again, headers, SECRETS, SANDBOX)
+
+
+@pytest.mark.parametrize("secrets", [{}, {"sandboxSecretKey": "", "sandboxSigningSecret": ""}])
+@pytest.mark.parametrize(("provider", "header"), [(A, "x-provider_a-signature"), (B, "x-provider_b-signature")])
+def test_trap_2_an_empty_secret_proves_nothing(provider: Any, header: str, secrets: dict[str, str]) -> None:
+    forged = hmac.digest(b"", GOLDEN_BODY, "sha512")
+    for shown in (forged.hex(), base64.b64encode(forged).decode()):
+        assert not provider.is_authentic(GOLDEN_BODY, {header: shown}, secrets, SANDBOX)
+
+
+# Trap 3 (the outer status is not the payment's) is held by the contract over HTTP; its inner half is here.
+def test_trap_3_and_4_an_amount_without_a_paid_status_is_no_payment() -> None:
+    assert read(B, payaza(status='"Initialized"', transaction_status='""')).outcome is Outcome.PENDING
+    # Two status fields that disagree prove nothing.
+    assert read(B, payaza(transaction_status='"Transaction Failed"')).outcome is Outcome.PENDING
+    failed = read(B, payaza(status='"Failed"', transaction_status='"Transaction Failed"'))
+    assert (failed.outcome, failed.reason) == (Outcome.FAILED, "DECLINED")
+
+
+# Trap 5: a fee on top.
+@pytest.mark.parametrize(
+    ("amount", "requested", "matches"),
+    [
+        (150_000, 150_000, True),
+        (152_250, 150_000, True),
+        (150_000, None, True),
+        (152_250, None, False),
+        (149_999, 150_000, False),  # requested in full, paid in part
+        (150_000, 149_999, False),
+    ],
+)
+def test_trap_5_provider_a_compares_the_requested_amount_and_never_accepts_less(
+    amount: int, requested: int | None, matches: bool
+) -> None:
+    report = read(A, paystack(amount=amount, requested_amount=requested))
+    assert (report.mismatch(PAYMENT) is None) is matches
+
+
+@pytest.mark.parametrize(
+    ("received", "requested", "fee", "validation", "matches"),
+    [
+        ("1500.00", "1500", "0.00", "EXACT", True),
+        ("1520.28", "1500", "20.28", "EXACT", True),
+        ("1520.28", "", "20.28", "", True),
+        ("1500.00", "", "", "", True),
+        ("1600.00", "1500", "0.00", "OVERPAYMENT", False),
+        ("1400.00", "1500", "0.00", "UNDERPAYMENT", False),
+        ("1500.00", "1500", "0.00", "UNDERPAYMENT", False),
+        ("1400.00", "1500", "0.00", "EXACT", False),
+        ("1400.005", "1500", "0.00", "EXACT", False),
+        ('"many"', "1500", "0.00", "EXACT", False),
+        ("null", "1500", "0.00", "EXACT", True),
+        ("1400.00", "1400", "100.00", "EXACT", False),
+        ("1500.001", "", "0", "", False),
+    ],
+)
+def test_trap_5_provider_b_accepts_the_amount_with_or_without_its_fee_and_never_less(
+    received: str, requested: str, fee: str, validation: str, matches: bool
+) -> None:
+    body = payaza(
+        amount_received=received,
+        request_amount=requested,
+        transaction_fee=fee,
+        amount_validation=f'"{validation}"' if validation else "",
+    )
+    assert (read(B, body).mismatch(PAYMENT) is None) is matches
+
+
+# Trap 6: abandoned and failed.
+@pytest.mark.parametrize(
+    ("word", "outcome"),
+    [
+        ("success", Outcome.SUCCEEDED),
+        ("failed", Outcome.FAILED),
+        ("reversed", Outcome.REVERSED),
+        ("abandoned", Outcome.UNPAID),
+        *((word, Outcome.PENDING) for word in ("ongoing", "pending", "processing", "queued", "Success", "refunded")),
+    ],
+)
+def test_trap_6_each_word_of_provider_a_means_what_the_table_says(word: str, outcome: Outcome) -> None:
+    assert read(A, paystack(word)).outcome is outcome
+
+
+# Traps 1, 8, 13 and 19: a launch has the very kobo, the attempt's reference, its environment's key and no other.
+@pytest.mark.parametrize("amount", [100, 101, 150_000, 1_999, 9_007_199_254_740_991])
+@pytest.mark.parametrize(("environment", "key", "mode"), [(SANDBOX, "TEST", "Test"), (LIVE, "LIVE", "Live")])
+def test_trap_8_launch_parameters_are_exact_and_hold_only_the_public_key(
+    environment: Environment, key: str, mode: str, amount: int
+) -> None:
+    raw, told = launch_parameters(a_charge(environment, amount)), parameters(a_charge(environment, amount))
+    assert raw == launch_parameters(a_charge(environment, amount))
+    assert f'"checkout_amount":{naira_text(amount)},'.encode() in raw
+    assert told["checkout_amount"] * 100 == amount
+    assert (told["merchant_key"], told["connection_mode"]) == (f"PZ78-PK{key}-1", mode)
+    assert told["transaction_reference"] == REFERENCE
+    assert raw.count(b"PZ78") == 1
+
+
+# Trap 12: payer data.
+@pytest.mark.parametrize(
+    ("email", "kept"),
+    [
+        *((email, True) for email in ("ada@example.com", "ada.obi@mail.example.ng", "a-b_c@x-y.org")),
+        *((email, False) for email in ("a+b@c.com", "a@b.africa", "a@b.info", "", None, "a" * 60 + "!")),
+    ],
+)
+def test_trap_12_an_address_the_sdk_would_refuse_becomes_an_alias_it_takes(email: str | None, kept: bool) -> None:
+    used = parameters(a_charge(customer_email=email))["email_address"]
+    assert (used == email) is kept
+    assert SDK_EMAIL.fullmatch(used)
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (None, ALIAS_NAME),
+        ("  ", ALIAS_NAME),
+        ("Ada", ("Ada", "Ada")),
+        ("Ada Obi", ("Ada", "Obi")),
+        ("Ada  Ngozi Obi ", ("Ada", "Ngozi Obi")),
+    ],
+)
+def test_trap_12_both_names_are_never_blank(name: str | None, names: tuple[str, str]) -> None:
+    assert names_of(name) == names
+
+
+@pytest.mark.parametrize(
+    ("phone", "used"),
+    [
+        *((phone, ALIAS_PHONE) for phone in (None, "", "call me", "1" * 30)),
+        *((phone, "+2348012345678") for phone in ("0801 234 5678", "+234 801 234 5678", "2348012345678")),
+        ("00442071234567", "+442071234567"),
+    ],
+)
+def test_trap_12_the_phone_is_international_or_nobodys(phone: str | None, used: str) -> None:
+    assert phone_of(phone) == used
+
+
+PRIVATE_HOSTS = (
+    "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "[::1]", "[fc00::1]", "[fe80::1]", "[::ffff:10.0.0.1]",
+    "0x7f.0.0.1", "127.1", "2130706433", "metadata", "metadata.google.internal", "printer.local",
+)  # fmt: skip
+
+
+# Trap 13: environments.
+@pytest.mark.parametrize(
+    ("provider", "name", "value"),
+    [
+        (A, "sandboxSecretKey", "sk_live_abc"),
+        (A, "liveSecretKey", "sk_test_abc"),
+        (A, "sandboxWebhookSecret", "sk_live_abc"),
+        (A, "liveWebhookSecret", "sk_test_abc"),
+        (B, "sandboxPublicKey", "PZ78-PKLIVE-1"),
+        (B, "livePublicKey", "PZ78-PKTEST-1"),
+        (B, "liveSigningSecret", "PZ78-SKTEST-1"),
+        (A, "liveSecretKey", "sk_live_a b"),
+        (A, "liveSecretKey", "sk_live_a\r\nx: y"),
+        (A, "sandboxBaseUrl", "http://api.paystack.co"),
+        (A, "liveBaseUrl", "https://user@api.paystack.co"),
+        (B, "liveBaseUrl", "https://api.payaza.africa/live?x=1"),
+        (B, "sandboxBaseUrl", "http://127.0.0.1:8000"),
+        (B, "sandboxBaseUrl", "https://localhost"),
+        *((A, "liveBaseUrl", f"https://{host}/pay") for host in PRIVATE_HOSTS),
+        (B, "liveEnabled", "no"),
+    ],
+)
+def test_trap_13_a_credential_of_the_wrong_kind_is_refused_by_name(provider: Any, name: str, value: str) -> None:
+    refused = refusal_of(provider.check_credentials, {name: value})
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+
+
+@pytest.mark.parametrize(
+    ("provider", "credentials", "name"),
+    [
+        (A, {"sandboxWebhookSecret": "one", "liveWebhookSecret": " one "}, "liveWebhookSecret"),
+        (A, {"sandboxSecretKey": "same", "liveSecretKey": "same"}, "liveWebhookSecret"),
+        (A, {"sandboxSecretKey": "same", "liveSecretKey": "x", "liveWebhookSecret": "same"}, "liveWebhookSecret"),
+        (B, {"sandboxSigningSecret": "one", "liveSigningSecret": "one"}, "liveSigningSecret"),
+    ],
+)
+def test_trap_13_two_environments_never_share_a_signing_secret(
+    provider: Any, credentials: dict[str, str], name: str
+) -> None:
+    refused = refusal_of(provider.check_credentials, credentials)
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+    provider.check_credentials({key: f"{value.strip()}-{key}" for key, value in credentials.items()})
+
+
+def test_trap_13_other_names_are_accepted_and_kept() -> None:
+    A.check_credentials({"note": "sk_live_x in a note", "contract code": " ", "liveBaseUrl": "https://proxy.example/p"})
+    loopback = providers_of("a1", "b1", allow_loopback=True)
+    loopback["b1"].check_credentials({"sandboxBaseUrl": "http://127.0.0.1:8000/live"})
+
+
+def test_trap_13_a_paid_body_must_say_its_domain() -> None:
+    assert read(A, paystack(domain="live")).mismatch(PAYMENT) == "environment"
+    for domain in (None, "staging", 1):
+        assert read(A, paystack(domain=domain)).outcome is Outcome.PENDING
+
+
+# Trap 14: types drift.
+def test_trap_14_provider_a_may_send_any_metadata_and_write_an_amount_either_way() -> None:
+    drift: dict[str, Any] = {"authorization": {}, "customer": None, "gateway_response": 5, "fees": "x"}
+    for metadata in ("", 0, None, {}, {"a": [1]}, "text"):
+        assert read(A, paystack(metadata=metadata, **drift)).mismatch(PAYMENT) is None
+    for amount in (150_000, "150000"):
+        data = {"transaction_reference": REFERENCE, "amount": amount, "currency": "NGN"}
+        report = read(A, json.dumps({"event": "refund.processed", "data": data}).encode())
+        assert (report.outcome, report.mismatch(PAYMENT)) == (Outcome.REVERSED, None)
+
+
+def test_trap_14_provider_b_may_leave_out_or_null_almost_anything_and_write_any_date() -> None:
+    lean = {"amount_validation": "", "request_amount": "null", "transaction_fee": "null", "channel": "null"}
+    assert read(B, payaza(transaction_reference="null", **lean)).mismatch(PAYMENT) is None
+    for date in ("null", '"2025-01-01 10:00:00"', '"soon"', "17"):  # trap 11
+        assert read(B, payaza(current_status_date=date, initiated_date=date)) == read(B, payaza())
+
+
+# Trap 15: the reference.
+def test_trap_15_a_card_event_without_our_field_carries_the_reference_in_the_other() -> None:
+    assert read(B, payaza(merchant_reference="", transaction_reference=f'"{REFERENCE}"')).mismatch(PAYMENT) is None
+
+
+def test_trap_15_payouts_and_foreign_references_are_not_ours() -> None:
+    assert B.read_event(payaza(transaction_type='"DEBIT"')) is None
+    assert B.read_event(payaza(transaction_status='"NIP_SUCCESS"')) is None
+    assert B.read_event(payaza(merchant_reference='"ORDER-17"')) is None
+    assert A.read_event(paystack(reference="T1234567")) is None
+    for event in ("refund.pending", "refund.processing", "refund.failed"):  # trap 16: a reversal that has not happened
+        assert A.read_event(json.dumps({"event": event, "data": {"transaction_reference": REFERENCE}}).encode()) is None
+
+
+# Trap 16: reversals.
+def test_trap_16_a_dispute_reverses_only_when_it_was_upheld() -> None:
+    transaction = json.loads(paystack("reversed"))["data"]
+    for status, outcome in (("reversed", Outcome.REVERSED), ("success", Outcome.DISPUTED)):
+        data = {"transaction": transaction | {"status": status}, "transaction_reference": None}
+        assert read(A, json.dumps({"event": "charge.dispute.resolve", "data": data}).encode()).outcome is outcome
+
+
+@pytest.mark.rule("description.13")
+def test_trap_16_a_dispute_is_one_fact_from_its_start_through_its_reminders() -> None:
+    transaction = json.loads(paystack("success"))["data"]
+
+    def told(event: str, **more: Any) -> ProviderReport:
+        data = {"id": 358, "refund_amount": 5000, "transaction": transaction, "transaction_reference": None, **more}
+        return read(A, json.dumps({"event": f"charge.dispute.{event}", "data": data}).encode())
+
+    created = told("create")
+    assert (created.provider_reference, created.outcome) == (REFERENCE, Outcome.DISPUTED)
+    assert created.amounts == {5000}
+    assert created.details["disputeId"] == "358"
+    assert told("remind").evidence() == created.evidence()
+    assert told("resolve", resolution="declined").evidence() != created.evidence()
+
+
+# Trap 20: secrets.
+def test_trap_20_clients_that_could_print_headers_are_silenced_even_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert not any(logging.getLogger(name).isEnabledFor(logging.DEBUG) for name in ("httpx", "httpcore.http11"))
+
+
+def test_trap_20_no_text_of_a_provider_becomes_a_reason() -> None:
+    for text in (
+        "4084084084084081 was declined",
+        "<b>no</b>",
+        "insufficient funds for Ada Obi",
+        "card expired 01/39",
+        7,
+    ):
+        report = read(A, paystack("failed", gateway_response=text))
+        assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}
+
+
+@pytest.mark.anyio
+async def test_a_tls_record_that_breaks_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    server_tls, client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(server_tls)
+    authority.configure_trust(client_tls)
+    monkeypatch.setattr(transport, "_tls", lambda: client_tls)
+
+    def serve(listener: socket.socket) -> None:
+        raw, _ = listener.accept()
+        with server_tls.wrap_socket(raw, server_side=True) as tls:
+            tls.recv(65_536)
+            with socket.socket(fileno=os.dup(tls.fileno())) as beneath:
+                beneath.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)  # a record that nobody sealed
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(serve, listener)
+        url = f"https://localhost:{listener.getsockname()[1]}/"
+        with pytest.raises(ProviderFault) as raised:
+            await transport.Transport(allow_loopback=True).exchange("GET", url, {})
+        served.result()
+    assert raised.value.kind is FaultKind.MALFORMED

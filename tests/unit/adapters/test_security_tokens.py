@@ -1,0 +1,220 @@
+"""Forged and odd tokens (reliability.md A1 to A4): every one is the same UNAUTHORIZED."""
+
+import base64
+import hashlib
+import hmac
+import json
+import socket
+import time
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from payagg.adapters.security import TOKEN_MAX, Tokens
+from payagg.domain.errors import ErrorCode, Refusal
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+def pem(private: Any) -> str:
+    form = serialization.PrivateFormat.PKCS8
+    return str(private.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode())
+
+
+def public_pem(private: Any) -> str:
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return str(private.public_key().public_bytes(serialization.Encoding.PEM, form).decode())
+
+
+ED = ed25519.Ed25519PrivateKey.generate()
+RSA = rsa.generate_private_key(65537, 2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+KEYS: dict[str, Any] = {"EdDSA": ED, "RS256": RSA, "ES256": EC}
+
+
+def now() -> int:
+    return int(time.time())
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def claims(**more: Any) -> dict[str, Any]:
+    return {"sub": "user-1", "type": "merchant", "emailVerified": True, "exp": now() + 600} | more
+
+
+def by_hand(header: dict[str, Any], payload: bytes, key: bytes | None) -> str:
+    """A token as an attacker writes one; `key` None leaves the signature empty."""
+    signed = f"{b64(json.dumps(header).encode())}.{b64(payload)}"
+    signature = hmac.new(key, signed.encode(), hashlib.sha256).digest() if key else b""
+    return f"{signed}.{b64(signature)}"
+
+
+def ed_signed(payload: bytes, header: dict[str, Any] | None = None) -> str:
+    head = {"alg": "EdDSA", "typ": "JWT"} | (header or {})
+    signed = f"{b64(json.dumps(head).encode())}.{b64(payload)}"
+    return f"{signed}.{b64(ED.sign(signed.encode()))}"
+
+
+def assert_unauthorized(tokens: Tokens, token: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        tokens.read(token)
+    assert refused.value.code is ErrorCode.UNAUTHORIZED
+    assert refused.value.message == ErrorCode.UNAUTHORIZED.message
+    assert refused.value.field is None
+
+
+@pytest.mark.parametrize("algorithm", KEYS)
+@pytest.mark.parametrize("form", [pem, public_pem])
+def test_a_token_is_read_with_the_private_and_with_the_public_key(algorithm: str, form: Any) -> None:
+    token = Tokens(pem(KEYS[algorithm]), algorithm).issue({"sub": "user-1", "type": "admin"}, 60, now())
+    assert Tokens(form(KEYS[algorithm]), algorithm).read(token)["sub"] == "user-1"
+
+
+def test_a_public_key_cannot_issue_and_without_a_key_no_token_is_accepted() -> None:
+    with pytest.raises(ValueError, match="cannot sign"):
+        Tokens(public_pem(ED), "EdDSA").issue({"sub": "x"}, 60, now())
+    assert_unauthorized(Tokens(None, "EdDSA"), jwt.encode(claims(), ED, "EdDSA"))
+
+
+PAYLOAD = json.dumps({"sub": "user-1", "type": "admin", "role": "SUPER_ADMIN", "exp": 9_999_999_999}).encode()
+FORGED = {
+    "alg none": by_hand({"alg": "none"}, PAYLOAD, None),
+    "alg None": by_hand({"alg": "None"}, PAYLOAD, None),
+    "alg nOnE": by_hand({"alg": "nOnE"}, PAYLOAD, None),
+    "no alg": by_hand({"typ": "JWT"}, PAYLOAD, None),
+    "alg null": by_hand({"alg": None}, PAYLOAD, None),
+    "alg a list": by_hand({"alg": ["EdDSA"]}, PAYLOAD, None),
+    "empty signature": by_hand({"alg": "EdDSA"}, PAYLOAD, None),
+    "public key as hmac secret": by_hand({"alg": "HS256"}, PAYLOAD, public_pem(ED).encode()),
+    "empty hmac secret": by_hand({"alg": "HS256"}, PAYLOAD, b"x"),
+    "another key": jwt.encode(claims(), ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
+    "another family": jwt.encode(claims(), RSA, "RS256"),
+    "unknown crit": ed_signed(PAYLOAD, {"crit": ["b64x"], "b64x": True}),
+    "two parts": "a.b",
+    "four parts": "a.b.c.d",
+    "empty": "",
+    "dots": "..",
+    "not base64": "!!!.???.###",
+    "not ascii": "é.é.é",
+    "payload no object": ed_signed(b'"text"'),
+    "payload no json": ed_signed(b"{"),
+    "payload invalid utf-8": ed_signed(b'{"sub":"\xff"}'),
+    "payload deep": ed_signed(b"[" * 3000 + b"]" * 3000),
+    "overlong": "a" * (TOKEN_MAX + 1),
+}
+
+
+@pytest.mark.rule("access.19")
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_token_is_unauthorized(name: str) -> None:
+    assert_unauthorized(Tokens(public_pem(ED), "EdDSA"), FORGED[name])
+
+
+ABSENT = object()
+# What differs from good claims.
+BAD_CLAIMS: dict[str, dict[str, Any]] = {
+    "no exp": {"exp": ABSENT},
+    "exp in the past": {"exp": 1},
+    "exp text": {"exp": "9999999999"},
+    "exp float": {"exp": 9999999999.5},
+    "exp true": {"exp": True},
+    "exp null": {"exp": None},
+    "exp infinite": {"exp": float("inf")},
+    "exp nan": {"exp": float("nan")},
+    "exp a list": {"exp": [9999999999]},
+    "nbf in the future": {"nbf": 9999999998},
+    "iat in the future": {"iat": 9999999998},
+    "no sub": {"sub": ABSENT},
+    "sub null": {"sub": None},
+    "sub number": {"sub": 7},
+    "sub object": {"sub": {"$ne": ""}},
+    "sub empty": {"sub": ""},
+    "sub with NUL": {"sub": "a\x00b"},
+    "sub with a line break": {"sub": "a\nb"},
+    "sub with a lone surrogate": {"sub": "a\ud800"},
+    "sub overlong": {"sub": "a" * 256},
+    "for another audience": {"aud": "somewhere-else"},
+}
+
+
+@pytest.mark.parametrize("name", BAD_CLAIMS)
+def test_a_well_signed_token_with_bad_claims_is_unauthorized(name: str) -> None:
+    tokens, good = Tokens(public_pem(ED), "EdDSA"), {"sub": "u", "exp": 9999999999}
+    assert tokens.read(ed_signed(json.dumps(good).encode()))["sub"] == "u"
+    payload = {field: value for field, value in (good | BAD_CLAIMS[name]).items() if value is not ABSENT}
+    assert_unauthorized(tokens, ed_signed(json.dumps(payload).encode()))
+
+
+def test_headers_that_name_a_key_are_not_followed() -> None:
+    tokens = Tokens(public_pem(ED), "EdDSA")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/keys"
+        own = ed25519.Ed25519PrivateKey.generate()
+        jwk = {"kty": "OKP", "crv": "Ed25519", "x": b64(own.public_key().public_bytes_raw())}
+        for header in ({"jku": url}, {"x5u": url}, {"jwk": jwk}, {"kid": "../../dev/null"}, {"kid": url}):
+            assert_unauthorized(tokens, jwt.encode(claims(), own, "EdDSA", headers=header))
+        with pytest.raises(BlockingIOError):  # nobody has called
+            listener.accept()
+    beside = jwt.encode(claims(), ED, "EdDSA", headers={"kid": "whatever"})
+    assert tokens.read(beside)["sub"] == "user-1"
+
+
+# Far enough from the edge that a slow machine does not cross it.
+@pytest.mark.rule("access.6")
+@pytest.mark.parametrize(
+    ("claim", "seconds", "is_read"),
+    [
+        ("exp", -20, True),
+        ("exp", -31, False),
+        ("nbf", 25, True),
+        ("nbf", 60, False),
+        ("iat", 25, True),
+        ("iat", 60, False),
+    ],
+)
+def test_clocks_may_be_thirty_seconds_apart(claim: str, seconds: int, is_read: bool) -> None:
+    tokens, token = Tokens(SECRET, "HS256"), jwt.encode(claims(**{claim: now() + seconds}), SECRET, "HS256")
+    if is_read:
+        assert tokens.read(token)["sub"] == "user-1"
+    else:
+        assert_unauthorized(tokens, token)
+
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.rule("access.13")
+@pytest.mark.parametrize(
+    ("issued", "lives", "is_read"),
+    [
+        (0, 3600, True),
+        (0, 3601, False),
+        (-7200, 7260, False),
+        (-3000, 3600, True),
+        (None, 3590, True),
+        (None, 3700, False),
+    ],
+)
+def test_a_token_that_lives_too_long_is_unauthorized(issued: int | None, lives: int, is_read: bool) -> None:
+    """`issued` is in seconds from now, None = it does not say; the life of such a token counts from now."""
+    start = now() + (issued or 0)
+    payload = {"sub": "u", "exp": start + lives} | ({} if issued is None else {"iat": start})
+    tokens = Tokens(SECRET, "HS256", lifetime_max=HOUR)
+    token = jwt.encode(payload, SECRET, "HS256")
+    if is_read:
+        assert tokens.read(token)["sub"] == "u"
+    else:
+        assert_unauthorized(tokens, token)
+
+
+def test_a_token_names_itself_so_that_it_can_be_revoked() -> None:
+    tokens = Tokens(SECRET, "HS256")
+    ids = {tokens.read(tokens.issue({"sub": "u"}, 60, now()))["jti"] for _ in range(2)}
+    assert len(ids) == 2

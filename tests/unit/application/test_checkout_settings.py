@@ -1,0 +1,105 @@
+"""What a business may choose for its own checkout, on the memory store."""
+
+import pytest
+
+from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
+from payagg.domain.business import BusinessStatus
+from payagg.domain.errors import ErrorCode
+from tests.support.builders import AN_ADMIN, a_business
+from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+
+
+def an_order(**orders: int) -> ReorderGateways:
+    return ReorderGateways(order=[OrderedGateway(gateway_id=id, display_order=order) for id, order in orders.items()])
+
+
+async def slugs(world: GatewayWorld) -> list[str]:
+    return [gateway.slug for gateway in await world.settings.listed("biz_1")]
+
+
+@pytest.mark.rule("options.1")
+async def test_who_never_chose_sees_every_active_gateway_enabled_the_built_in_first(world: GatewayWorld) -> None:
+    ids = await world.seeded("acme", "other", "drained")
+    await world.gateways.disable(ids["drained"], by=AN_ADMIN)
+    listed = await world.settings.listed("biz_1")
+    assert [gateway.slug for gateway in listed] == ["builtin", "acme", "other"]
+    for gateway in listed:
+        assert (gateway.is_enabled, gateway.business_display_order, gateway.display_name, gateway.is_default) == (
+            True,
+            None,
+            None,
+            False,
+        )
+
+
+async def test_a_change_touches_only_what_it_names_and_null_clears_the_name(world: GatewayWorld) -> None:
+    acme = (await world.seeded("acme"))["acme"]
+    assert (await world.choose(acme)).is_enabled
+    async with world.store.begin() as tx:
+        assert await tx.gateways.settings("biz_1") == {}, "an empty change leaves no trace"
+    await world.choose(acme, display_name="Cards", display_order=4, is_default=True)
+    kept = await world.choose(acme, is_enabled=True)
+    assert (kept.display_name, kept.business_display_order, kept.is_default) == ("Cards", 4, True)
+    assert (await world.choose(acme, display_name=None)).display_name is None
+
+
+@pytest.mark.rule("options.3")
+async def test_only_an_enabled_gateway_is_the_default_and_nothing_brings_the_flag_back(world: GatewayWorld) -> None:
+    acme = (await world.seeded("acme"))["acme"]
+    await world.choose(acme, is_default=True)
+    off = await world.choose(acme, is_enabled=False)
+    assert (off.is_enabled, off.is_default) == (False, False)
+    assert await refused_with(world.choose(acme, is_default=True)) == (ErrorCode.VALIDATION_ERROR, "isDefault")
+    assert not (await world.choose(acme, is_enabled=True)).is_default
+
+
+@pytest.mark.rule("options.2")
+async def test_the_built_in_may_be_renamed_or_default_but_not_disabled_or_reordered(world: GatewayWorld) -> None:
+    built_in = (await world.seeded("acme"))["builtin"]
+    assert await refused_with(world.choose(built_in, is_enabled=False)) == (ErrorCode.VALIDATION_ERROR, "isEnabled")
+    assert await refused_with(world.choose(built_in, display_order=5)) == (ErrorCode.VALIDATION_ERROR, "displayOrder")
+    changed = await world.choose(built_in, is_enabled=True, display_name="Transfer", is_default=True)
+    assert (changed.display_name, changed.is_default) == ("Transfer", True)
+
+
+async def test_a_gateway_that_is_not_active_is_not_there(world: GatewayWorld) -> None:
+    ids = await world.seeded("acme")
+    await world.gateways.disable(ids["acme"], by=AN_ADMIN)
+    for moved in (TICK, DRAIN):
+        world.clock.move(moved)
+        assert await refused_with(world.choose(ids["acme"], display_name="x")) == (ErrorCode.NOT_FOUND, None)
+    assert await refused_with(world.choose("gw_unknown")) == (ErrorCode.NOT_FOUND, None)
+
+
+async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(world: GatewayWorld) -> None:
+    acme = (await world.seeded("acme"))["acme"]
+    await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
+    assert len(await world.settings.listed("biz_2")) == 2
+    reorder = world.settings.reorder("biz_2", an_order(**{acme: 1}), by=AN_ADMIN)
+    for change in (world.choose(acme, "biz_2", display_name="x"), reorder):
+        assert (await refused_with(change))[0] is ErrorCode.BUSINESS_RESTRICTED
+
+
+@pytest.mark.rule("options.4")
+async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in(world: GatewayWorld) -> None:
+    ids = await world.seeded("a1", "a2", "a3")
+    await world.choose(ids["a3"], is_enabled=False, display_name="Third")
+    await world.settings.reorder("biz_1", an_order(**{ids["a3"]: 0, ids["a1"]: 9, ids["builtin"]: 50}), by=AN_ADMIN)
+    assert await slugs(world) == ["builtin", "a3", "a2", "a1"]
+    built_in, third = (await world.settings.listed("biz_1"))[:2]
+    assert built_in.business_display_order is None
+    assert (third.business_display_order, third.is_enabled, third.display_name) == (0, False, "Third")
+
+
+async def test_a_reorder_is_all_or_nothing(world: GatewayWorld) -> None:
+    ids = await world.seeded("a1", "a2", "off")
+    await world.gateways.disable(ids["off"], by=AN_ADMIN)
+    before = await world.settings.listed("biz_1")
+    twice = ReorderGateways(order=[OrderedGateway(gateway_id=ids["a2"], display_order=n) for n in (0, 1)])
+    for order in (an_order(**{ids["a2"]: 0, ids["off"]: 1}), an_order(**{ids["a2"]: 0, "gw_unknown": 1}), twice):
+        refused = await refused_with(world.settings.reorder("biz_1", order, by=AN_ADMIN))
+        assert refused == (ErrorCode.VALIDATION_ERROR, "order")
+    assert await world.settings.listed("biz_1") == before

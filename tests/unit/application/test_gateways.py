@@ -1,0 +1,208 @@
+"""What administrators do with gateways, on the memory store."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payagg.adapters.images import PillowImages
+from payagg.adapters.logos import ObjectLogos
+from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.looks import looks_of
+from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
+from payagg.domain.business import BusinessStatus
+from payagg.domain.errors import ErrorCode
+from payagg.domain.gateway import GatewayStatus
+from tests.support.audit_trail import trail
+from tests.support.builders import AN_ADMIN, NOW, a_business
+from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
+from tests.support.images import an_image
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+
+IN_USE, INVALID = (ErrorCode.GATEWAY_SLUG_EXISTS, "slug"), ErrorCode.VALIDATION_ERROR
+
+
+def acme(**fields: Any) -> CreateGateway:
+    return CreateGateway(**{"slug": "acme", "name": "Acme Pay", **fields})
+
+
+@pytest.mark.rule("gateways.1")
+async def test_a_new_gateway_is_disabled_and_listed(world: GatewayWorld) -> None:
+    created = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
+    assert created.status == "DISABLED"
+    assert {created.is_active, created.is_built_in, created.has_credentials} == {False}
+    assert (created.description, created.display_order, created.created_at) == ("Cards", 7, NOW)
+    assert await world.gateways.listed() == [created]
+    assert (await world.gateways.detail(created.id)).overrides == []
+
+
+@pytest.mark.rule("gateways.2")
+async def test_a_slug_in_use_reserved_or_wrong_is_refused(world: GatewayWorld) -> None:
+    await world.gateways.create(acme(), by=AN_ADMIN)
+    for slug in ("acme", "builtin", "sandbox"):
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
+    # It must match to its last character, and an underscore is a provider's alone, whatever else looks like one.
+    for slug in ("acme\n", "provider_c"):
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (INVALID, "slug")
+    assert len(await world.gateways.listed()) == 1
+
+
+@pytest.mark.rule("gateways.3")
+async def test_a_deleted_gateway_is_gone_and_its_slug_is_free(world: GatewayWorld) -> None:
+    old = await world.gateways.create(acme(), by=AN_ADMIN)
+    await world.gateways.delete(old.id, by=AN_ADMIN)
+    assert await world.gateways.listed() == []
+    for read in (world.gateways.detail, world.gateways.logo):
+        assert (await refused_with(read(old.id)))[0] is ErrorCode.NOT_FOUND
+    for change in (world.gateways.delete, world.gateways.enable):
+        assert (await refused_with(change(old.id, by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
+    assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != old.id
+
+
+@pytest.mark.rule("gateways.14", "gateways.15")
+async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free() -> None:
+    slugs = ["provider_a", "pay-b"]
+    world = GatewayWorld(providers=providers_of(*slugs, allow_loopback=False))
+    await world.gateways.seed("builtin", slugs)
+    statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}
+    off = ("DISABLED", False)
+    assert statuses == {"builtin": ("ACTIVE", True), "provider_a": off, "pay-b": off}
+    for slug in slugs:
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
+        await world.gateways.delete(f"gw_{slug}", by=AN_ADMIN)
+    await world.gateways.seed("builtin", slugs)
+    assert [gateway.slug for gateway in await world.gateways.listed()] == ["builtin"], "seeding brings none back"
+    for slug in slugs:
+        again = await world.gateways.create(acme(slug=slug), by=AN_ADMIN)
+        assert (again.slug, again.status, again.id != f"gw_{slug}") == (slug, "DISABLED", True)
+        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
+        await world.gateways.enable(again.id, by=AN_ADMIN)
+    before = await world.gateways.listed()
+    await world.gateways.seed("builtin", slugs)
+    assert await world.gateways.listed() == before
+
+
+@pytest.mark.rule("gateways.4")
+async def test_only_the_display_order_of_the_built_in_may_change(world: GatewayWorld) -> None:
+    built_in, gateways = (await world.seeded())["builtin"], world.gateways
+    for field, change in (("name", UpdateGateway(name="Other")), ("description", UpdateGateway(description=None))):
+        assert await refused_with(gateways.update(built_in, change, by=AN_ADMIN)) == (INVALID, field)
+    assert (await gateways.update(built_in, UpdateGateway(display_order=3), by=AN_ADMIN)).display_order == 3
+    for move, code in (
+        (gateways.disable, ErrorCode.GATEWAY_BUILT_IN),
+        (gateways.delete, ErrorCode.GATEWAY_BUILT_IN),
+        (gateways.enable, ErrorCode.GATEWAY_ALREADY_ENABLED),
+    ):
+        assert await refused_with(move(built_in, by=AN_ADMIN)) == (code, None)
+
+
+@pytest.mark.rule("limits.5")
+async def test_a_drain_ends_at_its_instant_without_a_worker(world: GatewayWorld) -> None:
+    gateway = (await world.seeded("acme"))["acme"]
+    draining = await world.gateways.disable(gateway, by=AN_ADMIN)
+    assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
+    world.clock.set(NOW + DRAIN - TICK)
+    assert (await world.gateways.detail(gateway)).status == "DRAINING"
+    assert (await refused_with(world.gateways.delete(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
+    world.clock.move(TICK)
+    ended = await world.gateways.detail(gateway)
+    assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
+    assert [g.status for g in await world.gateways.listed() if g.id == gateway] == ["DISABLED"]
+    assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
+    await world.gateways.delete(gateway, by=AN_ADMIN)
+
+
+@pytest.mark.rule("audit.2")
+async def test_the_worker_makes_drains_that_ended_durable_as_the_clocks_change(world: GatewayWorld) -> None:
+    ids = await world.seeded("acme", "later")
+    await world.gateways.disable(ids["acme"], by=AN_ADMIN)
+    world.clock.move(TICK)
+    await world.gateways.disable(ids["later"], by=AN_ADMIN)
+    world.clock.set(NOW + DRAIN)
+    assert await world.gateways.end_drains() == 1
+    ended = await world.stored(ids["acme"])
+    assert (ended.status, ended.updated_at) == (GatewayStatus.DISABLED, NOW + DRAIN)
+    assert (await world.stored(ids["later"])).status is GatewayStatus.DRAINING
+    assert await world.gateways.end_drains() == 0
+    (told,) = trail(world.store, action="gateway.end_drain")
+    assert told[1] == ids["acme"]
+    assert trail(world.store, subject="drains") == [told]
+
+
+@pytest.mark.rule("gateways.6")
+async def test_enabling_a_draining_gateway_ends_the_drain_and_keeps_opt_outs(world: GatewayWorld) -> None:
+    gateway = (await world.seeded("acme"))["acme"]
+    await world.choose(gateway, is_enabled=False)
+    assert (await refused_with(world.gateways.enable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_ALREADY_ENABLED
+    await world.gateways.disable(gateway, by=AN_ADMIN)
+    assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
+    enabled = await world.gateways.enable(gateway, by=AN_ADMIN)
+    assert (enabled.status, enabled.drain_started_at, enabled.drain_ends_at) == ("ACTIVE", None, None)
+    world.clock.move(DRAIN)
+    detail = await world.gateways.detail(gateway)
+    assert (detail.status, [o.business_id for o in detail.overrides]) == ("ACTIVE", ["biz_1"])
+
+
+@pytest.mark.rule("gateways.9")
+async def test_business_count_is_active_businesses_minus_their_opt_outs(world: GatewayWorld) -> None:
+    ids = await world.seeded("acme", "other")
+    await world.add(a_business("biz_2", "Bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Dayo"))
+    for business in ("biz_1", "biz_2"):
+        await world.choose(ids["acme"], business, is_enabled=False)
+    await world.choose(ids["acme"], "biz_3", display_name="Cards")
+    async with world.store.begin() as tx:
+        await tx.businesses.save(a_business("biz_2", "Bola", BusinessStatus.SUSPENDED))
+    counts = {gateway.slug: gateway.business_count for gateway in await world.gateways.listed()}
+    assert counts == {"builtin": 3, "acme": 2, "other": 3}
+    detail = await world.gateways.detail(ids["acme"])
+    assert detail.business_count == 2
+    assert [override.business_name for override in detail.overrides] == ["Ada's Shop", "Bola"]
+    assert (await world.gateways.disable(ids["acme"], by=AN_ADMIN)).business_count == 2
+
+
+async def test_every_active_business_is_a_merchant_configured_or_not(world: GatewayWorld) -> None:
+    gateway = (await world.seeded("acme"))["acme"]
+    await world.add(
+        a_business("biz_2", "Bola", created_at=NOW + TICK), a_business("biz_3", "Off", BusinessStatus.RESTRICTED)
+    )
+    world.clock.move(2 * TICK)
+    await world.choose(gateway, display_name="Cards", is_default=True, display_order=9)
+    configured, bare = (await world.gateways.merchants(gateway, None, 1, 20))[0]
+    assert (configured.id, configured.business_id) == (f"{gateway}:biz_1", "biz_1")
+    assert configured.created_at == NOW + 2 * TICK
+    assert (configured.display_name, configured.display_order, configured.is_default) == ("Cards", 9, True)
+    assert (bare.id, bare.business_id, bare.business_name, bare.created_at) == ("biz_2", "biz_2", "Bola", NOW + TICK)
+    assert (bare.is_enabled, bare.display_name, bare.display_order, bare.is_default) == (True, None, 1, False)
+
+
+@pytest.mark.rule("gateways.10")
+async def test_a_search_of_merchants_is_literal_and_ignores_case(world: GatewayWorld) -> None:
+    gateway = (await world.seeded())["builtin"]
+    await world.add(*(a_business(f"b{number}", name) for number, name in enumerate(ODD_NAMES)))
+    for search, found in SEARCHES:
+        merchants, total = await world.gateways.merchants(gateway, search, 1, 100)
+        assert ([merchant.business_name for merchant in merchants], total) == (found, len(found))
+
+
+@pytest.mark.parametrize("slug", ["provider_a", "provider_b"])
+async def test_a_seeded_gateway_has_name_words_and_logo_until_they_are_changed(world: GatewayWorld, slug: str) -> None:
+    looks = looks_of("provider_a", "provider_b")
+    await world.gateways.seed("builtin", [slug], looks)
+    gateway = await world.gateways.detail(f"gw_{slug}")
+    assert (gateway.name, gateway.description) == (looks[slug].name, looks[slug].description)
+    drawn = (await world.gateways.logo(gateway.id)).content
+    assert (await PillowImages().kind(drawn), len(drawn) < 1_024) == ("png", True)
+    await world.gateways.upload_logo(gateway.id, an_image(), by=AN_ADMIN)
+    await world.gateways.seed("builtin", [slug], looks)
+    assert (await world.gateways.logo(gateway.id)).content == an_image()
+
+
+async def test_a_logo_store_that_is_away_costs_a_seeded_gateway_its_logo_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    world = GatewayWorld(logos=ObjectLogos(tmp_path / "file" / "logos"))
+    await world.gateways.seed("builtin", ["provider_a"], looks_of("provider_a", "provider_b"))
+    gateway = await world.gateways.detail("gw_provider_a")
+    assert (gateway.name, gateway.logo_url) == ("Paystack", None)

@@ -1,0 +1,162 @@
+"""What a payer sees of a payment and may choose, on the memory store."""
+
+from datetime import timedelta
+
+import pytest
+from payagg_testing.clocks import START
+
+from payagg.application.schemas.payments import TestPayment as DashboardPayment
+from payagg.domain.attempt import HandOffKind
+from payagg.domain.business import BusinessStatus
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode
+from payagg.domain.gateway import UnavailableReason
+from payagg.domain.health import Health
+from payagg.domain.payment import Status
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+from tests.support.builders import AN_ADMIN, a_business, a_choice
+from tests.support.memory_shop import SHOP, SLUGS, MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
+GOOD_CARD, UNKNOWN = "4242 4242 4242 4242", "PAY-20250131-000000"
+
+
+async def test_a_payer_sees_the_payment_as_it_stands(shop: MemoryShop) -> None:
+    reference = await shop.initiated(callback_url="https://shop.example/thanks?a=1")
+    seen = await shop.checkout.detail(reference)
+    assert (seen.business_name, seen.amount, seen.status, seen.expired) == (
+        "Ada's Shop", 150000, Status.INITIATED, False,
+    )  # fmt: skip
+    page = await shop.checkout.page(reference)
+    assert page.payment == seen
+    assert [option.slug for option in page.options] == ["provider_a", "provider_b", "sandbox"]
+    assert page.redirect_url == f"https://shop.example/thanks?a=1&reference={reference}&status=INITIATED"
+    assert (page.settled_at, page.method) == (None, None)
+    shop.clock.move(HOUR)
+    assert (await shop.checkout.detail(reference)).expired
+    assert (await shop.checkout.page(reference)).options == []
+
+
+async def test_a_page_offers_nothing_after_the_choice_and_names_the_method_at_the_end(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    page = await shop.checkout.page(reference)
+    assert (page.options, page.method) == ([], None)
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(reference)
+    page = await shop.checkout.page(reference)
+    assert (page.options, page.method, page.settled_at) == ([], "Provider_A", START)
+
+
+async def test_nobody_pays_for_an_unknown_reference(shop: MemoryShop) -> None:
+    for question in (
+        shop.checkout.detail(UNKNOWN),
+        shop.checkout.page(UNKNOWN),
+        shop.checkout.options(UNKNOWN),
+        shop.process(UNKNOWN),
+    ):
+        assert await refused_with(question) == (ErrorCode.PAYMENT_NOT_FOUND, None)
+
+
+async def test_options_say_why_they_cannot_be_chosen(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    await shop.change("provider_b", credentials=None)
+    async with shop.store.begin() as tx:
+        await tx.health.save(Health("provider_a", SANDBOX, 5, START + SECOND, SECOND))
+        await tx.health.save(Health("provider_b", LIVE, 5, START + SECOND, SECOND))
+    listed = (await shop.checkout.options(reference)).gateways
+    assert [(one.slug, one.available, one.unavailable_reason) for one in listed] == [
+        ("builtin", False, UnavailableReason.NOT_CONFIGURED),
+        ("provider_a", False, UnavailableReason.UNHEALTHY),
+        ("provider_b", False, UnavailableReason.NOT_CONFIGURED),
+        ("sandbox", True, None),
+    ]
+    shop.clock.move(SECOND)
+    assert [one.available for one in (await shop.checkout.options(reference)).gateways] == [False, True, False, True]
+    offered = (await shop.checkout.page(reference)).options
+    assert [one.slug for one in offered] == ["provider_a", "sandbox", "provider_b"]
+
+
+async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    a, b = await shop.gateway("provider_a"), await shop.gateway("provider_b")
+    assert a is not None
+    assert b is not None
+    async with shop.store.begin() as tx:
+        await tx.gateways.save_settings(a_choice(a, SHOP, is_enabled=False))
+        await tx.gateways.save_settings(a_choice(b, SHOP, is_default=True, display_name="Cards"))
+    listed = (await shop.checkout.options(reference)).gateways
+    assert [(one.slug, one.name, one.is_default) for one in listed] == [
+        ("builtin", "Builtin", False),
+        ("provider_b", "Cards", True),
+        ("sandbox", "Sandbox simulator", False),
+    ]
+    for card in ("provider_a", "builtin"):
+        assert await refused_with(shop.process(reference, card)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    await shop.process(reference, "provider_b")
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(reference)
+    assert (await shop.checkout.page(reference)).method == "Cards"
+    async with shop.store.begin() as tx:
+        await tx.gateways.save(b.disable(START).as_of(START + HOUR).delete(START + HOUR))
+    assert (await shop.checkout.page(reference)).method == "provider_b"
+
+
+@pytest.mark.parametrize(("off", "on"), [SLUGS, SLUGS[::-1]])
+async def test_a_gateway_is_found_by_its_slug_whichever_stands_before_it(shop: MemoryShop, off: str, on: str) -> None:
+    await shop.change(off, display_order=0)
+    await shop.change(on, display_order=9)
+    gateways = [await shop.gateway(slug) for slug in (off, on)]
+    async with shop.store.begin() as tx:
+        for gateway, is_enabled in zip(gateways, (False, True), strict=True):
+            assert gateway is not None
+            choice = a_choice(gateway, SHOP, is_enabled=is_enabled, display_name=f"Our {gateway.slug}")
+            await tx.gateways.save_settings(choice)
+    assert await refused_with(shop.initiated(gateway=off)) == (ErrorCode.GATEWAY_DISABLED, "gateway")
+    reference = await shop.initiated(gateway=on)
+    assert await refused_with(shop.process(reference, off)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    assert (await shop.process(reference, None)).gateway == on
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(reference)
+    assert (await shop.checkout.page(reference)).method == f"Our {on}"
+
+
+async def test_a_logo_is_named_where_there_is_one_and_the_simulator_by_its_slug(shop: MemoryShop) -> None:
+    await shop.change("provider_a", logo_path="logos/a.png")
+    reference = await shop.initiated()
+    listed = {one.slug: one.logo_url for one in (await shop.checkout.options(reference)).gateways}
+    assert listed.pop("provider_a") == "/api/v1/public/gateways/gw_provider_a/logo"
+    assert listed == {"builtin": None, "provider_b": None, "sandbox": None}
+    stored = revised(await shop.payment(reference), gateway="".join(("sand", "box")))  # as a row has it: no constant
+    assert await shop.checkout.payment_options.method(stored) == "Sandbox simulator"
+
+
+async def test_sandbox_alone_offers_the_simulator_and_a_test_payment_nothing_else(shop: MemoryShop) -> None:
+    assert await shop.initiated(SANDBOX, gateway="sandbox")
+    assert await refused_with(shop.initiated(LIVE, gateway="sandbox")) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
+    live = await shop.initiated(LIVE)
+    assert [one.slug for one in (await shop.checkout.options(live)).gateways] == ["builtin", "provider_a", "provider_b"]
+    assert await refused_with(shop.process(live, "sandbox", GOOD_CARD)) == (
+        ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug",
+    )  # fmt: skip
+    made = await shop.payments.initiate_test(DashboardPayment(amount=500), a_business(SHOP), by=AN_ADMIN)
+    test = made.payment.reference
+    assert [one.slug for one in (await shop.checkout.options(test)).gateways] == ["sandbox"]
+    assert await refused_with(shop.process(test, "provider_a")) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    assert (await shop.process(test, None, GOOD_CARD)).handoff is HandOffKind.SIMULATOR
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(test)
+    assert (await shop.checkout.page(test)).method == "Sandbox simulator"
+
+
+async def test_a_suspended_business_lists_everything_and_takes_nothing(shop: MemoryShop) -> None:
+    reference, handed = await shop.initiated(), await shop.handed_over()
+    async with shop.store.begin() as tx:
+        await tx.businesses.save(a_business(SHOP, status=BusinessStatus.SUSPENDED))
+    listed = (await shop.checkout.options(reference)).gateways
+    assert {(one.available, one.unavailable_reason) for one in listed} == {(False, UnavailableReason.DISABLED)}
+    for open_link in (reference, handed):
+        assert await refused_with(shop.process(open_link)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")

@@ -1,0 +1,73 @@
+"""Cursors, instants, filters and cells, without a server."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payagg_testing.clocks import ManualClock
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.payment_export import COLUMNS, cells, lines
+from payagg.application.payment_search import PaymentQuery, PaymentSearch
+from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter, parse_instant
+from tests.support.builders import NOW, a_payment
+from tests.support.refusals import refusal_of, refused_with
+
+INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(4000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+REFERENCES = st.from_regex(r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}", fullmatch=True)
+
+
+@given(INSTANTS, REFERENCES)
+def test_a_cursor_is_read_as_it_was_written(at: datetime, reference: str) -> None:
+    cursor = PaymentCursor(at, reference)
+    assert len(cursor.text) == 44
+    assert PaymentCursor.parse(cursor.text) == cursor
+
+
+# Hexadecimal digits and a reference do not begin with a zero byte, nor is any text of another length one.
+@given(st.text(max_size=43) | st.from_regex(r"AA[A-Za-z0-9_-]{42}", fullmatch=True))
+def test_no_other_text_is_a_cursor(text: str) -> None:
+    refused = refusal_of(PaymentCursor.parse, text)
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "after")
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_an_instant_is_read_in_utc(at: datetime) -> None:
+    assert parse_instant(at.isoformat(), "from") == at
+    assert parse_instant(at.isoformat().replace("+00:00", "z"), "from").tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2025-01-31", "2025-01-31T12:00Z", "2025-01-31T12:00:00", "20250131T120000Z", "2025-W05-5T12:00:00Z",
+     "2025-01-31T12:00:60Z", "2025-13-01T00:00:00Z", "2025-01-31T12:00:00+1:00", "٢025-01-31T12:00:00Z", "now\n"],
+)  # fmt: skip
+def test_only_rfc_3339_is_an_instant(text: str) -> None:
+    assert refusal_of(parse_instant, text, "to").field == "to"
+
+
+def test_a_key_is_searched_within_a_business_alone() -> None:
+    query = PaymentQuery(idempotency_key="order-1")
+    assert refusal_of(query.filter, None, None).field == "businessId"
+    assert query.filter("biz_1", None).idempotency_key == "order-1"
+
+
+def test_cells_follow_the_columns_in_the_words_of_json() -> None:
+    payment = a_payment(metadata={"a": [1, "é"]}, customer_name="Ada, Obi", customer_phone="@1")
+    header, row, rest = lines([COLUMNS, cells(PaymentDetail.of(payment))]).decode().split("\r\n")
+    assert header.startswith("reference,amount,currency,status,environment,gateway,customerEmail")
+    assert row.startswith("PAY-20250131-7K2M9X,150000,NGN,INITIATED,SANDBOX,,,")
+    assert '"Ada, Obi",\'@1,,"{""a"":[1,""é""]}",,2025-01-31T12:00:00Z,' in row
+    assert rest == ""
+
+
+@pytest.mark.anyio
+async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_read() -> None:
+    search = PaymentSearch(MemoryStore(), ManualClock())
+    whole = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31))
+    assert (await search.summary(whole)).days == []
+    longer = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31, microseconds=1))
+    assert (await refused_with(search.summary(longer)))[1] == "to"

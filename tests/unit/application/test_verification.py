@@ -1,0 +1,177 @@
+"""What verify asks, tells and refuses, on the memory store."""
+
+import asyncio
+
+import pytest
+from payagg_testing.clocks import START
+
+from payagg.application.verification import redirect_url
+from payagg.domain.attempt import VERIFY_EVERY
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import CHECKOUT_TTL, Status
+from payagg.domain.report import FaultKind, Outcome
+from payagg.domain.values import Environment
+from tests.support.builders import a_payment
+from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX = Environment.SANDBOX
+MISMATCH = (ErrorCode.PAYMENT_AMOUNT_MISMATCH, None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (Outcome.SUCCEEDED, Status.SUCCESS),
+        (Outcome.REVERSED, Status.REVERSED),
+        (Outcome.PENDING, Status.PENDING),
+        (Outcome.UNPAID, Status.PENDING),
+    ],
+)
+async def test_verify_tells_what_the_provider_says(shop: MemoryShop, outcome: Outcome, status: Status) -> None:
+    reference = await shop.handed_over(callback_url="https://shop.example/thanks")
+    shop.says(outcome)
+    told = await shop.verification.verify(reference)
+    assert (told.status, told.amount, told.currency, told.last_decline) == (status, 150000, "NGN", None)
+    assert told.callback_url == "https://shop.example/thanks"
+    assert told.redirect_url == f"https://shop.example/thanks?reference={reference}&status={status.value}"
+    assert (await shop.payment(reference)).status is status
+    async with shop.store.begin() as tx:
+        [call] = [one for one in await tx.payments.calls(reference) if one.operation == "fetch_charge"]
+    assert (call.result, call.word, call.actor) == (outcome.value, outcome.value.lower(), "verify")
+
+
+async def test_before_there_is_a_hand_off_nobody_is_asked(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    assert (await shop.verification.verify(reference)).status is Status.INITIATED
+    shop.clock.move(CHECKOUT_TTL)
+    assert (await shop.verification.verify(reference)).status is Status.FAILED
+    assert await refused_with(shop.verification.verify("PAY-20250131-000000")) == (ErrorCode.PAYMENT_NOT_FOUND, None)
+    assert shop.a.fetched == []
+
+
+async def test_a_final_payment_is_asked_about_no_more(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    for _ in range(2):
+        assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+        shop.clock.move(VERIFY_EVERY)
+    assert len(shop.a.fetched) == 1
+
+
+async def test_a_provider_is_asked_once_in_two_seconds(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.verification.verify(reference)
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.move(VERIFY_EVERY / 2)
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert len(shop.a.fetched) == 1
+    shop.clock.move(VERIFY_EVERY / 2)
+    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+
+
+async def test_the_simulator_is_asked_each_time(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    await shop.process(reference, "sandbox", "4000000000000119")
+    for _ in range(2):
+        assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+
+async def test_callers_of_one_moment_share_one_call(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    shop.a.may_answer = asyncio.Event()
+    callers = [asyncio.create_task(shop.verification.verify(reference)) for _ in range(5)]
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    shop.a.may_answer.set()
+    assert [(await caller).status for caller in callers[1:]] == [Status.SUCCESS] * 4
+    assert (len(shop.a.fetched), shop.verification.verifying) == (1, {})
+
+
+async def test_a_difference_moves_nothing_and_stands_until_another_answer(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED, right_amount=False)
+    for _ in range(2):
+        assert await refused_with(shop.verification.verify(reference)) == MISMATCH
+    assert len(shop.a.fetched) == 1
+    assert (await shop.payment(reference)).status is Status.PENDING
+    shop.says(Outcome.PENDING)
+    shop.clock.move(VERIFY_EVERY)
+    for _ in range(2):
+        assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+
+async def test_what_an_event_claimed_is_no_finding_of_verify(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.PENDING)
+    await shop.verification.verify(reference)
+    report = await shop.a.fetch_charge(shop.a.started[0])
+    shop.says(Outcome.SUCCEEDED, right_amount=False)
+    wrong = await shop.a.fetch_charge(shop.a.started[0])
+    assert report.provider_reference == wrong.provider_reference
+    await shop.services.settlement.report(wrong, "provider_a", SANDBOX, "event:provider_a")
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+
+@pytest.mark.parametrize("fault", [FaultKind.TIMEOUT, FaultKind.SERVER_ERROR, FaultKind.RATE_LIMITED])
+async def test_a_provider_that_gives_no_answer_leaves_the_stored_status(shop: MemoryShop, fault: FaultKind) -> None:
+    reference = await shop.handed_over()
+    shop.a.fetch_fault = fault
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert len(shop.a.fetched) == 1
+
+
+async def test_a_paused_provider_is_not_asked(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.pause(START + VERIFY_EVERY)
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert shop.a.fetched == []
+
+
+async def test_without_credentials_verify_is_refused(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.change("provider_a", credentials=None)
+    assert await refused_with(shop.verification.verify(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, None)
+
+
+async def test_a_decline_is_told_until_another_card_is_tried_or_the_window_closes(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.FAILED, reason="INSUFFICIENT_FUNDS")
+    for _ in range(2):
+        told = await shop.verification.verify(reference)
+        assert told.last_decline is not None
+        assert (told.status, told.last_decline.value) == (Status.PENDING, "INSUFFICIENT_FUNDS")
+    shop.clock.move(VERIFY_EVERY)
+    shop.says(Outcome.FAILED)
+    told = await shop.verification.verify(reference)
+    assert told.last_decline is not None
+    assert told.last_decline.value == "DECLINED", "the word where the provider has none"
+    shop.clock.move(VERIFY_EVERY)
+    shop.a.fetch_fault = FaultKind.TIMEOUT
+    told = await shop.verification.verify(reference)
+    assert told.last_decline is not None
+    shop.clock.move(VERIFY_EVERY)
+    shop.a.fetch_fault = None
+    shop.says(Outcome.PENDING)
+    assert (await shop.verification.verify(reference)).last_decline is None
+    shop.clock.move(CHECKOUT_TTL)
+    shop.says(Outcome.FAILED)
+    told = await shop.verification.verify(reference)
+    assert (told.status, told.last_decline) == (Status.FAILED, None)
+
+
+@pytest.mark.parametrize(
+    ("callback", "leads_to"),
+    [
+        (None, None),
+        ("https://shop.example", "https://shop.example?reference={}&status=INITIATED"),
+        ("HTTP://shop.example/a?b=c", "http://shop.example/a?b=c&reference={}&status=INITIATED"),
+        ("https://shop.example/a#end", "https://shop.example/a?reference={}&status=INITIATED#end"),
+    ],
+)
+def test_the_way_home_carries_reference_and_status(callback: str | None, leads_to: str | None) -> None:
+    payment = a_payment(callback_url=callback)
+    expected = leads_to.format(payment.reference) if leads_to else None
+    assert redirect_url(payment) == expected

@@ -1,0 +1,205 @@
+"""The charge: attempts' references and leases, what a report must match, a provider's health, the test cards."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payagg_testing import strategies
+
+from payagg.domain.attempt import (
+    ASK_AFTER,
+    AttemptState,
+    after_ask,
+    next_ask,
+    payment_reference,
+    postpone_ask,
+    provider_reference,
+)
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
+from payagg.domain.health import Health
+from payagg.domain.payment import Status, Trigger
+from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome
+from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
+from payagg.domain.values import Environment
+from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
+
+TICK = timedelta(microseconds=1)
+
+
+def test_attempts_carry_the_reference_then_numbered_ones() -> None:
+    told = [provider_reference(REFERENCE, number) for number in (1, 2, 12)]
+    assert told == [REFERENCE, f"{REFERENCE}.2", f"{REFERENCE}.12"]
+
+
+@given(strategies.references(), st.integers(1, 9999), st.integers(1, 9999))
+def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference: str, one: int, other: int) -> None:
+    first, second = provider_reference(reference, one), provider_reference(reference, other)
+    assert (first == second) == (one == other)
+    assert payment_reference(first) == payment_reference(second) == reference
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.999_999])
+def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float) -> None:
+    """The last one comes before a gateway that was deleted right after its drain loses its secrets."""
+    now = NOW
+    for after in ASK_AFTER:
+        due = next_ask(NOW, now, chance)
+        assert due is not None
+        assert timedelta(0) <= due - (NOW + after) <= min(after * 0.1, timedelta(minutes=25))
+        now = due
+    assert next_ask(NOW, now, chance) is None
+    assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
+
+
+def test_the_reconciler_asks_at_the_decided_times() -> None:
+    minutes = [1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320]
+    assert [delay / timedelta(minutes=1) for delay in ASK_AFTER] == minutes
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize(
+    ("fields", "fact"),
+    [
+        ({}, None),
+        ({"environment": Environment.SANDBOX}, None),
+        ({"provider_reference": f"{REFERENCE}.2"}, None),
+        ({"amounts": frozenset({150_000, 152_250})}, None),  # a fee on top makes more than one honest amount
+        ({"provider_reference": "PAY-20250131-AAAAAA"}, "reference"),
+        ({"provider_reference": REFERENCE + "A"}, "reference"),
+        ({"environment": Environment.LIVE}, "environment"),
+        ({"currency": "USD"}, "currency"),
+        ({"currency": "ngn"}, "currency"),
+        ({"amounts": frozenset()}, "amount"),
+        ({"amounts": frozenset({149_999})}, "amount"),
+        ({"amounts": frozenset({150_001, 1_500})}, "amount"),
+    ],
+)
+def test_money_must_agree_exactly_where_a_report_could_move_the_payment(
+    outcome: Outcome, fields: dict[str, Any], fact: str | None
+) -> None:
+    is_money = fact in ("currency", "amount")
+    may_omit = outcome is Outcome.FAILED and not fields.get("amounts", True)
+    is_seen = not is_money or (outcome in TRIGGER_FOR and not may_omit)
+    assert a_report(outcome, **fields).mismatch(a_payment()) == (fact if is_seen else None)
+
+
+def test_only_an_answer_about_the_attempt_proves_that_nothing_was_paid() -> None:
+    payment = a_payment()
+    second = an_attempt(payment, 2)
+    own: dict[str, Any] = {"provider_reference": second.provider_reference}
+    assert a_report(Outcome.UNPAID, **own).proves_unpaid(payment, second)
+    assert not a_report(Outcome.UNPAID).proves_unpaid(payment, second)
+    assert not a_report(Outcome.UNPAID, environment=Environment.LIVE, **own).proves_unpaid(payment, second)
+    assert not a_report(Outcome.PENDING, **own).proves_unpaid(payment, second)
+
+
+def test_only_certain_faults_mean_that_nothing_was_charged_and_few_nothing_of_health() -> None:
+    certain = {FaultKind.BAD_CREDENTIALS, FaultKind.REJECTED, FaultKind.RATE_LIMITED}
+    assert {kind for kind in FaultKind if kind.is_certain} == certain
+    of_the_request = {FaultKind.REJECTED, FaultKind.DUPLICATE, FaultKind.RATE_LIMITED}
+    assert {kind for kind in FaultKind if not kind.is_unhealthy} == of_the_request
+
+
+def after_faults(count: int, now: datetime = NOW) -> Health:
+    health = Health("provider_a", Environment.LIVE)
+    for _ in range(count):
+        health = health.after(False, now)
+    return health
+
+
+def test_the_fifth_fault_in_a_row_pauses_a_provider_for_thirty_seconds() -> None:
+    assert not after_faults(4).is_open(NOW)
+    paused = after_faults(5)
+    assert paused.is_open(NOW)
+    assert paused.is_open(NOW + timedelta(seconds=30) - TICK)
+    assert not paused.is_open(NOW + timedelta(seconds=30))
+
+
+def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes() -> None:
+    health, pauses = after_faults(5), []
+    for _ in range(7):
+        pauses.append(health.open_for.total_seconds())
+        assert health.open_until is not None
+        probing = health.admit(health.open_until)
+        assert probing is not None
+        assert probing.open_until is not None
+        health = probing.after(False, probing.open_until - TICK)
+    assert pauses == [30, 60, 120, 240, 480, 600, 600]
+
+
+def test_a_paused_provider_admits_nobody_and_then_one_probe() -> None:
+    paused = after_faults(5)
+    assert paused.admit(NOW + timedelta(seconds=30) - TICK) is None
+    over = NOW + timedelta(seconds=30)
+    probing = paused.admit(over)
+    assert probing is not None
+    assert probing.admit(over) is None
+    assert probing.admit(over + timedelta(seconds=20)) is not None  # the probe's process died
+    assert probing.after(True, over) == Health("provider_a", Environment.LIVE)
+
+
+def test_one_success_forgets_every_fault_and_calls_from_before_a_pause_do_not_stretch_it() -> None:
+    assert after_faults(9) == after_faults(5)
+    healthy = after_faults(9).after(True, NOW)
+    assert healthy == Health("provider_a", Environment.LIVE)
+    assert not healthy.after(False, NOW).is_open(NOW)
+    assert after_faults(4).admit(NOW) == after_faults(4)
+
+
+@pytest.mark.parametrize(
+    "number", [None, "", "5555555555554444", "4242-4242-4242-4242", "42424242424242424", "٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢"]
+)
+def test_any_other_card_is_refused_and_not_repeated(number: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        scenario_of(number)
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "cardNumber")
+    assert not number or number not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("card", "seconds", "outcome", "reason"),
+    [
+        ("4242424242424242", 0, Outcome.SUCCEEDED, None),
+        ("4000000000000002", 0, Outcome.FAILED, "DECLINED"),
+        ("4000000000009995", 0, Outcome.FAILED, "INSUFFICIENT_FUNDS"),
+        ("4000000000000259", 0, Outcome.REVERSED, None),
+        ("4000000000000077", 0, Outcome.PENDING, None),
+        ("4000000000000077", 29, Outcome.PENDING, None),
+        ("4000000000000077", 30, Outcome.SUCCEEDED, None),
+        ("4000000000000119", 0, Outcome.PENDING, None),
+        ("4000000000000119", 10**7, Outcome.PENDING, None),
+    ],
+)
+def test_each_test_card_does_what_is_documented(card: str, seconds: int, outcome: Outcome, reason: str | None) -> None:
+    spaced = " ".join(card[n : n + 4] for n in range(0, 16, 4))
+    assert scenario_of(spaced) == scenario_of(card) == TEST_CARDS[card]
+    assert outcome_of(scenario_of(card), timedelta(seconds=seconds)) == (outcome, reason)
+
+
+def test_no_time_has_passed_since_a_hand_off_that_never_was() -> None:
+    assert elapsed(None, NOW) == timedelta(0)
+    assert elapsed(NOW, NOW + TICK) == TICK
+
+
+def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:
+    payment = a_payment()
+    due = an_attempt(payment, state=AttemptState.HANDED_OFF, next_ask_at=NOW)
+    assert postpone_ask(payment, due, NOW) is None
+    refused = an_attempt(payment, state=AttemptState.REFUSED, next_ask_at=NOW)
+    paid, _ = payment.move(Trigger.SUCCEED, NOW, actor="test")
+    for state, attempt in (payment, refused), (paid, due):
+        left = postpone_ask(state, attempt, NOW)
+        assert left is not None
+        assert left.next_ask_at is None
+
+
+def test_the_schedule_runs_from_the_hand_off_and_without_one_from_the_attempt() -> None:
+    payment = a_payment(Status.PENDING)
+    later = NOW + timedelta(minutes=10)
+    handed = an_attempt(payment, state=AttemptState.HANDED_OFF, handed_off_at=later)
+    assert after_ask(payment, handed, later, 0.0).next_ask_at == later + ASK_AFTER[0]
+    lost = an_attempt(payment, state=AttemptState.UNKNOWN)
+    assert after_ask(payment, lost, NOW, 0.0).next_ask_at == NOW + ASK_AFTER[0]

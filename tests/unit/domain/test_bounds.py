@@ -1,0 +1,74 @@
+"""One set of bounds: the tables know the domain's own numbers and words; test_interface_limits.py has what callers may
+send."""
+
+import re
+from typing import Any
+
+import pytest
+from sqlalchemy import BigInteger, CheckConstraint, Integer, SmallInteger
+
+from payagg.adapters.postgres.schema.tables import metadata
+from payagg.domain import gateway, payment, values, webhook
+from payagg.domain.api_key import ApiKeyStatus
+from payagg.domain.attempt import AttemptState
+from payagg.domain.business import BusinessStatus, KycStatus, Role
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import PAYMENT, Status
+from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT, Environment
+from payagg.domain.webhook import DeliveryStatus
+
+# The enumeration behind each column that holds one of its words.
+WORDS = {
+    "businesses.status": BusinessStatus,
+    "businesses.kyc_status": KycStatus,
+    "members.role": Role,
+    "api_keys.environment": Environment,
+    "api_keys.status": ApiKeyStatus,
+    "gateways.status": GatewayStatus,
+    "webhook_endpoints.environment": Environment,
+    "payments.environment": Environment,
+    "payments.status": Status,
+    "attempts.state": AttemptState,
+    "provider_health.environment": Environment,
+    "inbox.environment": Environment,
+    "deliveries.status": DeliveryStatus,
+}
+
+
+def checks() -> Any:
+    """The text of every CHECK, by table and name."""
+    return {
+        f"{table.name}.{rule.name}": str(rule.sqltext)
+        for table in metadata.sorted_tables
+        for rule in table.constraints
+        if isinstance(rule, CheckConstraint)
+    }
+
+
+def test_the_tables_know_the_words_of_the_domain() -> None:
+    told = {name.removesuffix("_known"): rule for name, rule in checks().items() if name.endswith("_known")}
+    assert told.keys() >= WORDS.keys()
+    for column, kind in WORDS.items():
+        assert re.findall(r"'(\w+)'", told[column]) == [member.value for member in kind], column
+
+
+@pytest.mark.rule("payments.19")
+def test_the_tables_check_money_as_the_domain_does() -> None:
+    told = checks()
+    assert re.findall("[0-9]+", told["payments.amount_in_bounds"]) == [str(MIN_AMOUNT), str(MAX_AMOUNT)]
+    assert told["payments.currency_is_ngn"] == f"currency = '{values.CURRENCY}'"
+    assert told["payments.live_never_simulated"].endswith(f"gateway = '{gateway.SANDBOX_SLUG}')")
+    final = re.findall(r"'(\w+)'", told["payments.final_is_settled"])
+    assert set(final) == {status.value for status in PAYMENT.final}
+
+
+def test_columns_hold_the_highest_number_and_not_one_more() -> None:
+    widths: dict[type[Any], int] = {SmallInteger: 2**15, Integer: 2**31, BigInteger: 2**63}
+    for column, most in (
+        ("payments.sequence", payment.SEQUENCE_MAX),
+        ("gateways.display_order", gateway.ORDER_MAX),
+        ("business_gateways.display_order", gateway.ORDER_MAX),
+        ("webhook_endpoints.successful", webhook.COUNT_MAX),
+    ):
+        table, _, name = column.partition(".")
+        assert widths[type(metadata.tables[table].c[name].type)] == most + 1

@@ -1,0 +1,200 @@
+"""Gateways: the drain's instants, the built-in's protection, what a business may change and offer."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.domain.errors import ErrorCode
+from payagg.domain.gateway import (
+    OVERLAP,
+    GatewayStatus,
+    ReplacedSecret,
+    after_rotation,
+    checkout_order,
+    ensure_selectable,
+    is_offered,
+    parse_order,
+    simulator_allowed,
+)
+from payagg.domain.values import Environment
+from tests.support.builders import NOW, a_choice, a_gateway, the_built_in
+from tests.support.refusals import refusal_of
+
+TICK = timedelta(microseconds=1)
+HALF_HOUR = timedelta(minutes=30)
+NOT_ACTIVE = (GatewayStatus.DRAINING, GatewayStatus.DISABLED)
+
+
+@pytest.mark.rule("limits.5")
+def test_disabling_drains_for_thirty_minutes() -> None:
+    gateway = a_gateway().disable(NOW)
+    assert gateway.status is GatewayStatus.DRAINING
+    assert (gateway.drain_started_at, gateway.drain_ends_at) == (NOW, NOW + HALF_HOUR)
+    assert not gateway.is_active
+
+
+def test_a_drain_ends_at_its_instant_whenever_it_is_looked_at() -> None:
+    draining = a_gateway().disable(NOW)
+    assert draining.as_of(NOW + HALF_HOUR - TICK) is draining
+    for later in (timedelta(0), timedelta(days=2)):
+        ended = draining.as_of(NOW + HALF_HOUR + later)
+        assert (ended.status, ended.updated_at) == (GatewayStatus.DISABLED, NOW + HALF_HOUR)
+        assert (ended.drain_started_at, ended.drain_ends_at) == (None, None)
+
+
+def test_enabling_a_draining_gateway_ends_the_drain() -> None:
+    gateway = a_gateway().disable(NOW).enable(NOW + TICK)
+    assert (gateway.status, gateway.drain_ends_at) == (GatewayStatus.ACTIVE, None)
+    for still in (gateway, a_gateway(status=GatewayStatus.DISABLED)):  # time alone moves only what drains
+        assert still.as_of(NOW + timedelta(days=365)) is still
+
+
+@pytest.mark.rule("gateways.5")
+def test_the_built_in_is_never_disabled_or_deleted() -> None:
+    assert refusal_of(the_built_in().disable, NOW).code is ErrorCode.GATEWAY_BUILT_IN
+    assert refusal_of(the_built_in().delete, NOW).code is ErrorCode.GATEWAY_BUILT_IN
+
+
+@pytest.mark.rule("gateways.8")
+def test_a_gateway_is_deleted_only_when_disabled() -> None:
+    assert a_gateway(status=GatewayStatus.DISABLED).delete(NOW).status is GatewayStatus.DELETED
+    for status in (GatewayStatus.ACTIVE, GatewayStatus.DRAINING):
+        assert refusal_of(a_gateway(status=status).delete, NOW).code is ErrorCode.GATEWAY_IN_USE
+
+
+def test_a_change_keeps_what_it_does_not_name_and_clears_a_name_that_it_names() -> None:
+    before = a_choice(a_gateway(), display_name="Cards", display_order=3, is_default=True)
+    after = before.changed(a_gateway(), NOW + TICK, display_name=None)
+    assert (after.display_name, after.display_order, after.is_default, after.is_enabled) == ("Cards", 3, True, True)
+    assert (after.created_at, after.updated_at) == (NOW, NOW + TICK)
+    assert before.changed(a_gateway(), NOW, display_name=None, rename=True).display_name is None
+    assert before.changed(a_gateway(), NOW, display_name="Bank", rename=True).display_name == "Bank"
+
+
+def test_turning_a_gateway_off_clears_its_default_flag_for_good() -> None:
+    off = a_choice(a_gateway(), is_default=True).changed(a_gateway(), NOW, is_enabled=False)
+    assert (off.is_enabled, off.is_default) == (False, False)
+    assert not off.changed(a_gateway(), NOW, is_enabled=True).is_default
+
+
+def test_a_disabled_gateway_cannot_become_the_default() -> None:
+    on, off = a_choice(a_gateway()), a_choice(a_gateway(), is_enabled=False)
+    assert refusal_of(off.changed, a_gateway(), NOW, is_default=True).field == "isDefault"
+    assert refusal_of(on.changed, a_gateway(), NOW, is_enabled=False, is_default=True).field == "isDefault"
+    assert off.changed(a_gateway(), NOW, is_enabled=True, is_default=True).is_default
+
+
+def test_a_business_neither_turns_off_nor_reorders_the_built_in_and_may_do_the_rest() -> None:
+    gateway = the_built_in()
+    choice = a_choice(gateway)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"is_enabled": False}, "isEnabled"),
+        ({"display_order": 0}, "displayOrder"),
+    ]
+    for change, field in wrong:
+        refusal = refusal_of(choice.changed, gateway, NOW, **change)
+        assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, field)
+    after = choice.changed(gateway, NOW, is_enabled=True, is_default=True, display_name="Us", rename=True)
+    assert (after.is_default, after.display_name) == (True, "Us")
+
+
+def test_only_an_active_gateway_that_the_business_did_not_turn_off_can_be_preferred() -> None:
+    gateway = a_gateway()
+    for inactive in (None, *(a_gateway(status=status) for status in NOT_ACTIVE)):
+        assert refusal_of(ensure_selectable, inactive, None).code is ErrorCode.GATEWAY_NOT_FOUND
+    turned_off = a_choice(gateway, is_enabled=False)
+    assert refusal_of(ensure_selectable, gateway, turned_off).code is ErrorCode.GATEWAY_DISABLED
+    for choice in (None, a_choice(gateway)):
+        assert ensure_selectable(gateway, choice) is gateway
+
+
+def test_a_payer_sees_active_gateways_that_the_business_did_not_turn_off() -> None:
+    gateway = a_gateway()
+    assert is_offered(gateway, None)
+    assert is_offered(gateway, a_choice(gateway))
+    assert not is_offered(gateway, a_choice(gateway, is_enabled=False))
+    assert not any(is_offered(a_gateway(status=status), None) for status in NOT_ACTIVE)
+
+
+def test_the_list_has_the_built_in_first_then_the_businesss_order_then_the_platforms() -> None:
+    late = a_gateway("late", display_order=1)
+    early = a_gateway("early", display_order=9)
+    plain = a_gateway("plain", display_order=5)
+    pairs = [(late, a_choice(late, display_order=7)), (plain, None), (early, a_choice(early, display_order=0))]
+    pairs.append((the_built_in(display_order=99), None))
+    assert [gateway.slug for gateway, _ in sorted(pairs, key=checkout_order)] == ["builtin", "early", "plain", "late"]
+
+
+@pytest.mark.rule("checkout.7")
+def test_the_simulator_serves_sandbox_alone() -> None:
+    assert simulator_allowed(Environment.SANDBOX)
+    assert not simulator_allowed(Environment.LIVE)
+
+
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+OLD, NEW = {"liveWebhookSecret": "old"}, {"liveWebhookSecret": "new"}
+
+
+@pytest.mark.parametrize("after", [NEW, {}], ids=["changed", "removed"])
+def test_a_replaced_signing_secret_proves_events_for_a_day(after: dict[str, str]) -> None:
+    (kept,) = after_rotation((), {LIVE: OLD, SANDBOX: {}}, {LIVE: after, SANDBOX: {}}, NOW)
+    assert kept == ReplacedSecret(LIVE, OLD, NOW + timedelta(hours=24))
+    assert "old" not in repr(kept)
+
+
+def test_a_secret_that_stays_is_not_kept_and_one_that_returns_no_longer() -> None:
+    assert after_rotation((), {LIVE: OLD}, {LIVE: OLD}, NOW) == ()
+    first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
+    assert after_rotation(first, {LIVE: NEW}, {LIVE: OLD}, NOW + TICK) == (
+        ReplacedSecret(LIVE, NEW, NOW + TICK + OVERLAP),
+    )
+
+
+def test_a_second_rotation_within_the_day_keeps_both_and_one_after_it_only_the_last() -> None:
+    first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
+    third = {"liveWebhookSecret": "third"}
+    within = after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP - TICK)
+    assert [one.credentials for one in within] == [NEW, OLD]
+    assert [one.credentials for one in after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP)] == [NEW]
+
+
+def test_the_newest_twenty_replaced_secrets_are_kept() -> None:
+    kept: tuple[ReplacedSecret, ...] = ()
+    for number in range(25):
+        kept = after_rotation(kept, {LIVE: {"s": str(number)}}, {LIVE: {"s": str(number + 1)}}, NOW)
+    assert [one.credentials["s"] for one in kept] == [str(number) for number in range(24, 4, -1)]
+
+
+@pytest.mark.parametrize(
+    ("after", "has_open_attempts", "is_wiped"),
+    [
+        (timedelta(0), False, True),
+        (timedelta(0), True, False),
+        (timedelta(hours=72) - TICK, True, False),
+        (timedelta(hours=72), True, True),
+    ],
+)
+def test_a_deleted_gateway_keeps_its_secrets_while_an_attempt_is_open_but_72_hours_at_most(
+    after: timedelta, has_open_attempts: bool, is_wiped: bool
+) -> None:
+    gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + timedelta(days=9))
+    deleted = replace(gateway, status=GatewayStatus.DISABLED).delete(NOW)
+    wiped = deleted.wiped(NOW + after, has_open_attempts)
+    assert (wiped.credentials is None, wiped.replaced_secrets, wiped.updated_at) == (is_wiped, b"2", NOW)
+
+
+def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_overlap() -> None:
+    gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + OVERLAP)
+    assert gateway.wiped(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
+    wiped = gateway.wiped(NOW + OVERLAP, has_open_attempts=False)
+    assert (wiped.credentials, wiped.replaced_secrets, wiped.replaced_secrets_until) == (b"1", None, None)
+
+
+def test_an_order_names_one_to_a_hundred_gateways_once() -> None:
+    most = [f"gw_{number}" for number in range(100)]
+    assert parse_order(most) == most
+    for order in ([], [*most, "gw_one_more"], ["gw_1", "gw_2", "gw_1"]):
+        refused = refusal_of(parse_order, order)
+        assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "order")

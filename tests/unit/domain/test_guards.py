@@ -1,0 +1,305 @@
+"""The domain guards itself: an object that cannot be is refused by the name of its field, whoever makes it."""
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payagg_testing import strategies
+
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.api_key import ApiKey, ApiKeyStatus
+from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
+from payagg.domain.business import BusinessStatus, check_subject
+from payagg.domain.checks import restored, revised
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
+from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.resolution import Resolution
+from payagg.domain.values import MAX_AMOUNT, Environment
+from payagg.domain.webhook import DeliveryStatus
+from tests.support.builders import (
+    NOW,
+    REFERENCE,
+    a_business,
+    a_choice,
+    a_delivery,
+    a_gateway,
+    a_key,
+    a_payment,
+    a_report,
+    a_transition,
+    an_attempt,
+    an_endpoint,
+    an_event,
+    the_built_in,
+)
+from tests.support.refusals import refusal_of
+
+NAIVE = datetime(2025, 1, 31, 12)  # noqa: DTZ001 - what must be refused
+NOT_TEXT = (7, True, b"x", ["x"], {"x": 1}, 1.5, "zero\x00", "\ud800")
+
+# What each field of what a merchant sends must never be; `None` is absence, where absence is allowed.
+BAD = {
+    "reference": ("nonsense", "", REFERENCE + "\n", 7, None, "7" * 5000),
+    "business_id": ("", "a b", "x" * 65, None, 7),
+    "environment": ("SANDBOX", None, 1),
+    "amount": (-5, 0, 99, MAX_AMOUNT + 1, 1.5, 100.0, True, "100", Decimal(150), None, float("nan"), 10**400),
+    "currency": ("USD", "ngn", "", None, 7),
+    "status": ("INITIATED", None),
+    "gateway": ("", "x", "A B", "g" * 51, 7, ["sandbox"]),
+    "customer_email": ("not an address", "", *NOT_TEXT),
+    "customer_name": NOT_TEXT,
+    "customer_phone": NOT_TEXT,
+    "callback_url": ("javascript:alert(1)", "", *NOT_TEXT),
+    "webhook_url": ("http://shop.example/", "", *NOT_TEXT),
+    "metadata": ([], "x", {1: 2}, {"a": {1}}, {"a": float("nan")}, {"a": "\x00"}, {"\ud800": 1}, {"a": 10**400}),
+    "idempotency_key": NOT_TEXT,
+    "fingerprint": (b"", b"x" * 31, "x" * 32),
+    "failure_reason": ("DECLINED", 7),
+    "sequence": (-1, 1.5, True, 2**15),
+    "created_at": (NAIVE, None, "now", 0, NOW + timedelta(hours=1)),
+    "updated_at": (NAIVE, None, 0),
+    "expires_at": (NAIVE, None, NOW, NOW - timedelta(seconds=1)),
+    "settled_at": (NAIVE, NOW, 0),
+    "is_test": (None, 1, "true"),
+    "fee": (-1, 1.5, True, 2**63, "5"),
+    "net_amount": (-1, 1.5, True, 2**63, "5"),
+    "has_adjustments": (None, 1, "true"),
+    "api_key_id": ("", "a b", 7, "x" * 65),
+}
+NAMES = {"created_at": {"createdAt", "expiresAt"}}
+
+
+def camel(name: Any) -> Any:
+    head, *rest = name.split("_")
+    return head + "".join(word.title() for word in rest)
+
+
+@pytest.mark.rule("payments.17")
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_payment_that_cannot_be_is_refused_by_field(name: Any, value: Any) -> None:
+    refusal = refusal_of(replace, a_payment(), **{name: value})
+    assert refusal.field in NAMES.get(name, {camel(name)})
+    codes = {"reference": ErrorCode.INVALID_REFERENCE, "gateway": ErrorCode.GATEWAY_NOT_FOUND}
+    assert refusal.code is codes.get(name, ErrorCode.VALIDATION_ERROR)
+
+
+def test_every_field_of_a_payment_has_its_refusals() -> None:
+    assert {field.name for field in fields(Payment)} == set(BAD)
+
+
+@pytest.mark.parametrize("ttl", [timedelta(0), timedelta(seconds=-1), timedelta.max, None, 3600])
+def test_a_window_is_a_positive_time(ttl: Any) -> None:
+    assert refusal_of(a_payment, ttl=ttl).field == "expiresAt"
+
+
+def test_a_charge_does_not_show_its_payer_or_its_credentials() -> None:
+    payer: dict[str, Any] = {
+        "customer_email": "ada@example.com",
+        "customer_name": "Ada",
+        "customer_phone": "+2348012345678",
+    }
+    shown = repr(replace(a_charge, credentials={"secret": "sk_live_1"}, **payer))
+    assert [hidden for hidden in (*payer.values(), "sk_live_1") if hidden in shown] == []
+
+
+def test_the_simulator_never_serves_a_live_payment() -> None:
+    live: dict[str, Any] = {"environment": Environment.LIVE}
+    assert refusal_of(a_payment, gateway="sandbox", **live).code is ErrorCode.GATEWAY_NOT_FOUND
+    assert refusal_of(a_payment(**live).hand_over, "sandbox", NOW, "payer").field == "gateway"
+    assert a_payment(gateway="sandbox").hand_over("sandbox", NOW, "payer")[0].gateway == "sandbox"
+
+
+hostile = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(st.characters(), max_size=30),
+    st.binary(max_size=8),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.text(st.characters(), max_size=3), max_size=2),
+    st.datetimes(),
+    st.datetimes(timezones=st.just(UTC)),
+    st.timedeltas(),
+    st.sampled_from([*Status, *Environment, *Trigger, *ApiKeyStatus, *GatewayStatus, *BusinessStatus]),
+    strategies.hostile_urls,
+    strategies.bad_emails,
+    strategies.bad_references(),
+)
+AN_ANOMALY = Anomaly("anm_1", REFERENCE, AnomalyKind.MISMATCH, "verify", {}, NOW)
+WHOLE = {
+    "payment": a_payment(),
+    "transition": a_transition(a_payment())[1],
+    "key": a_key(),
+    "gateway": a_gateway(),
+    "choice": a_choice(a_gateway()),
+    "business": a_business(),
+    "endpoint": an_endpoint(),
+    "event": an_event(),
+    "delivery": a_delivery(),
+    "attempt": an_attempt(state=AttemptState.HANDED_OFF),
+    "hand-off": HandOff(HandOffKind.REDIRECT, "https://pay.example/1"),
+    "charge": (a_charge := Charge(REFERENCE, 150_000, "NGN", Environment.LIVE, {}, "https://pay.example/1")),
+    "report": a_report(),
+    "anomaly": AN_ANOMALY,
+    "resolution": Resolution("res_1", REFERENCE, "Account closed.", "Case 4711.", "admin:ada", NOW),
+}
+
+
+@pytest.mark.rule("payments.17")
+@pytest.mark.parametrize("kind", WHOLE)
+@given(data=st.data())
+def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(kind: Any, data: Any) -> None:
+    whole: Any = WHOLE[kind]
+    name = data.draw(st.sampled_from([field.name for field in fields(whole)]))
+    value = data.draw(hostile)
+    field: str | None = "none was refused"
+    try:
+        replace(whole, **{name: value})
+    except Refusal as refused:
+        field = refused.field
+    assert field is not None
+
+
+@pytest.mark.parametrize(
+    ("whole", "name", "value", "field"),
+    [
+        (a_key(), "public_key", "spk_live_" + "0" * 32, "publicKey"),
+        (a_key(), "public_key", "ssk_sand_" + "0" * 48, "publicKey"),
+        (a_key(), "secret_hash", b"raw", "secretHash"),
+        (a_key(), "secret_last4", "whole secret", "secretLast4"),
+        (a_key(), "revoked_at", NOW, "revokedAt"),
+        (a_key(), "status", ApiKeyStatus.REVOKED, "revokedAt"),
+        (a_gateway(), "slug", "A", "slug"),
+        (a_gateway(), "name", None, "name"),
+        (a_gateway(), "display_order", True, "displayOrder"),
+        (a_gateway(), "credentials", {"secret": "plain"}, "credentials"),
+        (a_gateway(), "status", GatewayStatus.DRAINING, "drainStartedAt"),
+        (a_gateway(status=GatewayStatus.DRAINING), "drain_ends_at", None, "drainEndsAt"),
+        (the_built_in(), "status", GatewayStatus.DISABLED, "status"),
+        (a_choice(a_gateway(), is_default=True), "is_enabled", False, "isDefault"),
+        (a_business(), "name", " padded ", "name"),
+        (a_business(), "name", "two\nlines", "name"),
+        (an_endpoint(), "url", "ftp://shop.example/", "url"),
+        (an_endpoint(environment=Environment.LIVE), "url", "http://shop.example/", "url"),
+        (an_endpoint(), "events", ("payment.unknown",), "events"),
+        (an_endpoint(), "events", ("payment.failed", "payment.pending"), "events"),
+        (an_endpoint(), "events", ["payment.failed"], "events"),
+        (an_endpoint(), "previous_secret", b"sealed", "previousSecretExpiresAt"),
+        (an_event(), "body", "text", "data"),
+        *((a_payment(final), "settled_at", None, "settledAt") for final in (Status.SUCCESS, Status.FAILED)),
+        (a_transition(a_payment())[1], "to_status", Status.INITIATED, "toStatus"),
+        (a_transition(a_payment())[1], "from_status", Status.FAILED, "toStatus"),
+        (an_attempt(), "reference", "nonsense", "reference"),
+        (an_attempt(), "number", 0, "number"),
+        (an_attempt(), "number", 2, "providerReference"),
+        (an_attempt(), "gateway", "", "gateway"),
+        (an_attempt(), "state", AttemptState.HANDED_OFF, "handOff"),
+        (an_attempt(state=AttemptState.HANDED_OFF), "hand_off", None, "handOff"),
+        (an_attempt(), "lease_until", NAIVE, "leaseUntil"),
+        (a_charge, "amount", 1.5, "amount"),
+        (a_charge, "amount", -5, "amount"),
+        (a_charge, "currency", "USD", "currency"),
+        (a_charge, "reference", "nonsense", "reference"),
+        (a_report(), "amounts", frozenset({1.5}), "amounts"),
+        (a_report(), "amounts", {150_000}, "amounts"),
+        (a_report(), "outcome", "SUCCEEDED", "outcome"),
+        (AN_ANOMALY, "status", AnomalyStatus.CLOSED, "closedAt"),
+        (AN_ANOMALY, "reference", "nonsense", "reference"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_field(whole: Any, name: Any, value: Any, field: Any) -> None:
+    assert refusal_of(replace, whole, **{name: value}).field == field
+
+
+# The fewest and the most characters of a text, and the lowest and highest of a number, by whole thing and field.
+EDGES: list[tuple[Any, dict[str, tuple[int, int]]]] = [
+    (a_payment(), {"idempotency_key": (1, 255), "customer_name": (0, 200), "customer_phone": (0, 32)}),
+    (a_payment(), {"amount": (100, 9_007_199_254_740_991), "sequence": (0, 32_767)}),
+    (a_payment(Status.FAILED), {"failure_reason": (0, 4_096)}),
+    (a_transition(a_payment())[1], {"sequence": (1, 32_767), "actor": (1, 600), "reason": (0, 4_096)}),
+    (an_attempt(), {"token": (1, 64), "asks": (0, 32_767)}),
+    (HandOff(HandOffKind.SDK, "x"), {"checkout_url": (1, 8_192)}),
+    (a_report(), {"provider_reference": (0, 4_096), "word": (0, 4_096), "currency": (0, 4_096), "reason": (0, 4_096)}),
+    (an_endpoint(), {"description": (0, 200), "secret_last4": (4, 4), "concurrency": (1, 50)}),
+    (an_endpoint(), {"successful": (0, 9_223_372_036_854_775_807), "failed": (0, 9_223_372_036_854_775_807)}),
+    (an_event(), {"sequence": (1, 32_767), "type": (1, 50)}),
+    (a_delivery(), {"sequence": (1, 32_767), "attempts": (0, 32_767), "lost_tries": (0, 32_767)}),
+    (a_key(), {"name": (2, 100)}),
+    (a_gateway(), {"slug": (2, 50), "name": (2, 100), "description": (0, 1_000), "logo_path": (1, 200)}),
+    (a_gateway(), {"display_order": (0, 2_147_483_647)}),
+    (a_choice(a_gateway(), display_order=1), {"display_name": (0, 50), "display_order": (0, 2_147_483_647)}),
+    (a_business(), {"name": (1, 200)}),
+]
+
+
+@pytest.mark.rule("payments.19")
+@pytest.mark.parametrize(
+    ("whole", "name", "least", "most"),
+    [(whole, name, *ends) for whole, edges in EDGES for name, ends in edges.items()],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_a_field_is_taken_at_its_ends_and_refused_beyond_them(whole: Any, name: str, least: int, most: int) -> None:
+    is_number = isinstance(getattr(whole, name), int)
+    for size in (least, most):
+        replace(whole, **{name: size if is_number else "x" * size})
+    for size in (least - 1, most + 1):
+        if is_number or size >= 0:
+            assert refusal_of(replace, whole, **{name: size if is_number else "x" * size}).field == camel(name)
+
+
+def test_a_delivery_goes_to_one_address_and_is_scheduled_while_it_is_pending() -> None:
+    assert refusal_of(a_delivery, endpoint_id=None).field == "url"
+    assert refusal_of(a_delivery, url="https://shop.example/").field == "url"
+    assert refusal_of(replace, a_delivery(), next_attempt_at=None).field == "nextAttemptAt"
+    assert refusal_of(replace, a_delivery(), status=DeliveryStatus.DELIVERED).field == "nextAttemptAt"
+
+
+def test_a_key_is_generated_from_enough_randomness_alone() -> None:
+    for secret_hex, public_hex, field in (("00", "0" * 32, "secretKey"), ("0" * 48, "00", "publicKey")):
+        refusal = refusal_of(
+            ApiKey.generate,
+            id="key_1",
+            business_id="biz_1",
+            environment=Environment.LIVE,
+            name="Server",
+            secret_hex=secret_hex,
+            public_hex=public_hex,
+            now=NOW,
+        )
+        assert refusal.field == field
+
+
+@pytest.mark.parametrize("slug", ["provider_a", "", "a", "a--b", "a\n", "a" * 51])
+def test_an_administrators_slug_has_hyphens_alone(slug: str) -> None:
+    assert refusal_of(Gateway.create, id="gw_1", slug=slug, name="Acme", now=NOW).field == "slug"
+
+
+def test_credentials_are_one_to_fifty_texts_of_4000_characters() -> None:
+    most = {str(n): "x" * 4000 for n in range(50)}
+    assert parse_credentials(most) is most
+    wrong: Any
+    for wrong in ({}, {**most, "50": "x"}, {7: "x"}, "text"):
+        assert refusal_of(parse_credentials, wrong).field == "credentials"
+    for wrong in ("x" * 4001, 7):
+        assert refusal_of(parse_credentials, {"key": wrong}).field == "credentials.key"
+
+
+@pytest.mark.parametrize("subject", ["", " ", "x" * 256, "a\x00b", "two\nlines", None])
+def test_a_members_subject_is_one_line(subject: Any) -> None:
+    assert refusal_of(check_subject, subject, "sub").field == "sub"
+
+
+@pytest.mark.rule("payments.18")
+def test_a_stored_payment_is_read_and_settled_whatever_rule_came_later() -> None:
+    """Money must not stop because of a rule that its payment never met."""
+    old = revised(a_payment(Status.PENDING), customer_email="once allowed", callback_url="once:allowed")
+    stored = restored(Payment, vars(old))
+    assert stored == old
+    assert stored.move(Trigger.SUCCEED, NOW, actor="event")[0].status is Status.SUCCESS
+    assert revised(a_payment(), customer_email="once allowed").as_of(NOW + timedelta(days=1)).status is Status.FAILED

@@ -1,0 +1,79 @@
+"""What `process` may do next, as a function: each row is a payment with its attempts, and the step."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from payagg.domain.attempt import (
+    Attempt,
+    AttemptState,
+    ExistingHandOff,
+    Start,
+    Wait,
+    ensure_attempts_left,
+    next_step,
+)
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import Payment, Trigger
+from tests.support.builders import NOW, a_payment, an_attempt
+from tests.support.refusals import refusal_of
+
+CLAIMED, HANDED_OFF, REFUSED, UNKNOWN = AttemptState
+PAYMENT = a_payment()
+
+
+def attempt(state: AttemptState, number: int = 1) -> Attempt:
+    return an_attempt(PAYMENT, number, state)
+
+
+FIRST, LIVE, OPEN = attempt(HANDED_OFF), attempt(CLAIMED), attempt(UNKNOWN)
+DEAD = replace(LIVE, lease_until=NOW)
+assert FIRST.hand_off is not None
+ROWS = {
+    "nothing yet": ([], Start("provider_a", None)),
+    "handed off": ([FIRST], ExistingHandOff(FIRST, FIRST.hand_off)),
+    "a live claimant": ([LIVE], Wait()),
+    "a dead claimant": ([DEAD], Start("provider_a", DEAD)),
+    "an answer that never came": ([OPEN], Start("provider_a", OPEN)),
+    "refused": ([attempt(REFUSED)], Start("provider_a", None)),
+    "handed off after a refusal": ([attempt(REFUSED), FIRST], ExistingHandOff(FIRST, FIRST.hand_off)),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_the_next_step(row: tuple[list[Attempt], object]) -> None:
+    attempts, step = row
+    assert next_step(PAYMENT, attempts, "provider_a", NOW) == step
+
+
+def test_the_preferred_gateway_serves_where_the_payer_names_none() -> None:
+    assert next_step(replace(PAYMENT, gateway="provider_b"), [], None, NOW) == Start("provider_b", None)
+    refused = refusal_of(next_step, replace(PAYMENT, gateway=None), [], None, NOW)
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "gatewaySlug")
+
+
+@pytest.mark.parametrize(
+    ("payment", "code"),
+    [
+        (a_payment(now=NOW - timedelta(hours=1)), ErrorCode.PAYMENT_EXPIRED),
+        (PAYMENT.move(Trigger.SUCCEED, NOW, actor="test")[0], ErrorCode.PAYMENT_ALREADY_PROCESSED),
+    ],
+)
+@pytest.mark.parametrize("attempts", [[], [FIRST], [LIVE]])
+def test_an_ended_payment_is_refused_whatever_its_attempts(
+    payment: Payment, code: ErrorCode, attempts: list[Attempt]
+) -> None:
+    assert refusal_of(next_step, payment, attempts, "provider_a", NOW).code is code
+
+
+def test_a_claim_is_held_to_the_end_of_its_lease_and_no_longer() -> None:
+    claim, end = attempt(CLAIMED), NOW + timedelta(seconds=20)  # longer than the 15 s that a provider may take
+    assert next_step(PAYMENT, [claim], "provider_a", end - timedelta(microseconds=1)) == Wait()
+    assert next_step(PAYMENT, [claim], "provider_a", end) == Start("provider_a", claim)
+
+
+def test_attempts_are_bounded() -> None:
+    refused = [attempt(REFUSED, number) for number in range(1, 21)]
+    ensure_attempts_left(refused[:-1])
+    assert refusal_of(ensure_attempts_left, refused).code is ErrorCode.GATEWAY_NOT_AVAILABLE

@@ -1,0 +1,168 @@
+"""The rule of money as a function: each row is a report and what it does; test_settlement.py has the use case."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
+from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
+from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
+from payagg.domain.values import Environment
+from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
+
+HOUR = timedelta(hours=1)
+SUCCEEDED, FAILED, REVERSED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED
+
+
+def pending() -> Payment:
+    return a_payment().hand_over("provider_a", NOW, "payer")[0]
+
+
+def ended(trigger: Trigger, reason: str | None = None) -> Payment:
+    return pending().move(trigger, NOW, actor="test", reason=reason)[0]
+
+
+PAID = ended(Trigger.SUCCEED, REFERENCE)
+OTHER_AMOUNT = frozenset({1})
+ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
+# Name: report, payment, anomaly, what else differs from the plain case; by effect.
+ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
+    ReportEffect.MOVED: {
+        "paid": (a_report(SUCCEEDED), pending(), None, {}),
+        "declined by a signed event": (a_report(FAILED), pending(), None, {}),
+        "reversed": (a_report(REVERSED), pending(), None, {}),
+    },
+    ReportEffect.UNCHANGED: {
+        "in flight": (a_report(Outcome.PENDING), pending(), None, {}),
+        "unpaid is no end": (a_report(Outcome.UNPAID), pending(), None, {}),
+        "a failure where nobody was sent": (
+            a_report(FAILED),
+            a_payment(),
+            None,
+            {"attempts": [an_attempt(a_payment(), 1, AttemptState.UNKNOWN)]},
+        ),
+        "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
+        "paid after a simulated success": (a_report(SUCCEEDED), PAID, None, {"paid": ["SIMULATED"]}),
+    },
+    ReportEffect.UNKNOWN_PAYMENT: {
+        "money for nobody": (a_report(SUCCEEDED), None, AnomalyKind.UNKNOWN_REFERENCE, {}),
+        "nothing for nobody": (a_report(Outcome.PENDING), None, None, {}),
+        "disputed by nobody we know": (a_report(Outcome.DISPUTED), None, AnomalyKind.UNKNOWN_REFERENCE, {}),
+    },
+    ReportEffect.MISMATCH: {
+        "an answer about another": (
+            a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"),
+            pending(),
+            AnomalyKind.MISMATCH,
+            {"asked": ASKED},
+        ),
+        "another amount": (a_report(SUCCEEDED, amounts=OTHER_AMOUNT), pending(), AnomalyKind.MISMATCH, {}),
+    },
+    ReportEffect.ANOMALY: {
+        "the other environment": (
+            a_report(SUCCEEDED),
+            pending(),
+            AnomalyKind.WRONG_ENVIRONMENT,
+            {"environment": Environment.LIVE},
+        ),
+        "the other provider": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_PROVIDER, {"gateway": "provider_b"}),
+        "a part given back": (a_report(REVERSED, amounts=OTHER_AMOUNT), PAID, AnomalyKind.PARTIAL_REFUND, {}),
+        "paid again by another": (a_report(SUCCEEDED), PAID, AnomalyKind.SECOND_CHARGE, {"paid": [f"{REFERENCE}.2"]}),
+        "disputed": (a_report(Outcome.DISPUTED, amounts=OTHER_AMOUNT), PAID, AnomalyKind.DISPUTE, {}),
+        "paid late": (a_report(SUCCEEDED), ended(Trigger.FAIL, "DECLINED"), AnomalyKind.LATE_SUCCESS, {}),
+        "given back late": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {}),
+        "failed late": (a_report(FAILED), PAID, AnomalyKind.LATE_FAILURE, {}),
+    },
+}
+
+
+def judged(report: Any, payment: Payment | None, **differs: Any) -> Verdict:
+    handed_off = an_attempt(payment or a_payment(), 1, AttemptState.HANDED_OFF)
+    plain: dict[str, Any] = {
+        "attempts": [handed_off],
+        "gateway": "provider_a",
+        "environment": Environment.SANDBOX,
+        "asked": None,
+        "paid": [],
+        "actor": "event:provider_a",
+        "now": NOW,
+    }
+    return judge(report, payment, **{**plain, **differs})
+
+
+@pytest.mark.parametrize(("effect", "name"), [(effect, name) for effect, rows in ROWS.items() for name in rows])
+def test_what_a_report_does(effect: ReportEffect, name: str) -> None:
+    report, payment, anomaly, differs = ROWS[effect][name]
+    verdict = judged(report, payment, **differs)
+    assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
+    assert bool(verdict.changes) is (effect is ReportEffect.MOVED)
+    if anomaly is not None:
+        assert verdict.details["providerReference"] == report.provider_reference
+        assert verdict.details["amounts"] == sorted(report.amounts)
+
+
+@pytest.mark.rule("description.4")
+def test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card() -> None:
+    payment = pending()
+    last_instant = payment.expires_at - timedelta(microseconds=1)
+    verdict = judged(a_report(FAILED, reason="EXPIRED_CARD"), payment, asked=ASKED, now=last_instant)
+    assert (verdict.effect, verdict.changes) == (ReportEffect.DECLINED, ())
+    assert verdict.attempt == replace(ASKED, last_decline="EXPIRED_CARD")
+    over = judged(a_report(FAILED, reason="EXPIRED_CARD"), payment, asked=ASKED, now=payment.expires_at)
+    assert [moved.status for moved, _ in over.changes] == [Status.FAILED]
+
+
+@pytest.mark.parametrize("kind", HandOffKind)
+def test_only_a_providers_page_takes_another_card(kind: HandOffKind) -> None:
+    attempt = replace(ASKED, hand_off=HandOff(kind, "https://pay.example"))
+    verdict = judged(a_report(FAILED), pending(), attempts=[attempt], asked=attempt)
+    assert verdict.effect is (ReportEffect.MOVED if kind is HandOffKind.SIMULATOR else ReportEffect.DECLINED)
+
+
+def test_a_decline_is_forgotten_when_the_payer_is_at_the_same_attempt_again() -> None:
+    declined, second = replace(ASKED, last_decline="DECLINED"), an_attempt(pending(), 2, AttemptState.HANDED_OFF)
+    report = a_report(Outcome.PENDING, provider_reference=f"{REFERENCE[:3]}{REFERENCE[3:]}")  # equal, not the same
+    verdict = judged(report, pending(), attempts=[declined], asked=declined)
+    assert (verdict.effect, verdict.attempt) == (ReportEffect.UNCHANGED, ASKED)
+    report = a_report(Outcome.PENDING, provider_reference=second.provider_reference)
+    verdict = judged(report, pending(), attempts=[declined, second], asked=second)
+    assert (verdict.effect, verdict.attempt) == (ReportEffect.UNCHANGED, None)
+
+
+@pytest.mark.parametrize(("told", "asked", "says_nothing"), [(1, 1, True), (1, 2, False), (2, 1, False)])
+def test_news_of_another_attempt_is_looked_at(told: int, asked: int, says_nothing: bool) -> None:
+    report = a_report(Outcome.PENDING, provider_reference=provider_reference(REFERENCE, told))
+    assert report.changes_nothing(an_attempt(pending(), asked)) is says_nothing
+
+
+def test_a_success_names_the_charge_that_was_paid() -> None:
+    ((payment, transition),) = judged(a_report(SUCCEEDED), pending()).changes
+    assert transition is not None
+    assert (payment.status, payment.gateway, transition.reason) == (Status.SUCCESS, "provider_a", REFERENCE)
+
+
+def test_money_after_the_window_of_an_unprocessed_payment_expires_it_first() -> None:
+    verdict = judged(a_report(SUCCEEDED), a_payment(), now=NOW + HOUR)
+    ((payment, _),) = verdict.changes
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, EXPIRED_REASON)
+    assert verdict.anomaly is AnomalyKind.LATE_SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("outcome", "effect", "anomaly"),
+    [
+        (Outcome.UNPAID, ReportEffect.MOVED, None),
+        (Outcome.PENDING, ReportEffect.ANOMALY, AnomalyKind.NO_EVIDENCE),
+        (None, ReportEffect.ANOMALY, AnomalyKind.NO_EVIDENCE),
+    ],
+)
+def test_the_end_of_the_asking(outcome: Outcome | None, effect: ReportEffect, anomaly: AnomalyKind | None) -> None:
+    attempt = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
+    report = a_report(outcome) if outcome else None
+    verdict = judge_silence(report, pending(), attempt, actor="reconciler", now=NOW)
+    assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
+    for payment in (a_payment(), PAID):
+        assert judge_silence(report, payment, attempt, actor="reconciler", now=NOW) == Verdict(ReportEffect.UNCHANGED)

@@ -1,0 +1,113 @@
+"""Who may end a payment by hand, when, and as what: pure rules."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import OUTCOMES, Payment, Status, Trigger
+from payagg.domain.resolution import CONFIRM_WITHIN, Resolution, ask, check_outcome, confirm, is_resolvable
+from tests.support.builders import NOW, REFERENCE, a_payment
+from tests.support.refusals import refusal_of
+
+SECOND = timedelta(seconds=1)
+PENDING = a_payment(Status.PENDING)
+END = PENDING.expires_at
+FACT = Anomaly("anm_1", REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {}, NOW)
+CLOSED = FACT.close("admin:ada", "Seen.", NOW)
+ELSEWHERE = replace(FACT, reference="PAY-20250131-OTHER1")
+ASKED = Resolution("res_1", REFERENCE, "Account closed.", "Case 4711.", "admin:ada", END)
+
+
+def asked(payment: Payment = PENDING, latest: Resolution | None = None, **more: object) -> Resolution:
+    facts = {"id": "res_2", "reason": "Account closed.", "evidence": "Case 4711.", "by": "admin:ada", "now": END}
+    known = more.pop("known", [FACT])
+    return ask(payment, known, latest, **{**facts, **more})  # type: ignore[arg-type]
+
+
+def test_a_payment_is_ended_by_one_who_asks_and_another_who_confirms() -> None:
+    made = asked()
+    assert (made.requested_by, made.confirmed_by, made.is_waiting(END)) == ("admin:ada", None, True)
+    done = confirm(PENDING, [FACT], made, by="admin:ben", now=END + SECOND)
+    assert (done.confirmed_by, done.confirmed_at) == ("admin:ben", END + SECOND)
+    assert done.actor == "admin:ada, confirmed by admin:ben"
+    assert not done.is_waiting(END + SECOND)
+
+
+@pytest.mark.rule("description.12")
+@pytest.mark.parametrize("outcome", [*OUTCOMES, *(status.value for status in Status), "failed", "", " FAILED"])
+def test_no_other_end_than_failed_is_made_by_hand(outcome: str) -> None:
+    if outcome == "FAILED":
+        check_outcome(outcome)
+        return
+    refused = refusal_of(check_outcome, outcome)
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "outcome")
+    assert "FAILED" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("payment", "known", "now", "code"),
+    [
+        (PENDING, [FACT], END, None),
+        (PENDING, [FACT.acknowledge("admin:ada", NOW)], END, None),
+        (PENDING, [CLOSED, FACT], END, None),
+        (PENDING, [FACT], END - SECOND, ErrorCode.RESOLUTION_NOT_ALLOWED),
+        (PENDING, [], END, ErrorCode.RESOLUTION_NOT_ALLOWED),
+        (PENDING, [CLOSED], END, ErrorCode.RESOLUTION_NOT_ALLOWED),
+        (PENDING, [ELSEWHERE], END, ErrorCode.RESOLUTION_NOT_ALLOWED),
+        (a_payment(), [FACT], END - SECOND, ErrorCode.RESOLUTION_NOT_ALLOWED),
+        (a_payment(), [FACT], END, ErrorCode.PAYMENT_ALREADY_FINAL),
+        *((a_payment(one), [FACT], END, ErrorCode.PAYMENT_ALREADY_FINAL) for one in list(Status)[2:]),
+    ],
+)
+def test_only_what_is_over_open_and_has_a_fact_that_waits_is_ended_by_hand(
+    payment: Payment, known: list[Anomaly], now: object, code: ErrorCode | None
+) -> None:
+    assert is_resolvable(payment, known, now) is (code is None)  # type: ignore[arg-type]
+    if code is None:
+        assert asked(payment, known=known, now=now).reference == REFERENCE
+        return
+    assert refusal_of(asked, payment, known=known, now=now).code is code
+    assert refusal_of(confirm, payment, known, ASKED, by="admin:ben", now=now).code is code
+
+
+def test_one_request_waits_at_a_time_and_for_a_day() -> None:
+    assert refusal_of(asked, latest=ASKED).code is ErrorCode.RESOLUTION_ALREADY_REQUESTED
+    last = END + CONFIRM_WITHIN - SECOND
+    assert refusal_of(asked, latest=ASKED, now=last).code is ErrorCode.RESOLUTION_ALREADY_REQUESTED
+    assert asked(latest=ASKED, now=last + SECOND).id == "res_2"
+
+
+@pytest.mark.rule("description.12")
+@pytest.mark.parametrize(
+    ("latest", "by", "late", "code"),
+    [
+        (None, "admin:ben", SECOND, ErrorCode.RESOLUTION_NOT_REQUESTED),
+        (ASKED, "admin:ben", CONFIRM_WITHIN, ErrorCode.RESOLUTION_NOT_REQUESTED),
+        (ASKED, "admin:ada", CONFIRM_WITHIN, ErrorCode.RESOLUTION_NOT_REQUESTED),
+        (ASKED, "admin:ada", SECOND, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
+        (replace(ASKED, confirmed_by="admin:eve", confirmed_at=END), "admin:ben", SECOND, "RESOLUTION_NOT_REQUESTED"),
+    ],
+    ids=["nothing asked", "too late", "too late by the same", "by the same", "confirmed already"],
+)
+def test_only_another_administrator_confirms_and_within_a_day(
+    latest: Resolution | None, by: str, late: timedelta, code: ErrorCode | str
+) -> None:
+    refused = refusal_of(confirm, PENDING, [FACT], latest, by=by, now=END + late)
+    assert refused.code is (ErrorCode[code] if isinstance(code, str) else code)
+
+
+def test_the_longest_names_of_two_administrators_fit_a_transition() -> None:
+    by = [f"admin:{letter * 255}" for letter in "ab"]
+    done = confirm(PENDING, [FACT], asked(by=by[0]), by=by[1], now=END)
+    _, transition = PENDING.move(Trigger.FAIL, END, actor=done.actor)
+    assert transition is not None
+    assert transition.actor == f"{by[0]}, confirmed by {by[1]}"
+
+
+@pytest.mark.parametrize("field", ["reason", "evidence"])
+@pytest.mark.parametrize("text", ["", "  \n", "a\x00b"])
+def test_a_request_says_why_and_what_shows_it(field: str, text: str) -> None:
+    assert refusal_of(asked, **{field: text}).field == field

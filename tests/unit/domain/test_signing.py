@@ -1,0 +1,210 @@
+"""Our signatures, judged by libraries we did not write and by the snippets we give to merchants."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import standardwebhooks
+import svix
+
+from payagg.domain.signing import secret_key, secret_text, signature, signed_headers
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "docs" / "verifying-webhooks.md").read_text()
+MODULES = ROOT / "tests" / "node"
+OLD, NEW, STRANGER = b"o" * 32, b"n" * 32, b"x" * 32
+BODY = '{"id":"evt_1","type":"payment.success","data":{"customerName":"Adébáyọ̀ ₦"}}'.encode()
+
+
+def headers(*keys: bytes, at: int | None = None, body: bytes = BODY) -> dict[str, str]:
+    return signed_headers(keys or (NEW, OLD), "evt_1", at if at is not None else int(time.time()), body)
+
+
+def test_the_specifications_own_vector() -> None:
+    key = secret_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    found = signature([key], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_secret_is_read_as_it_is_shown() -> None:
+    assert secret_key(secret_text(NEW)) == NEW
+
+
+@pytest.mark.parametrize("text", ["whsec_!!!!", "whsec_c2VjcmV0 ", "whsec_c2VjcmV"])
+def test_a_secret_that_is_not_base64_is_no_key(text: str) -> None:
+    with pytest.raises(ValueError, match=r"base64|padding|characters"):
+        secret_key(text)
+
+
+@pytest.mark.rule("webhooks.6")
+def test_the_service_signature_is_the_standard_one() -> None:
+    sent = headers()
+    assert sent["x-service-signature"] == sent["webhook-signature"]
+
+
+def snippet(language: str) -> str:
+    [code] = re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+    return str(code)
+
+
+def the_snippet() -> Callable[[str, dict[str, str], bytes], Any]:
+    namespace: dict[str, Any] = {}
+    exec(compile(snippet("python"), "docs/verifying-webhooks.md", "exec"), namespace)
+    verified: Callable[[str, dict[str, str], bytes], Any] = namespace["verified"]
+    return verified
+
+
+def verified_by_svix(secret: str, sent: dict[str, str], body: bytes) -> Any:
+    svix.Webhook(secret).verify(body, sent)
+    return json.loads(body)
+
+
+VERIFIERS: dict[str, Callable[[str, dict[str, str], bytes], Any]] = {
+    "standardwebhooks": lambda secret, sent, body: standardwebhooks.Webhook(secret).verify(body, sent),
+    "svix": verified_by_svix,
+    "our snippet": the_snippet(),
+}
+
+
+def cases() -> list[tuple[bool, bytes, dict[str, str], bytes]]:
+    """Whether it is to be verified, the merchant's secret, the headers and the body."""
+    now = int(time.time())
+    return [
+        (True, NEW, headers(), BODY),
+        (True, OLD, headers(), BODY),
+        (False, STRANGER, headers(), BODY),
+        (False, NEW, headers(), BODY + b" "),
+        (False, NEW, {**headers(), "webhook-id": "evt_2"}, BODY),
+        (False, NEW, {**headers(), "webhook-timestamp": "soon"}, BODY),
+        (False, NEW, headers(at=now - 3600), BODY),
+        (False, NEW, headers(at=now + 3600), BODY),
+        (False, NEW, headers(STRANGER), BODY),
+    ]
+
+
+@pytest.mark.rule("webhooks.5")
+@pytest.mark.parametrize("verify", VERIFIERS.values(), ids=VERIFIERS.keys())
+def test_python_verifies_with_the_current_and_the_previous_secret(verify: Callable[..., Any]) -> None:
+    for is_ours, key, sent, body in cases():
+        if is_ours:
+            assert verify(secret_text(key), sent, body)["id"] == "evt_1"
+        else:
+            with pytest.raises(Exception, match=r".+"):
+                verify(secret_text(key), sent, body)
+
+
+def program(name: str) -> str:
+    """Where it is installed; skips without it, but never in CI."""
+    found = shutil.which(name)
+    if found is None:
+        absent(f"{name} is not installed")
+    return found
+
+
+def absent(what: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def node(code: str, given: str, _: Path) -> str:
+    """`verified` of `code` on each of the given, with what `npm ci` in tests/node brought."""
+    if not (MODULES / "node_modules" / "standardwebhooks").is_dir():
+        absent("run `npm ci` in tests/node first")
+    script = """
+        const given = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+        const results = given.map(({ secret, headers, body }) => {
+          try { return verified(secret, headers, Buffer.from(body, "hex")).id === "evt_1"; } catch { return false; }
+        });
+        console.log(JSON.stringify(results));
+    """
+    return output([program("node"), "-e", code + script], given, MODULES)
+
+
+def php(code: str, given: str, folder: Path) -> str:
+    script = """
+        echo json_encode(array_map(function ($one) {
+            try {
+                return verified($one['secret'], $one['headers'], hex2bin($one['body']))['id'] === 'evt_1';
+            } catch (RuntimeException) {
+                return false;
+            }
+        }, json_decode(file_get_contents('php://stdin'), true)));
+    """
+    (folder / "verify.php").write_text(code + script)
+    return output([program("php"), "verify.php"], given, folder)
+
+
+def go(code: str, given: str, folder: Path) -> str:
+    script = """
+        package main
+        import ("encoding/hex"; "encoding/json"; "net/http"; "os"; "snippet/webhooks")
+        type One struct { Secret string; Headers map[string]string; Body string }
+        func main() {
+            var given []One
+            if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil { panic(err) }
+            results := []bool{}
+            for _, one := range given {
+                headers := http.Header{}
+                for name, value := range one.Headers { headers.Set(name, value) }
+                body, err := hex.DecodeString(one.Body)
+                if err != nil { panic(err) }
+                results = append(results, webhooks.Verify(one.Secret, headers, body) == nil)
+            }
+            json.NewEncoder(os.Stdout).Encode(results)
+        }
+    """
+    (folder / "webhooks").mkdir()
+    (folder / "webhooks" / "verify.go").write_text(code)
+    (folder / "main.go").write_text(script)
+    (folder / "go.mod").write_text("module snippet\n\ngo 1.19\n")
+    cache = str(folder / "cache")
+    return output([program("go"), "run", "."], given, folder, GOCACHE=cache, GOPROXY="off", GOTOOLCHAIN="local")
+
+
+def output(command: list[str], given: str, folder: Path, **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        input=given,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | environment,
+        check=False,
+        timeout=300,  # Go compiles the parts of its library that it uses
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def by_package(name: str) -> str:
+    return (
+        f'const {{ Webhook }} = require("{name}");'
+        "const verified = (secret, headers, body) => new Webhook(secret).verify(body.toString(), headers);"
+    )
+
+
+@pytest.mark.rule("webhooks.5")
+@pytest.mark.parametrize(
+    ("run", "code"),
+    [
+        pytest.param(node, by_package("standardwebhooks"), id="node standardwebhooks"),
+        pytest.param(node, by_package("svix"), id="node svix"),
+        pytest.param(node, snippet("js"), id="node snippet"),
+        pytest.param(php, snippet("php"), id="php snippet"),
+        pytest.param(go, snippet("go"), id="go snippet"),
+    ],
+)
+def test_other_languages_verify_ours_and_refuse_the_rest(
+    run: Callable[[str, str, Path], str], code: str, tmp_path: Path
+) -> None:
+    asked = cases()
+    given = [{"secret": secret_text(key), "headers": sent, "body": body.hex()} for _, key, sent, body in asked]
+    assert json.loads(run(code, json.dumps(given), tmp_path)) == [expected for expected, *_ in asked]

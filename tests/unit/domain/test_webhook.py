@@ -1,0 +1,180 @@
+"""Merchant webhooks: who receives what, with which secrets, and when a try is repeated."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payagg_testing import strategies
+
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import PAYMENT, Status
+from payagg.domain.values import Environment
+from payagg.domain.webhook import (
+    EVENT_FOR,
+    SCHEDULE,
+    DeliveryStatus,
+    EventType,
+    concurrency_after,
+    delay_after,
+    due_after_loss,
+    parse_endpoint_url,
+    parse_events,
+)
+from tests.support.builders import NOW, a_delivery, an_endpoint, an_event
+from tests.support.refusals import refusal_of
+
+SECOND = timedelta(seconds=1)
+MIDDLE = 0.5  # the chance that leaves the planned delay as it is
+# Seconds; ten tries over 75 hours and 35 minutes, and of the sandbox the first four.
+LIVE_PLAN = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
+PLANS = {
+    Environment.LIVE: [SECOND * seconds for seconds in LIVE_PLAN],
+    Environment.SANDBOX: [SECOND * seconds for seconds in LIVE_PLAN[:4]],
+}
+
+
+def test_every_status_a_payment_can_move_to_has_its_event() -> None:
+    assert set(EVENT_FOR) == set(PAYMENT.states) - {Status.INITIATED}
+    assert {kind.value for kind in EVENT_FOR.values()} == {
+        "payment.pending",
+        "payment.success",
+        "payment.failed",
+        "payment.reversed",
+    }
+
+
+@pytest.mark.parametrize(("environment", "plan"), PLANS.items())
+def test_after_each_failure_the_next_try_waits_as_planned_until_none_are_left(
+    environment: Environment, plan: list[timedelta]
+) -> None:
+    assert list(SCHEDULE[environment]) == plan
+    assert [delay_after(environment, tries, MIDDLE) for tries in range(1, len(plan))] == plan[1:]
+    for tries in (len(plan), len(plan) + 1):
+        assert delay_after(environment, tries, MIDDLE) is None
+    assert delay_after(environment, len(plan), MIDDLE, SECOND) is None  # Retry-After adds no try
+
+
+@given(st.integers(1, 9), st.floats(0, 1, exclude_max=True))
+def test_jitter_spreads_a_delay_by_a_fifth_either_way(tries: int, chance: float) -> None:
+    delay, planned = delay_after(Environment.LIVE, tries, chance), PLANS[Environment.LIVE][tries]
+    assert delay is not None
+    assert planned * 0.8 - SECOND / 1000 <= delay <= planned * 1.2
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(0, 300), (299, 300), (300, 300), (301, 301), (600, 600), (601, 600), (3_600_000, 600)]
+)
+def test_retry_after_counts_between_one_and_two_times_the_planned_delay(asked: int, expected: int) -> None:
+    assert delay_after(Environment.LIVE, 2, 0.0, asked * SECOND) == expected * SECOND
+
+
+@pytest.mark.parametrize("kind", EventType)
+def test_an_endpoint_without_a_list_receives_every_event_of_its_environment(kind: EventType) -> None:
+    endpoint = an_endpoint()
+    assert endpoint.receives(kind, Environment.SANDBOX)
+    assert not endpoint.receives(kind, Environment.LIVE)
+    assert not an_endpoint(is_active=False).receives(kind, Environment.SANDBOX)
+
+
+@pytest.mark.rule("webhooks.1")
+def test_an_endpoint_receives_only_what_it_subscribed_to() -> None:
+    endpoint = an_endpoint(events=("payment.success",))
+    assert [kind for kind in EventType if endpoint.receives(kind, Environment.SANDBOX)] == [EventType.PAYMENT_SUCCESS]
+
+
+def test_the_old_secret_signs_beside_the_new_one_for_a_day() -> None:
+    rotated = an_endpoint(secret=b"old").rotated(b"new", "wxyz", NOW)
+    day = timedelta(hours=24)
+    assert rotated.signing_secrets(NOW) == (b"new", b"old")
+    assert rotated.signing_secrets(NOW + day - SECOND) == (b"new", b"old")
+    assert rotated.signing_secrets(NOW + day) == (b"new",)
+    assert (rotated.secret_last4, rotated.updated_at) == ("wxyz", NOW)
+    assert rotated.rotated(b"third", "3333", NOW).signing_secrets(NOW) == (b"third", b"new")
+
+
+def test_a_new_delivery_is_due_at_once_in_its_endpoints_lane() -> None:
+    delivery = a_delivery()
+    assert (delivery.partition, delivery.status, delivery.attempts) == ("whe_1", DeliveryStatus.PENDING, 0)
+    assert delivery.next_attempt_at == an_event().created_at
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_deliveries_to_payments_own_addresses_share_one_lane_per_business_and_environment(
+    environment: Environment,
+) -> None:
+    event = an_event(environment=environment)
+    hosts = ("https://shop.example/own?x=1", "https://other.example/own")
+    partitions = {a_delivery(event, endpoint_id=None, url=url).partition for url in hosts}
+    assert partitions == {f"biz_1:{environment.value}"}
+
+
+def test_events_are_kept_once_in_the_catalogues_order() -> None:
+    assert parse_events(["payment.failed", "payment.pending", "payment.failed"]) == (
+        "payment.pending",
+        "payment.failed",
+    )
+    assert parse_events([]) == ()
+
+
+@pytest.mark.parametrize("name", ["payment.repaid", "webhook.test", "PAYMENT.SUCCESS", "", "payment.success "])
+def test_an_unknown_event_name_is_refused(name: str) -> None:
+    refused = refusal_of(parse_events, ["payment.success", name])
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "events")
+
+
+def test_a_list_of_too_many_events_is_refused() -> None:
+    assert parse_events(["payment.success"] * 50) == ("payment.success",)
+    for hostile in ("payment.success", ["payment.success"] * 51):
+        refused = refusal_of(parse_events, hostile)
+        assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "events")
+
+
+@pytest.mark.rule("webhooks.2")
+def test_only_live_endpoints_must_be_https() -> None:
+    assert parse_endpoint_url("http://shop.example/", Environment.SANDBOX)
+    assert parse_endpoint_url("https://shop.example/", Environment.LIVE)
+    assert refusal_of(parse_endpoint_url, "http://shop.example/", Environment.LIVE).field == "url"
+
+
+@pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
+def test_a_hostile_endpoint_is_refused_in_both_environments(text: str) -> None:
+    for environment in Environment:
+        refusal_of(parse_endpoint_url, text, environment)
+
+
+@pytest.mark.parametrize(("secret", "end"), [(None, NOW), (b"old", None)])
+def test_an_old_secret_and_its_end_come_together(secret: bytes | None, end: datetime | None) -> None:
+    refusal_of(an_endpoint, previous_secret=secret, previous_secret_expires_at=end)
+    assert an_endpoint(previous_secret=b"old", previous_secret_expires_at=NOW).previous_secret == b"old"
+
+
+@pytest.mark.parametrize(("lost", "is_over"), [(2, False), (3, True)])
+def test_after_the_last_instant_one_try_alone_is_left(lost: int, is_over: bool) -> None:
+    delivery = replace(a_delivery(), lost_tries=lost)
+    last = delivery.created_at + sum(SCHEDULE[delivery.environment], timedelta(0))
+    assert due_after_loss(delivery, last) == (None if is_over else last)
+    before = last - timedelta(seconds=1)
+    assert due_after_loss(delivery, before) == last
+
+
+@pytest.mark.parametrize("environment", Environment)
+def test_each_try_lost_waits_as_long_as_the_schedule_says_and_the_last_delay_stays(environment: Environment) -> None:
+    schedule = SCHEDULE[environment]
+    delivery = replace(a_delivery(an_event(environment=environment)), lost_tries=1)
+    assert due_after_loss(delivery, delivery.created_at + 7 * SECOND) == delivery.created_at + 7 * SECOND  # at once
+    for lost in range(2, len(schedule) + 3):
+        delivery = replace(delivery, lost_tries=lost)
+        delay = schedule[min(lost, len(schedule) - 1)]
+        assert due_after_loss(delivery, delivery.created_at) == delivery.created_at + delay
+
+
+@pytest.mark.parametrize(
+    ("before", "good", "is_bad", "after"),
+    [(5, 3, False, 8), (49, 3, False, 50), (50, 0, False, 50), (5, 3, True, 2), (2, 0, True, 1), (1, 9, True, 1)],
+)
+def test_an_endpoint_gets_one_try_more_for_each_good_answer_and_half_as_many_after_a_bad_one(
+    before: int, good: int, is_bad: bool, after: int
+) -> None:
+    assert concurrency_after(before, good=good, is_bad=is_bad) == after

@@ -1,0 +1,50 @@
+"""The generated documents are current, and the check notices when they are not."""
+
+from pathlib import Path
+
+import pytest
+
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.cli import docs
+from payagg.entrypoints.cli.docs import MACHINES, errors, main, states
+from payagg.entrypoints.http.openapi.remedies import REMEDIES
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_the_committed_documents_are_current() -> None:
+    assert main(["--check", "--into", str(ROOT)]) == 0
+
+
+def test_a_stale_or_missing_document_is_named_and_checking_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(docs, "documents", lambda: {"docs/a.md": "a", "docs/b.md": "b"})
+    monkeypatch.setattr(docs, "examples", lambda: "examples")
+    where = ["--into", str(tmp_path), "--examples", str(tmp_path / "examples.json")]
+    assert main(["--check", *where]) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert main(where) == 0
+    assert main(["--check", *where]) == 0
+    capsys.readouterr()
+    (tmp_path / "docs/a.md").write_text("old")
+    (tmp_path / "docs/b.md").unlink()
+    (tmp_path / "examples.json").write_text("{}")
+    assert main(["--check", *where]) == 1
+    stale = [tmp_path / name for name in ("examples.json", "docs/a.md", "docs/b.md")]
+    assert capsys.readouterr().err.splitlines() == [f"{path} is stale: run `make docs`." for path in stale]
+
+
+def test_every_code_is_listed_with_its_status() -> None:
+    rows = {line.split("`")[1]: line for line in errors().splitlines() if line.startswith("| `")}
+    for code in ErrorCode:
+        cells = [cell.strip() for cell in rows[code.name].split("|")]
+        assert cells[3].isdigit(), code
+        assert (cells[4], cells[5]) == (code.message, REMEDIES[code])
+
+
+def test_the_states_show_moves_refusals_and_ends() -> None:
+    text = states()
+    assert "| **SUCCESS** (final) | `PAYMENT_ALREADY_PROCESSED` |" in text
+    assert "    ACTIVE --> DRAINING: DISABLE" in text
+    assert text.count("```mermaid") == len(MACHINES)

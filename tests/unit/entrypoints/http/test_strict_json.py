@@ -1,0 +1,267 @@
+"""Strict decoding (reliability.md 0.1 to 0.3, F1, F2, F4): each hostile form is a VALIDATION_ERROR naming the field."""
+
+import json
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta, Struct
+
+from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.application.schemas.payments import InitiatePayment, SimulatePayment
+from payagg.application.schemas.payments import TestPayment as DashboardPayment
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http import strict_json
+from payagg.entrypoints.http.strict_json import DEPTH_MAX, EXPONENTS_MAX, decode
+
+
+class Item(Struct, rename="camel", forbid_unknown_fields=True):
+    gateway_id: str
+    display_order: Annotated[int, Meta(ge=0)]
+
+
+class Reorder(Struct, rename="camel", forbid_unknown_fields=True):
+    order: Annotated[list[Item], Meta(min_length=1, max_length=2)]
+
+
+class Credentials(Struct):
+    credentials: Annotated[dict[str, Annotated[str, Meta(max_length=5)]], Meta(min_length=1, max_length=3)]
+
+
+def refusal(body: bytes, kind: type = InitiatePayment) -> Refusal:
+    with pytest.raises(Refusal) as refused:
+        decode(body, kind)
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    return refused.value
+
+
+AMOUNTS = {
+    "text": b'"100"',
+    "exponent": b"1e2",
+    "capital exponent": b"1E2",
+    "fraction": b"100.0",
+    "past 2^53 as fraction": b"9007199254740993.0",
+    "true": b"true",
+    "null": b"null",
+    "below": b"99",
+    "zero": b"0",
+    "minus zero": b"-0",
+    "negative": b"-100",
+    "2^53": b"9007199254740992",
+    "2^63-1": b"9223372036854775807",
+    "2^63": b"9223372036854775808",
+    "2^64": b"18446744073709551616",
+    "300 digits": b"9" * 300,
+    "list": b"[100]",
+    "object": b'{"$gt":1}',
+}
+
+
+@pytest.mark.rule("access.24")
+@pytest.mark.parametrize("form", AMOUNTS)
+def test_an_amount_is_a_true_integer_in_bounds(form: str) -> None:
+    assert refusal(b'{"amount":' + AMOUNTS[form] + b"}").field == "amount"
+
+
+NOT_JSON = {
+    "empty": b"",
+    "blank": b"  ",
+    "cut": b'{"amount":',
+    "5,000 digits": b'{"amount":' + b"9" * 5000 + b"}",
+    "leading zero": b'{"amount":0100}',
+    "plus": b'{"amount":+100}',
+    "hex": b'{"amount":0x64}',
+    "NaN": b'{"amount":NaN}',
+    "Infinity": b'{"amount":-Infinity}',
+    "comment": b'{"amount":100/**/}',
+    "trailing comma": b'{"amount":100,}',
+    "two values": b'{"amount":100}{"amount":100}',
+    "byte order mark": b'\xef\xbb\xbf{"amount":100}',
+    "utf-16": '{"amount":100}'.encode("utf-16"),
+    "invalid utf-8": b'{"amount":100,"customerName":"\xff"}',
+    "overlong utf-8": b'{"amount":100,"customerName":"\xc0\x80"}',
+    "surrogate bytes": b'{"amount":100,"customerName":"\xed\xa0\x80"}',
+    "raw NUL": b'{"amount":100,"customerName":"a\x00"}',
+    "raw line break in text": b'{"amount":100,"customerName":"a\nb"}',
+    "100,000 deep": b'{"amount":100,"metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "100,000 open": b"[" * 100_000,
+}
+
+
+@pytest.mark.rule("access.24")
+@pytest.mark.parametrize("form", NOT_JSON)
+def test_what_is_not_json_is_refused(form: str) -> None:
+    assert refusal(NOT_JSON[form]).message == "The body is not valid JSON."
+
+
+@pytest.mark.parametrize("number", [b"1e308", b"-1.5E+300", b"5e-324"])
+def test_numbers_that_are_costly_to_read_are_counted_before_any_is_read(number: bytes) -> None:
+    def body(times: int) -> bytes:
+        return b'{"amount":100,"metadata":{"a":[' + b", ".join([number] * times) + b"]}}"
+
+    assert decode(body(EXPONENTS_MAX), InitiatePayment).amount == 100
+    assert "exponent" in refusal(body(EXPONENTS_MAX + 1)).message
+
+
+def test_a_body_is_an_object() -> None:
+    for body in (b"null", b"[]", b'"x"', b"1", b"true"):
+        assert refusal(body).message == "Must be an object."
+
+
+def deep(levels: int) -> bytes:
+    return b'{"amount":100,"metadata":{"a":' + b"[" * levels + b"]" * levels + b"}}"
+
+
+NAMED = {
+    "duplicate": (b'{"amount":100,"amount":200}', "amount"),
+    "duplicate through an escape": (b'{"amount":100,"\\u0061mount":200}', "amount"),
+    "duplicate inside": (b'{"amount":100,"metadata":{"a":{"b":1,"b":2}}}', "metadata.a.b"),
+    "NUL": (b'{"amount":100,"customerName":"a\\u0000b"}', "customerName"),
+    "NUL in metadata": (b'{"amount":100,"metadata":{"a":["x","\\u0000"]}}', "metadata.a[1]"),
+    "NUL in a key": (b'{"amount":100,"metadata":{"\\u0000":1}}', "metadata"),
+    "high surrogate": (b'{"amount":100,"customerName":"\\ud800"}', "customerName"),
+    "low surrogate": (b'{"amount":100,"customerName":"\\udc00x"}', "customerName"),
+    "infinite by exponent": (b'{"amount":100,"metadata":{"a":1e400}}', "metadata.a"),
+    "infinite by digits": (b'{"amount":100,"metadata":{"a":' + b"9" * 400 + b".0}}", "metadata.a"),
+    "wrong type": (b'{"amount":100,"customerName":7}', "customerName"),
+    "too long": (json.dumps({"amount": 100, "customerName": "x" * 201}).encode(), "customerName"),
+    "wrong currency": (b'{"amount":100,"currency":"USD"}', "currency"),
+    "lower-case currency": (b'{"amount":100,"currency":"ngn"}', "currency"),
+    "empty idempotency key": (b'{"amount":100,"idempotencyKey":""}', "idempotencyKey"),
+    "metadata no object": (b'{"amount":100,"metadata":[]}', "metadata"),
+    "missing": (b"{}", "amount"),
+}
+
+
+@pytest.mark.parametrize("form", NAMED)
+def test_a_refusal_names_the_field(form: str) -> None:
+    body, field = NAMED[form]
+    assert refusal(body).field == field
+
+
+@pytest.mark.rule("limits.37")
+def test_nesting_counts_to_the_cap() -> None:
+    decode(deep(DEPTH_MAX - 2), InitiatePayment)
+    refused = refusal(deep(DEPTH_MAX - 1))
+    assert refused.message == f"At most {DEPTH_MAX} levels deep."
+    assert (refused.field or "").startswith("metadata.a[0]")
+
+
+@pytest.mark.rule("access.26")
+@pytest.mark.parametrize(
+    ("kind", "body", "fields"),
+    [
+        (Reorder, b'{"order":[{"gatewayId":"a","displayOrder":0},{"displayOrder":1}]}', {"order[1].gatewayId"}),
+        (Reorder, b'{"order":[{"gatewayId":"a","displayOrder":-1}]}', {"order[0].displayOrder"}),
+        (Reorder, b'{"order":[{"gatewayId":"a","displayOrder":1,"x":1}]}', {"order[0].x"}),
+        (Reorder, b'{"order":[]}', {"order"}),
+        (Reorder, b'{"order":[],"extra":1}', {"order", "extra"}),
+        (Credentials, b'{"credentials":{"a":"x","b":"toolong","c":"x"}}', {"credentials.b"}),
+        (Credentials, b'{"credentials":{"a":7}}', {"credentials.a"}),
+        (Credentials, b'{"credentials":{}}', {"credentials"}),
+        (Credentials, b'{"credentials":{"a":"","b":"","c":"","d":""}}', {"credentials"}),
+    ],
+)
+def test_items_are_named_by_their_place_and_entries_by_their_key(kind: type, body: bytes, fields: set[str]) -> None:
+    assert refusal(body, kind).field in fields
+
+
+def test_words_do_not_repeat_the_input() -> None:
+    canary = "canary-8d1f"
+    for body in (
+        json.dumps({"amount": canary}),
+        json.dumps({"amount": 100, "currency": canary}),
+        json.dumps({"amount": 100, "metadata": canary}),
+        f'{{"amount":100,{canary}}}',
+    ):
+        assert canary not in refusal(body.encode()).message
+
+
+def test_an_odd_field_name_is_told_in_printable_characters() -> None:
+    body = '{"order":[{"gatewayId":"a","displayOrder":1}],"\u202ea\u00e9":1}'.encode()
+    assert refusal(body, Reorder).field == "?a?"
+    long = json.dumps({"order": [{"gatewayId": "a", "displayOrder": 1}], "x" * 5000: 1}).encode()
+    assert len(refusal(long, Reorder).field or "") == 100
+
+
+def test_lengths_count_code_points() -> None:
+    name = "\U0001f600" * 200
+    assert decode(json.dumps({"amount": 100, "customerName": name}).encode(), InitiatePayment).customer_name == name
+
+
+@pytest.mark.rule("access.25")
+def test_null_means_absent_and_extras_are_ignored() -> None:
+    command = decode(b'{"amount":100,"customerEmail":null,"status":"SUCCESS","environment":"LIVE"}', InitiatePayment)
+    assert command == InitiatePayment(amount=100)
+
+
+def test_keys_are_compared_a_number_of_times_that_grows_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    class Key(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    pairs: list[tuple[str, Any]] = [(Key(f"k{n}"), n) for n in [*range(3_000), 2_999]]
+    marked = strict_json._marked(pairs)
+    assert isinstance(marked, strict_json._Twice)
+    assert marked.key == "k2999"
+    assert compared < 10 * len(pairs)
+
+
+def test_credentials_do_not_show_when_printed() -> None:
+    command = decode(b'{"credentials": {"liveSecretKey": "sk_live_secret"}}', UpdateCredentials)
+    assert "sk_live" not in repr(command) + str(command)
+
+
+def test_no_input_can_pass_for_the_name_of_a_field() -> None:
+    for value in ("x - at `$.amount`", "4111111111111111 - at `$4111111111111111"):
+        assert refusal(json.dumps({"amount": 100, "currency": value}).encode()).field == "currency"
+
+
+class Choice(Enum):
+    A = "A"
+    B = "B"
+
+
+class Chosen(Struct, rename="camel"):
+    """A field of every kind that has allowed values."""
+
+    an_enum: Choice | None = None
+    a_literal: Literal["X", "Y"] = "X"
+    a_pattern: Annotated[str, Meta(pattern="^[a-z]+$")] = "a"
+    some: list[Choice] = []
+    by_name: dict[str, Choice] = {}
+
+
+KOBO = "Must be an integer number of kobo: 150050 is ₦1,500.50."
+TAUGHT: dict[str, tuple[Any, Any, str]] = {
+    "an outcome": (SimulatePayment, {"outcome": "PAID"}, "Must be one of SUCCESS, FAILED, REVERSED."),
+    "a long outcome": (SimulatePayment, {"outcome": "SUCCEEDED"}, "Must be one of SUCCESS, FAILED, REVERSED."),
+    "no outcome": (SimulatePayment, {"outcome": 1}, "Must be one of SUCCESS, FAILED, REVERSED."),
+    "a currency": (InitiatePayment, {"amount": 100, "currency": "USD"}, "Must be NGN."),
+    "an enum": (Chosen, {"anEnum": "C"}, "Must be one of A, B."),
+    "no text": (Chosen, {"anEnum": 7}, "Must be one of A, B."),
+    "a literal": (Chosen, {"aLiteral": "Z"}, "Must be one of X, Y."),
+    "a pattern": (Chosen, {"aPattern": "7"}, "Must match ^[a-z]+$."),
+    "an item": (Chosen, {"some": ["A", "C"]}, "Must be one of A, B."),
+    "an entry": (Chosen, {"byName": {"a": "C"}}, "Must be one of A, B."),
+    "naira": (InitiatePayment, {"amount": 1500.5}, KOBO),
+    "an amount in text": (InitiatePayment, {"amount": "150050"}, KOBO),
+    "an amount that is true": (InitiatePayment, {"amount": True}, KOBO),
+    "no amount": (DashboardPayment, {"amount": None}, KOBO),
+    "an amount too small": (InitiatePayment, {"amount": 99}, "Must be at least 100."),
+    "an amount too large": (InitiatePayment, {"amount": 2**53}, "Must be at most 9007199254740991."),
+}
+
+
+@pytest.mark.rule("access.27")
+@pytest.mark.parametrize("form", TAUGHT)
+def test_a_refusal_says_what_would_be_right(form: str) -> None:
+    kind, body, words = TAUGHT[form]
+    assert refusal(json.dumps(body).encode(), kind).message == words

@@ -1,0 +1,71 @@
+"""Requests on their way through the router: what is kept of a body, how long it may take, whose headers go on."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.route.messages import KEPT_BYTES, Incoming, received
+
+pytestmark = pytest.mark.anyio
+
+
+def a_scope(*headers: tuple[bytes, bytes], query: bytes = b"") -> dict[str, Any]:
+    return {"method": "POST", "raw_path": b"/a%2Fb", "query_string": query, "headers": list(headers)}
+
+
+async def incoming(
+    parts: Sequence[bytes], *headers: tuple[bytes, bytes], query: bytes = b"", ends: bool = True, seconds: float = 30
+) -> Incoming:
+    """A body in `parts`; without its end, nothing comes any more after them."""
+    left = list(parts)
+
+    async def receive() -> dict[str, Any]:
+        if not left:
+            await asyncio.Event().wait()
+        part = left.pop(0)
+        return {"type": "http.request", "body": part, "more_body": bool(left) or not ends}
+
+    return await received(a_scope(*headers, query=query), receive, "192.0.2.1", "request-1", seconds)
+
+
+async def whole(request: Incoming) -> bytes:
+    return b"".join([part async for part in request.stream()])
+
+
+async def test_a_short_body_is_kept_whole_and_told_by_its_length() -> None:
+    request = await incoming([b"one", b"two"], (b"transfer-encoding", b"chunked"), query=b"a=%20")
+    assert request.is_repeatable
+    assert [await whole(request), await whole(request)] == [b"onetwo"] * 2
+    assert dict(request.headers)[b"content-length"] == b"6"
+    assert b"transfer-encoding" not in dict(request.headers)
+    assert request.target == b"/a%2Fb?a=%20"
+
+
+@pytest.mark.parametrize("came", [b"", b"x" * (KEPT_BYTES + 1)], ids=["kept", "on its way"])
+async def test_a_body_that_does_not_end_is_given_up(came: bytes) -> None:
+    with pytest.raises(Refusal) as refused:
+        await whole(await incoming([came], (b"content-length", b"999999"), ends=False, seconds=0.05))
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+
+
+async def test_headers_of_one_hop_end_here_and_the_client_stands_last() -> None:
+    request = await incoming(
+        [b""],
+        (b"host", b"pay.example"),
+        (b"connection", b"close, X-Odd"),
+        (b"x-odd", b"1"),
+        (b"te", b"trailers"),
+        (b"x-forwarded-for", b"203.0.113.9"),
+        (b"x-forwarded-for", b"198.51.100.1"),
+        (b"x-request-id", b"not ours"),
+        (b"authorization", b"Bearer x"),
+    )
+    assert request.headers == [
+        (b"host", b"pay.example"),
+        (b"authorization", b"Bearer x"),
+        (b"x-forwarded-for", b"203.0.113.9, 198.51.100.1, 192.0.2.1"),
+        (b"x-request-id", b"request-1"),
+    ]

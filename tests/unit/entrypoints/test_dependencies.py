@@ -1,0 +1,126 @@
+"""Dependencies: each is bounded below and above, and what we use of a library's inside is still there."""
+
+import re
+import tomllib
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import payagg
+from tests.support.extras import brought_by
+from tools.lock import LEFT_OUT, LOCKS
+
+ROOT = Path(__file__).parents[3]
+
+# Classes that a library does not offer for subclassing, or whose inside we use, and the names that we override, read
+# or set there. An upgrade that moves one of them would otherwise fail under load, far from its cause.
+INSIDES = {
+    # entrypoints/http/uvicorn_protocol.py
+    "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": (
+        "connection_made connection_lost data_received on_message_begin on_message_complete on_headers_complete "
+        "on_response_complete send_400_response shutdown transport loop scope cycle server_state pipeline flow headers "
+        "timeout_keep_alive timeout_keep_alive_task timeout_keep_alive_handler"
+    ),
+    "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": "keep_alive response_complete",
+    "uvicorn.server.ServerState": "connections tasks",
+    # entrypoints/process/http_server.py, entrypoints/dev/fake_providers/serve.py
+    "uvicorn.Server": "serve shutdown capture_signals started should_exit server_state",
+    # entrypoints/route/messages.py
+    "httpx.AsyncByteStream": "__aiter__ aclose",
+    "httpx.AsyncHTTPTransport": "handle_async_request",
+    # entrypoints/http/wire.py, entrypoints/http/app.py
+    "litestar.Response": "to_asgi_response content status_code",
+    "litestar.Litestar": "asgi_handler",
+    # adapters/postgres/pipeline.py, connections.py, primary.py
+    "psycopg.adapt.Transformer": "dump_sequence set_pgresult load_rows types formats encoding",
+    "psycopg.pq.PGconn": (
+        "enter_pipeline_mode exit_pipeline_mode pipeline_sync send_query_params send_prepare send_query_prepared flush "
+        "consume_input is_busy get_result socket status transaction_status"
+    ),
+    "psycopg.AsyncConnection": "pgconn prepare_threshold fileno cancel_safe set_autocommit closed",
+    "psycopg.errors": "error_from_result",
+    # adapters/postgres/statement.py
+    "sqlalchemy.sql.compiler.SQLCompiler": "binds positiontup",
+    "sqlalchemy.BindParameter": "required effective_value type",
+}
+
+
+def requirements() -> list[Requirement]:
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = whole["project"]
+    lists = [whole["build-system"]["requires"], project["dependencies"], *project["optional-dependencies"].values()]
+    lists += [[one for one in group if isinstance(one, str)] for group in whole["dependency-groups"].values()]
+    asked = {Requirement(one) for entries in lists for one in entries}
+    return sorted((one for one in asked if one.name != "payagg"), key=str)
+
+
+@cache
+def locked() -> dict[str, list[Version]]:
+    """By name; of one there may be several, each for other Pythons."""
+    text = (ROOT / "requirements-ha.lock").read_text() + (ROOT / "requirements-dev.lock").read_text()
+    found = defaultdict(list)
+    for name, version in re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==([^\s;]+)", text, re.M):
+        found[name].append(Version(version))
+    return found
+
+
+def test_a_dependency_has_a_lower_bound_and_ends_before_the_next_major_version() -> None:
+    for requirement in requirements():
+        bounds = {one.operator: Version(one.version) for one in requirement.specifier}
+        assert set(bounds) == {">=", "<"}, f"{requirement}: from a version up to the next major"
+        # Where another version is for other Pythons, the one ends where the other begins.
+        others = [one for one in requirements() if one.name == requirement.name and one != requirement]
+        begun = {Version(each.version) for other in others for each in other.specifier if each.operator == ">="}
+        assert bounds["<"] in {Version(str(bounds[">="].major + 1)), *begun}, f"{requirement}: up to the next major"
+        assert any(requirement.specifier.contains(one, prereleases=True) for one in locked()[requirement.name]), (
+            f"{requirement}: the lock file holds {locked()[requirement.name]}"
+        )
+
+
+# Which extras each lock is for; the others hold tools as well.
+WHOLE = {
+    "requirements.lock": ("server", "otel"),
+    "requirements-archive.lock": ("server", "otel", "archive"),
+    "requirements-embedded.lock": ("embedded",),
+}
+
+
+@pytest.mark.parametrize("lock", WHOLE)
+def test_a_lock_holds_what_its_extras_ask_for_and_nothing_else(lock: str) -> None:
+    needed = set[str]().union(*(brought_by(extra) for extra in WHOLE[lock])) - set(LEFT_OUT)
+    pattern = r"^([a-z0-9-]+)(?:\[.*\])?==[^\s;]+(?: ; (.+))? \\$"
+    lines = re.findall(pattern, (ROOT / lock).read_text(), re.M)
+    assert {name for name, marker in lines if not marker or Marker(marker).evaluate()} == needed
+    assert LOCKS[lock] == (list(WHOLE[lock]), [])
+
+
+def names_in(thing: Any) -> set[str]:
+    """The attributes of a module or class, those that its constructors set among them."""
+    names = set(dir(thing))
+    for cls in getattr(thing, "__mro__", ()):
+        names |= set(vars(cls).get("__annotations__", ()))
+        made = vars(cls).get("__init__")
+        names |= set(made.__code__.co_names) if hasattr(made, "__code__") else set()
+    return names
+
+
+@pytest.mark.parametrize("place", INSIDES)
+def test_what_we_use_of_a_librarys_inside_is_still_there(place: str) -> None:
+    module, _, name = place.rpartition(".")
+    try:
+        thing = resolve_name(place)
+    except (ImportError, AttributeError):
+        pytest.fail(f"{place} is gone: `{name}` of {module} was moved or renamed, and what is built on it must follow")
+    gone = set(INSIDES[place].split()) - names_in(thing)
+    assert not gone, f"{place} has no {', '.join(sorted(gone))} any more: what is built on it must follow"
+
+
+def test_the_package_and_its_metadata_tell_one_version() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == payagg.__version__

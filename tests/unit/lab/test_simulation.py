@@ -1,0 +1,105 @@
+"""The simulation: nothing breaks in 1,000 histories, and one seed is one history. lab/defects shows what it notices."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from payagg_testing.clocks import Chance
+
+from lab.simulation import simulate
+from lab.simulation.loop import NothingLeft, VirtualLoop
+from lab.simulation.search import search
+from lab.simulation.sometimes import SOMETIMES, never
+
+SOURCE = Path(__file__).parents[3] / "src"
+HISTORIES = 1_000
+DIGESTS = """
+from lab.simulation import simulate
+print(*(simulate(seed).digest for seed in range(10)))
+"""
+
+
+@pytest.mark.long
+def test_no_history_breaks_an_invariant_and_everything_happens_sometimes() -> None:
+    found = search(range(HISTORIES))
+    assert found.broken == {}, 'replay one with: make lab ARGS="simulation --seed ..."'
+    assert never(found.sometimes) == []
+    assert set(found.sometimes) <= SOMETIMES, "a name that the list does not know"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(5136, id="an-attempt-that-was-passed-over-sets-no-time-for-an-ask"),
+        pytest.param(10033, id="nor-does-another-one"),
+        pytest.param(19304, id="an-answer-that-comes-hours-later-takes-no-ask-away"),
+    ],
+)
+def test_a_history_that_was_broken_once_holds(seed: int) -> None:
+    assert simulate(seed).broken is None
+
+
+def digests(python: str, hash_seed: str) -> str:
+    """The traces of some seeds, as a fresh interpreter finds them."""
+    environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(SOURCE)}
+    ran = subprocess.run([python, "-c", DIGESTS], env=environ, capture_output=True, text=True, check=True)
+    return ran.stdout
+
+
+def test_one_seed_is_one_history_in_every_process() -> None:
+    first, second = digests(sys.executable, "1"), digests(sys.executable, "2")
+    assert first == second
+    assert len(set(first.split())) == 10, "different seeds are different histories"
+
+
+@pytest.mark.parametrize("python", ["python3.11", "python3.12", "python3.13"])
+def test_one_seed_is_one_history_on_every_python(python: str) -> None:
+    found = shutil.which(python)
+    needs = [found or "", "-c", "import httpx, msgspec, structlog"]
+    if found is None or subprocess.run(needs, capture_output=True, check=False).returncode:
+        pytest.skip(f"no {python} that has the product's dependencies")
+    assert digests(found, "0") == digests(sys.executable, "0")
+
+
+def test_a_history_is_told_as_a_timeline() -> None:
+    lines = simulate(1).timeline().splitlines()
+    assert lines[0].startswith("seed 1, trace ")
+    assert any("moves PAY-" in line for line in lines)
+    assert lines[-1] == "broken: nothing"
+
+
+def test_nothing_is_waited_for_and_ready_tasks_run_in_a_drawn_order() -> None:
+    async def order() -> tuple[list[int], float]:
+        came: list[int] = []
+
+        async def come(number: int) -> None:
+            await asyncio.sleep(0)
+            came.append(number)
+
+        await asyncio.gather(*(come(number) for number in range(8)))
+        await asyncio.sleep(86_400 * 365)
+        return came, asyncio.get_running_loop().time()
+
+    def run(seed: int) -> tuple[list[int], float]:
+        loop = VirtualLoop(Chance(seed))
+        try:
+            return loop.run_until_complete(order())
+        finally:
+            loop.close()
+
+    runs = [run(seed) for seed in (1, 1, 2, 3)]
+    assert runs[0] == runs[1]
+    assert {tuple(sorted(came)) for came, _ in runs} == {tuple(range(8))}
+    assert len({tuple(came) for came, _ in runs}) == 3
+    assert [seconds for _, seconds in runs] == pytest.approx([86_400 * 365] * 4)
+
+
+def test_a_loop_in_which_nothing_can_happen_any_more_says_so() -> None:
+    loop = VirtualLoop(Chance(1))
+    with pytest.raises(NothingLeft):
+        loop.run_until_complete(asyncio.Event().wait())
+    loop.close()

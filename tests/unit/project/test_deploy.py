@@ -1,0 +1,291 @@
+"""The files in deploy/ say what the program takes, and their own tools find no fault in them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from payagg.domain.anomaly import AnomalyKind, severity_of
+from payagg.entrypoints.cli.arguments import parser
+from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
+from payagg.entrypoints.settings import read_settings, variables
+
+ROOT = Path(__file__).parents[3]
+DEPLOY = ROOT / "deploy"
+MONITORING = DEPLOY / "monitoring"
+RUNBOOK = ROOT / "docs" / "operating" / "runbook.md"
+UNITS = sorted(path for path in (DEPLOY / "systemd").iterdir() if path.is_file())
+DROP_IN = DEPLOY / "systemd" / "payagg-.service.d" / "cell.conf"
+BASES = (DEPLOY / "kubernetes", DEPLOY / "kubernetes" / "router")
+MANIFESTS = sorted(path for base in BASES for path in base.glob("*.yaml") if path.name != "kustomization.yaml")
+COMPOSES = {"compose.yaml": 3, "compose.cells.yaml": 7}  # services of ours in each
+TEXTS = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+SELECTOR = re.compile(r"\bpayagg_[a-z_]+")
+
+
+def loaded(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/bin:/bin:/usr/local/bin")
+    if found is None:
+        pytest.skip(f"{name} is not here")
+    return found
+
+
+def ran(*command: object, cwd: Path = ROOT) -> str:
+    """What it said, which must have been that all is well."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        check=False,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def manifests() -> Iterator[dict[str, Any]]:
+    for path in MANIFESTS:
+        yield from loaded(path)
+
+
+def pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    for one in manifests():
+        spec = one.get("spec", {})
+        if one["kind"] == "CronJob":
+            spec = spec["jobTemplate"]["spec"]
+        if "template" in spec:
+            yield one["metadata"]["name"], spec["template"]["spec"]
+
+
+def composed() -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in COMPOSES:
+        [compose] = loaded(DEPLOY / file)
+        for name, service in compose["services"].items():
+            yield f"{file} {name}", service
+
+
+def test_every_command_is_one_that_the_program_takes() -> None:
+    commands = [json.loads(re.findall(r"^CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)[0])]
+    commands += [service["command"] for _, service in composed() if "command" in service]
+    for unit in UNITS:
+        started = re.findall(r"^ExecStart=/opt/payagg/bin/payagg (.+)$", unit.read_text(), re.MULTILINE)
+        commands += [line.split() for line in started]
+    commands += [pod["containers"][0]["args"] for _, pod in pods()]
+    # An argument that is none ends the program.
+    parsed = {parser().parse_args(command).command for command in commands}
+    assert parsed >= {"serve", "worker", "migrate", "retention", "route"}
+
+
+def test_every_variable_in_a_file_is_a_setting() -> None:
+    named = {name for path in TEXTS for name in re.findall(r"\bPAYAGG_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    assert named - set(variables()) - {"PAYAGG_PORT"} == set()  # Kubernetes' own, in a comment
+
+
+def test_the_example_is_accepted_once_it_is_filled_in() -> None:
+    lines = (DEPLOY / ".env.example").read_text(encoding="utf-8").splitlines()
+    given = dict(line.lstrip("#").split("=", 1) for line in lines if re.match(r"#?PAYAGG_", line))
+    assert set(given) | {f"{name}_FILE" for name in given} >= set(variables())
+    assert read_settings({name: value for name, value in given.items() if value}) == read_settings({})
+
+
+def test_the_image_has_no_known_fault_runs_as_a_user_and_installs_by_hash() -> None:
+    final = CONTAINERFILE[CONTAINERFILE.rindex("\nFROM ") :]
+    assert re.search(r"^USER 10001:10001$", final, re.MULTILINE)
+    for text in (CONTAINERFILE, (ROOT / "docs/operating/deploy.md").read_text(encoding="utf-8")):
+        installs = re.findall(r"pip install (.+ requirements\S*\.lock)", text)
+        assert installs
+        assert all({"--no-deps", "--require-hashes"} <= set(one.split()) for one in installs)
+    assert ran(tool("hadolint"), DEPLOY / "Containerfile") == ""
+
+
+def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None:
+    given = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(encoding="utf-8"), re.MULTILINE)
+    for name in given:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    copied = re.findall(r"^COPY (?!--)(.+) \S+$", CONTAINERFILE, re.MULTILINE)
+    assert set(" ".join(copied).split()) == set(given)
+    [build] = re.findall(r"/bin/(pip wheel .+) \\$", CONTAINERFILE, re.MULTILINE)
+    ran(sys.executable, "-m", *build.split(), "--quiet", "--disable-pip-version-check", cwd=tmp_path)
+    assert len(list((tmp_path / "dist").glob("payagg-*.whl"))) == 1
+
+
+@pytest.mark.parametrize("file", COMPOSES)
+def test_every_service_of_ours_has_a_read_only_root_and_no_capability(file: str) -> None:
+    [compose] = loaded(DEPLOY / file)
+    ours = [service for service in compose["services"].values() if service["image"] == "payagg"]
+    assert len(ours) == COMPOSES[file]
+    for service in ours:
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service["security_opt"]
+    for name, secret in compose["secrets"].items():
+        assert secret["file"] == f"secrets/{name}"
+    published = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert len(published) == 1
+    assert published[0].startswith("127.0.0.1:")
+
+
+ENVIRONMENTS = {
+    **{one["metadata"]["name"]: one["data"] for one in manifests() if one["kind"] == "ConfigMap"},
+    **{
+        name: service["environment"] for name, service in composed() if "PAYAGG_CELLS" in service.get("environment", {})
+    },
+}
+
+
+@pytest.mark.parametrize("environ", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_what_a_container_is_given_is_accepted(environ: dict[str, str], tmp_path: Path) -> None:
+    secrets = {
+        "PAYAGG_ENCRYPTION_KEYS_FILE": "k1:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=",
+        "PAYAGG_DATABASE_URL_FILE": "postgresql://payagg@database/payagg",
+    }
+    given = {name: re.sub(r"^\$\{\w+:-\}$", "", value) for name, value in environ.items()}
+    for name in given.keys() & {name for name in variables() if name.endswith("_FILE")}:
+        (tmp_path / name).write_text(secrets.get(name, "a-secret-of-forty-characters-or-so-for-it"))
+        given[name] = str(tmp_path / name)
+    settings = read_settings(given)
+    if settings.cells and settings.database_url:
+        assert settings.known_cells is not None  # raises where this cell is not among them
+
+
+def test_a_router_is_given_no_secret_of_a_cell() -> None:
+    [compose] = loaded(DEPLOY / "compose.cells.yaml")
+    router = compose["services"]["router"]
+    assert router["secrets"] == ["cell_secret"]
+    assert "env_file" not in router
+    unit = (DEPLOY / "systemd" / "payagg-route.service").read_text(encoding="utf-8")
+    [config] = loaded(DEPLOY / "kubernetes" / "router" / "config.yaml")
+    for names in (router["environment"], config["data"], re.findall(r"^Environment=(\w+)=", unit, re.MULTILINE)):
+        secret = {name for name in names if variables()[name].metadata["secret"]}
+        assert {name.removesuffix("_FILE") for name in secret} == {"PAYAGG_CELL_SECRET", "PAYAGG_METRICS_TOKEN"}
+
+
+@pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in pods()])
+def test_every_pod_is_confined(pod: dict[str, Any]) -> None:
+    [container] = pod["containers"]
+    own = container["securityContext"]
+    assert (pod["enableServiceLinks"], pod["automountServiceAccountToken"]) == (False, False)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert (own["readOnlyRootFilesystem"], own["allowPrivilegeEscalation"]) == (True, False)
+    assert own["capabilities"]["drop"] == ["ALL"]
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_kubernetes_schemas_are_kept() -> None:
+    for folder in BASES:
+        [base] = loaded(folder / "kustomization.yaml")
+        assert sorted(base["resources"]) == [path.name for path in MANIFESTS if path.parent == folder]
+    said = ran(tool("kubernetes-validate"), "--strict", *MANIFESTS)
+    assert said.count(" passed for resource ") == len(list(manifests()))
+
+
+def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
+    for unit in UNITS:
+        text = unit.read_text(encoding="utf-8")
+        (tmp_path / unit.name).write_text(text.replace("/opt/payagg/bin/payagg", shutil.which("true") or "/bin/true"))
+    (tmp_path / DROP_IN.parent.name).mkdir()
+    shutil.copy(DROP_IN, tmp_path / DROP_IN.parent.name)
+    assert ran(tool("systemd-analyze"), "verify", *(tmp_path / unit.name for unit in UNITS)) == ""
+
+
+def told_metrics() -> set[str]:
+    source = (ROOT / "src/payagg/entrypoints/http/metrics.py").read_text(encoding="utf-8")
+    gauges = set(re.findall(r"^            \"([a-z_]+)\": \(", source, re.MULTILINE))
+    gauges |= {name.removeprefix("payagg_") for name in re.findall(r"\"(payagg_[a-z_]+)\"", source)}
+    histograms = {f"{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum", "count")}
+    told = {f"payagg_{name}" for name in gauges | histograms | {f"{name}_total" for name in COUNTERS}}
+    return told | router_metrics()
+
+
+def router_metrics() -> set[str]:
+    return {f"{family.name}_total" for counter in ROUTER_COUNTERS for family in counter.describe()}
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    [rules] = loaded(MONITORING / "alerts.yaml")
+    return {rule["alert"]: rule for group in rules["groups"] for rule in group["rules"]}
+
+
+def dashboard() -> list[str]:
+    """What its panels ask for."""
+    panels = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))["panels"]
+    return [target["expr"] for panel in panels for target in panel["targets"]]
+
+
+def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
+    on_it = {name for text in dashboard() for name in SELECTOR.findall(text)}
+    alarming = {name for rule in alerts().values() for name in SELECTOR.findall(rule["expr"])}
+    assert (on_it | alarming) - told_metrics() == set()
+    # Only durations of single requests, by route, and what nobody can do anything about, are not on the dashboard.
+    assert router_metrics() - on_it == set()
+    assert {f"payagg_{name}_total" for name in COUNTERS} - on_it == {
+        "payagg_anomalies_total",
+        "payagg_events_handed_on_total",
+        "payagg_idempotency_mismatches_total",
+        "payagg_test_deliveries_total",
+    }
+
+
+def test_the_runbook_says_what_to_do_about_each_kind_of_anomaly_by_severity() -> None:
+    severity, found = "", {}
+    for first in re.findall(r"^\| (\*\*[A-Z_]+\*\*|`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", RUNBOOK.read_text(), re.M):
+        if first.startswith("**"):
+            severity = first.strip("*")
+        found.update(dict.fromkeys(re.findall("[A-Z_]+", first) if first.startswith("`") else (), severity))
+    assert found == {kind.value: severity_of(kind).value for kind in AnomalyKind}
+
+
+def test_every_alert_has_its_entry_in_the_runbook_and_the_reverse() -> None:
+    entries = re.findall(r"^## (Payagg\w+)$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
+    assert entries == list(alerts())
+    for name, rule in alerts().items():
+        assert rule["annotations"]["runbook"] == f"docs/operating/runbook.md#{name.lower()}"
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+
+
+def test_every_alert_is_tried_by_promtool(tmp_path: Path) -> None:
+    promtool = tool("promtool")
+    [tests] = loaded(MONITORING / "alerts.test.yaml")
+    cases = [case for one in tests["tests"] for case in one["alert_rule_test"]]
+    for name in alerts():
+        assert any(case["alertname"] == name and case["exp_alerts"] for case in cases), name
+        assert any(case["alertname"] == name and not case["exp_alerts"] for case in cases), name
+    assert "SUCCESS" in ran(promtool, "check", "rules", MONITORING / "alerts.yaml")
+    assert "SUCCESS" in ran(promtool, "test", "rules", "alerts.test.yaml", cwd=MONITORING)
+    token = tmp_path / "token"
+    token.write_text("x")
+    text = (MONITORING / "prometheus.yaml").read_text(encoding="utf-8")
+    (tmp_path / "alerts.yaml").write_text((MONITORING / "alerts.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "prometheus.yaml").write_text(text.replace("/etc/prometheus/payagg-metrics-token", str(token)))
+    assert "SUCCESS" in ran(promtool, "check", "config", tmp_path / "prometheus.yaml")
+
+
+def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
+    rules = [{"record": f"panel:{number}", "expr": expr} for number, expr in enumerate(dashboard())]
+    (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    assert f"{len(rules)} rules found" in ran(tool("promtool"), "check", "rules", tmp_path / "panels.yaml")
+
+
+def test_the_balancer_sees_that_a_server_is_about_to_stop_before_it_does() -> None:
+    text = (DEPLOY / "haproxy.cfg").read_text(encoding="utf-8")
+    [(every, failures)] = re.findall(r"^    default-server check inter (\d+)s fall (\d+) ", text, re.MULTILINE)
+    # A check may fall just before the stop is announced, and the next one take a moment.
+    assert int(every) * (int(failures) + 1) < read_settings({}).shutdown_delay.total_seconds()
+    assert "option httpchk GET /readyz\n" in text

@@ -1,0 +1,179 @@
+"""What README, CONTRIBUTING and docs/ say: paths, links, commands, settings, tests and events are those there are."""
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from payagg.domain.simulator import TEST_CARDS
+from payagg.domain.webhook import TEST_EVENT, EventType
+from payagg.entrypoints.cli.arguments import parser as the_parser
+from payagg.entrypoints.cli.commands import COMMANDS
+from payagg.entrypoints.settings import read_settings, variables
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PATH = re.compile(
+    r"(?<![\w./<>:-])(?:[\w{},.-]+/)*[\w{},-]+\.(?:py|md|sql|json|toml|lock|lua|js|css|html|yaml|sh)(?![\w/]|\.\w)"
+)
+# Written when something runs, or somebody else's.
+ELSEWHERE = {"demo.json", ".payagg/demo.json", "uv.lock", "poetry.lock", "settings.json", ".payagg/"}
+# Read by tests, not by the product's settings.
+OTHER_VARIABLES = {"PAYAGG_TEST_ROUNDS"}
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@cache
+def there() -> set[str]:
+    """Each file and folder of ours under every name that tells it: `docs/a.md`, and `a.md`; a folder ends with `/`."""
+    whole = set()
+    for folder, folders, names in os.walk(ROOT):
+        hidden = {name for name in folders if name.startswith(".")} - {".ci", ".github"}
+        folders[:] = {*folders} - hidden - {"node_modules", "__pycache__"}
+        place = Path(folder).relative_to(ROOT).as_posix()
+        whole |= {f"{place}/", *(f"{place}/{name}" for name in names)}
+    return {path.split("/", skipped)[-1] for path in whole for skipped in range(path.count("/") + 1)}
+
+
+@cache
+def names_of_tests() -> set[str]:
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in path.parts]
+    return {name for path in files for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))}
+
+
+def spelt_out(path: str) -> list[str]:
+    """`a/{b,c}.py` as `a/b.py` and `a/c.py`."""
+    parts = [part.split(",") for part in re.split(r"[{}]", path)]
+    return ["".join(chosen) for chosen in product(*parts)]
+
+
+@each_document
+def test_every_path_test_variable_and_target_that_is_named_exists(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    # Listings are programs of their readers, and run by tests of their own.
+    prose = re.sub(r"https?://\S+|^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    found = (re.sub(r"^(\.\./)+", "", path) for path in PATH.findall(prose))  # the next test follows links
+    named = {one for path in found for one in spelt_out(path)} | set(re.findall(r"`((?:[\w.-]+/)+)`", prose))
+    assert named - ELSEWHERE - there() == set()
+    assert set(re.findall(r"`(?:tests/[\w/]+\.py::)?(test_\w+)`", text)) - names_of_tests() == set()
+    variables_read = {*variables(), *OTHER_VARIABLES}
+    assert set(re.findall(r"\bPAYAGG_[A-Z_]*[A-Z]\b", text)) - variables_read == set()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) - targets == set()
+
+
+@each_document
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    for link in LINK.findall(document.read_text(encoding="utf-8")):
+        # Addresses of the site's own pages: tests/unit/entrypoints/http/test_site.py follows them.
+        if re.match(r"[a-z]+:|/docs/", link):
+            continue
+        target, _, anchor = link.partition("#")
+        path = (document.parent / target).resolve() if target else document
+        assert path.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, link
+
+
+def test_what_names_a_record_of_a_decision_finds_it() -> None:
+    files = [path for folder in ("src", "tests", "tools", "lab") for path in (ROOT / folder).rglob("*.py")]
+    named = {
+        name
+        for path in [*files, ROOT / "pyproject.toml", ROOT / "Makefile"]
+        if "node_modules" not in path.parts
+        for name in re.findall(r"docs/(decisions/[\w-]+\.md)", path.read_text(encoding="utf-8"))
+    }
+    assert named - there() == set()
+
+
+def command_rows() -> list[str]:
+    text = (ROOT / "docs" / "operating" / "commands.md").read_text(encoding="utf-8")
+    return [re.split(r"(?<!\\)\|", line)[1].strip() for line in text.splitlines() if line.startswith("| `")]
+
+
+def commands(parser: argparse.ArgumentParser, name: str = "payagg") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield name, parser
+    for group in groups:
+        for word, inner in group.choices.items():
+            yield from commands(inner, f"{name} {word}")
+
+
+def signature(parser: argparse.ArgumentParser) -> tuple[set[str], int]:
+    """Its options and the number of its plain arguments."""
+    options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
+    return options, sum(not action.option_strings for action in parser._actions)
+
+
+def test_the_commands_table_is_what_the_program_takes() -> None:
+    documented = []
+    for command in command_rows():
+        text = command.strip("`")
+        words = re.split(r" (?=\[|--|[A-Z])", text, maxsplit=1)
+        arguments = re.findall(r"(?:^| )([A-Z]+)(?= |$)", re.sub(r"--[a-z-]+ \S+", "", text.removeprefix(words[0])))
+        documented.append((words[0], (set(re.findall(r"--[a-z-]+", text)), len(arguments))))
+    taken = {name: signature(parser) for name, parser in commands(the_parser())}
+    assert len(documented) == len(taken)
+    assert dict(documented) == taken
+    assert {name.split()[1] for name in taken} == set(COMMANDS)
+
+
+def test_the_defaults_of_commands_are_those_of_the_program() -> None:
+    defaults = {
+        (name, option, str(action.default))
+        for name, parser in commands(the_parser())
+        for action in parser._actions
+        for option in action.option_strings
+        if action.default not in (None, False, argparse.SUPPRESS)
+    }
+    shown = {
+        (re.split(r" (?=\[|--)", command.strip("`"))[0], option, value)
+        for command in command_rows()
+        for option, value in re.findall(r"\[(--[a-z-]+) ([0-9][^\]]*)\]", command)
+    }
+    assert shown == defaults
+
+
+def test_every_setting_has_the_default_that_is_documented() -> None:
+    unset = read_settings({})
+    for name, one in variables().items():
+        if name.endswith("_FILE"):
+            continue
+        if one.metadata["default"] is not None:
+            assert read_settings({name: one.metadata["default"]}) == unset, name
+        else:
+            assert one.metadata["unset"].startswith("none"), name
+            assert getattr(unset, one.name) in (None, ()), name
+
+
+def test_the_merchants_document_lists_every_event() -> None:
+    text = (ROOT / "docs" / "verifying-webhooks.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", text, re.MULTILINE)
+    assert listed == [*(kind.value for kind in EventType), TEST_EVENT]
+
+
+def test_the_guide_lists_every_test_card() -> None:
+    text = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `([0-9 ]+)` \|", text, re.MULTILINE)
+    assert [number.replace(" ", "") for number in shown] == list(TEST_CARDS)
+
+
+def test_the_call_of_the_readme_is_that_of_the_quick_start_which_is_run() -> None:
+    guide = (ROOT / "docs" / "guide" / "quick-start.md").read_text(encoding="utf-8")
+    listings = re.findall(r"^```(?:bash|json)\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
+    assert len(listings) == 2
+    assert [listing for listing in listings if listing.strip() not in guide] == []
+
+
+def test_the_readme_has_at_most_600_words() -> None:
+    assert len(README.split()) <= 600

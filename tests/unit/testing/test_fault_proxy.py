@@ -1,0 +1,277 @@
+"""Each fault of the proxy, between a client and a server that notes what reached it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from payagg_testing import Blackhole, Delay, Drip, DropReply, FaultProxy, HalfOpen, Reset
+from payagg_testing.network_faults import COMMITTED, Direction, NetworkFault, Peer, Then
+
+pytestmark = pytest.mark.anyio
+PATIENCE = 30.0  # seconds; only so that a defect fails instead of hanging
+WORD = b"0123456789"
+
+
+@dataclass
+class Echo:
+    """Answers with what it hears. `ended`: how many of its connections are over."""
+
+    heard: bytearray = field(default_factory=bytearray)
+    answer: Callable[[bytes], bytes] = lambda said: said
+    connections: int = 0
+    ended: int = 0
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while said := await reader.read(65536):
+                self.heard += said
+                writer.write(self.answer(said))
+        except ConnectionError:
+            pass
+        finally:
+            self.ended += 1
+            writer.close()
+
+
+@dataclass
+class Client:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def ask(self, said: bytes) -> bytes:
+        self.writer.write(said)
+        return await self.read(len(said))
+
+    async def read(self, size: int) -> bytes:
+        async with asyncio.timeout(PATIENCE):
+            return await self.reader.readexactly(size)
+
+    async def hears_nothing(self) -> None:
+        """For a moment, in which an answer would have come: nothing can show that none comes later."""
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await self.reader.read(1)
+
+    async def is_reset(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(ConnectionResetError):
+                await self.reader.read()
+
+
+@dataclass
+class EchoSite:
+    echo: Echo
+    proxy: FaultProxy
+
+    async def client(self) -> Client:
+        return Client(*await asyncio.open_connection("127.0.0.1", self.proxy.port))
+
+    async def connected(self) -> Client:
+        """One that has been answered."""
+        client = await self.client()
+        assert await client.ask(WORD) == WORD
+        self.echo.heard.clear()
+        return client
+
+
+@asynccontextmanager
+async def listening(
+    talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[int]:
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[EchoSite]:
+    echo = Echo()
+    async with listening(echo.talk) as port, FaultProxy("127.0.0.1", port) as proxy:
+        yield EchoSite(echo, proxy)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110 - the other task sets no event
+            await asyncio.sleep(0.005)
+
+
+async def test_without_a_fault_every_byte_passes_and_so_does_the_end(site: EchoSite) -> None:
+    client = await site.client()
+    much = bytes(range(256)) * 4096
+    assert await client.ask(much) == much
+    client.writer.write_eof()
+    assert await client.reader.read() == b""
+    await until(lambda: site.proxy.connections == 0)
+    assert site.echo.ended == 1
+
+
+async def test_a_server_that_is_away_is_a_reset_connection() -> None:
+    async with listening(Echo().talk) as port:
+        pass
+    async with FaultProxy("127.0.0.1", port) as proxy:
+        await Client(*await asyncio.open_connection("127.0.0.1", proxy.port)).is_reset()
+
+
+async def test_delay_passes_everything_on_later(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(Delay(0.01))
+    assert await client.ask(WORD) == WORD
+    assert site.proxy.struck == 2  # each way
+
+
+async def test_what_is_held_back_goes_on_at_once_when_the_fault_is_over(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(Delay(PATIENCE * 10))
+    client.writer.write(WORD)
+    await until(lambda: site.proxy.struck == 1)
+    site.proxy.heal()
+    assert await client.read(len(WORD)) == WORD
+
+
+async def test_drip_passes_everything_on_in_small_pieces(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(Drip(3, 0.005))
+    client.writer.write(WORD)
+    assert await client.reader.read(100) == WORD[:3]
+    assert await client.read(7) == WORD[3:]
+
+
+async def test_blackhole_swallows_and_heals_by_a_reset(site: EchoSite) -> None:
+    before, untouched = await site.connected(), await site.connected()
+    site.proxy.impose(Blackhole())
+    new = await site.client()
+    for client in (before, new):
+        client.writer.write(WORD)
+        await client.hears_nothing()
+    assert (site.echo.connections, bytes(site.echo.heard)) == (2, b"")
+    before.writer.close()
+    await new.hears_nothing()
+    assert site.echo.ended == 0  # not even the end is told
+    site.proxy.heal()
+    await new.is_reset()
+    await until(lambda: site.echo.ended == 1)
+    assert await untouched.ask(WORD) == WORD
+
+
+@pytest.mark.parametrize("after", [0, 4, 10, 14])
+async def test_reset_lets_so_many_bytes_of_an_answer_pass(site: EchoSite, after: int) -> None:
+    client = await site.connected()
+    site.proxy.impose(Reset(after))
+    client.writer.write(WORD)
+    if after > len(WORD):
+        assert await client.read(len(WORD)) == WORD
+        client.writer.write(WORD)
+    await until(lambda: site.proxy.struck == 1)
+    await client.is_reset()
+    await until(lambda: site.echo.ended == 1)
+    assert len(site.echo.heard) == (20 if after > len(WORD) else 10)
+
+
+async def test_reset_on_the_way_there_cuts_a_request(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(Reset(4, Direction.TO_SERVER))
+    client.writer.write(WORD)
+    await client.is_reset()
+    await until(lambda: site.echo.ended == 1)
+    assert WORD[:4].startswith(bytes(site.echo.heard))  # RST may overtake them
+
+
+async def test_half_open_hangs_up_on_the_server_alone(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(HalfOpen())
+    client.writer.write(WORD)
+    await until(lambda: site.echo.ended == 1)
+    await client.hears_nothing()
+    client.writer.write(WORD)
+    await client.hears_nothing()
+    assert bytes(site.echo.heard) == WORD
+    site.proxy.heal()
+    await client.is_reset()
+
+
+async def test_half_open_hangs_up_on_the_client_alone(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(HalfOpen(Peer.CLIENT))
+    client.writer.write(WORD)
+    assert await client.reader.read() == b""
+    client.writer.close()
+    await until(lambda: site.proxy.struck == 1)
+    assert (site.echo.ended, bytes(site.echo.heard)) == (0, WORD)
+    site.proxy.heal()
+    await until(lambda: site.echo.ended == 1)
+
+
+@pytest.mark.parametrize("then", list(Then))
+async def test_drop_reply_delivers_the_request_alone(site: EchoSite, then: Then) -> None:
+    client = await site.connected()
+    site.proxy.impose(DropReply(then=then), times=1)
+    client.writer.write(WORD)
+    await until(lambda: site.proxy.struck == 1)
+    await (client.is_reset() if then is Then.RESET else client.hears_nothing())
+    assert bytes(site.echo.heard) == WORD
+    await site.connected()  # once is once
+
+
+async def test_drop_reply_waits_for_a_request_that_comes_in_two_pieces(site: EchoSite) -> None:
+    client = await site.connected()
+    site.proxy.impose(DropReply(after=b"INSERT"))
+    assert await client.ask(b"SELECT INS") == b"SELECT INS"
+    client.writer.write(b"ERT")
+    await client.is_reset()
+    assert bytes(site.echo.heard) == b"SELECT INSERT"
+
+
+@pytest.mark.parametrize("cut", range(len(COMMITTED)))
+async def test_the_answer_of_a_commit_is_found_in_the_middle_of_a_pipeline(site: EchoSite, cut: int) -> None:
+    before = b"C\x00\x00\x00\x0dINSERT 0 1\x00" + b"C\x00\x00\x00\x0dROLLBACK\x00"
+    said = before + COMMITTED + b"Z\x00\x00\x00\x05I"
+    client = await site.connected()
+    site.proxy.impose(DropReply(at=COMMITTED, then=Then.SILENCE))
+    client.writer.write(said[: len(before) + cut])
+    assert await client.read(len(before) + cut) == said[: len(before) + cut]
+    client.writer.write(said[len(before) + cut :])
+    await until(lambda: site.proxy.struck == 1)
+    await client.hears_nothing()
+    assert bytes(site.echo.heard) == said
+
+
+async def test_a_fault_that_is_spent_strikes_no_more(site: EchoSite) -> None:
+    first, second = await site.connected(), await site.connected()
+    site.proxy.impose(Reset(), times=1)
+    first.writer.write(WORD)
+    await first.is_reset()
+    assert await second.ask(WORD) == WORD
+    assert site.proxy.struck == 1
+    site.proxy.cut()
+    await second.is_reset()
+
+
+async def test_another_fault_counts_anew(site: EchoSite) -> None:
+    client = await site.connected()
+    for fault in (Reset(15), Reset(15, Direction.TO_SERVER), Reset(15)):
+        site.proxy.impose(fault)
+        assert await client.ask(WORD) == WORD
+    site.proxy.heal()
+    assert await client.ask(WORD) == WORD
+
+
+@pytest.mark.parametrize(
+    "fault", [None, Delay(PATIENCE * 10), Drip(1, PATIENCE * 10), Blackhole(), HalfOpen(), HalfOpen(Peer.CLIENT)]
+)
+async def test_leaving_ends_every_connection(fault: NetworkFault | None) -> None:
+    echo = Echo()
+    async with listening(echo.talk) as port:
+        async with FaultProxy("127.0.0.1", port) as proxy:
+            site = EchoSite(echo, proxy)
+            client = await site.connected()
+            if fault is not None:
+                proxy.impose(fault)
+                client.writer.write(WORD)
+                await until(lambda: proxy.struck == 1)
+        await until(lambda: echo.ended == 1)
+        with pytest.raises(OSError):  # noqa: PT011 - refused, whatever the platform calls it
+            await site.client()

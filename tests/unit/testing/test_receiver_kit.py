@@ -1,0 +1,49 @@
+"""The receiver kit finds nothing wrong with a good handler, and what is wrong with each of the others."""
+
+from functools import partial
+
+import pytest
+from payagg_testing.command import main
+from payagg_testing.conformance.receiver import check_receiver
+
+from lab.defects.receivers import BROKEN_RECEIVERS, NEW_SECRET, SECRET, GoodReceiver, receiving
+
+
+def test_a_good_receiver_passes() -> None:
+    good = GoodReceiver()
+    with receiving(good) as url:
+        findings = check_receiver(url, SECRET, new_secret=NEW_SECRET, count=lambda: good.handled, settle_seconds=0.2)
+    assert [finding for finding in findings if finding.fault] == []
+    assert len(findings) > 25
+
+
+@pytest.mark.parametrize("broken", BROKEN_RECEIVERS, ids=lambda broken: broken.__name__)
+def test_a_broken_receiver_is_caught(broken: type[GoodReceiver]) -> None:
+    receiver = broken()
+    with receiving(receiver) as url:
+        count = partial(getattr, receiver, "handled")
+        findings = check_receiver(url, SECRET, new_secret=NEW_SECRET, count=count, settle_seconds=0.2)
+    assert [finding for finding in findings if finding.fault], broken.__doc__
+
+
+def test_the_command_tells_each_case(capsys: pytest.CaptureFixture[str]) -> None:
+    with receiving(GoodReceiver()) as url, pytest.raises(SystemExit) as ended:
+        main(["receiver", "--url", url, "--secret", SECRET, "--count-url", url])
+    assert ended.value.code == 0
+    assert "ok      a stranger's signature" in capsys.readouterr().out
+
+
+def test_the_command_names_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = next(one for one in BROKEN_RECEIVERS if one.__name__ == "ForgetsTheTime")
+    with receiving(broken()) as url, pytest.raises(SystemExit) as ended:
+        main(["receiver", "--url", url, "--secret", SECRET])
+    assert ended.value.code == 1
+    told = capsys.readouterr().out
+    assert "BROKEN  a timestamp an hour old: it was answered with 204, as if it were ours" in told
+
+
+def test_nobody_there_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["receiver", "--url", "http://127.0.0.1:9/hooks", "--secret", SECRET])
+    assert ended.value.code == 2
+    assert "payagg-testing: " in capsys.readouterr().err
