@@ -2,9 +2,18 @@
 
 import sys
 import time
+from dataclasses import dataclass
 
 import psutil
 import psycopg
+
+
+@dataclass(frozen=True)
+class Cost:
+    """ms of CPU for one request, item or journey."""
+
+    server: float
+    postgres: float
 
 
 def cpu_seconds(process: psutil.Process) -> float:

@@ -5,46 +5,39 @@ do is added equally to both before each round, so the only difference is how muc
 """
 
 import asyncio
-import os
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import psycopg
 
 from benchmarks import seed
-from benchmarks.harness import Round, process, wrk
-from benchmarks.sweeps import WORK, Work, until_done
-from payagg.adapters.postgres.migrations.upgrade import migrate
+from benchmarks.client import API
+from benchmarks.deployment import Deployment
+from benchmarks.harness import Alternation, Round, wrk
+from benchmarks.sweeps import WORK, Work, services_on, until_done
 from payagg.adapters.postgres.partitions import AHEAD, WEEK, make
-from payagg.adapters.security import Tokens
-from payagg.entrypoints.bootstrap import running
-from payagg.entrypoints.settings import read_settings
-from tests.support.ports import free_port
 
 SMALL = 10_000
 CONNECTIONS = 64
-API = "/api/v1"
 
 
-class Grown:
+class Grown(Deployment):
     """One database with `past` settled payments and all they left behind, and a service on it."""
 
-    def __init__(self, stack: ExitStack, server: str, name: str, past: int, secrets: dict[str, str]) -> None:
-        self.past = past
-        self.url = server.replace("/payagg?", f"/{name}?")
-        self.environment = secrets | {"PAYAGG_DATABASE_URL": self.url}
-        self.rounds = 0
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        migrate(self.url)
+    def __init__(self, stack: ExitStack, name: str, server: str, past: int) -> None:
+        super().__init__(stack, name, server)
+        self.past, self.rounds = past, 0
         # Twelve weeks, over which its events lie.
         for weeks in (0, AHEAD + 1):
             make(self.url, "PAY", datetime.combine(seed.FIRST_DAY, datetime.min.time(), UTC) + weeks * WEEK)
-        seed.businesses(self.url)
         seed.endpoints(self.url)
         seed.open_payments(self.url)
         chunk = 1_000_000
@@ -56,16 +49,11 @@ class Grown:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
             connection.execute("CHECKPOINT")
-        port = free_port()
-        self.service = f"http://127.0.0.1:{port}"
-        arguments = ["-m", "payagg", "serve", "--no-worker", "--port", str(port)]
-        stack.enter_context(process(arguments, self.environment, self.service + "/readyz"))
+        self.serve()
 
-    def calls(self, folder: Path, secrets: dict[str, str]) -> dict[str, Path]:
+    def calls(self, folder: Path) -> dict[str, Path]:
         """Files of calls for load.lua, spread over everything there is."""
-        tokens = Tokens(secrets["PAYAGG_JWT_KEY"], secrets["PAYAGG_JWT_ALGORITHM"])
-        claims = {"sub": "bench", "type": "merchant", "emailVerified": True}
-        token = tokens.issue(claims, 86_400, int(time.time()))
+        token = self.token(type="merchant", emailVerified=True)
         lines = {
             "initiate": (seed.secret(n) for n in range(1, seed.BUSINESSES + 1)),
             "read": (
@@ -97,8 +85,7 @@ class Grown:
         number = due(self.url, self.rounds, self.past)
 
         async def timed() -> float:
-            async with running(read_settings(os.environ | self.environment), self.url) as services:
-                await services.store.is_current()
+            async with services_on(self.url, self.environment) as services:
                 begun = time.monotonic()
                 await until_done(services, work, number)
                 return time.monotonic() - begun
@@ -116,38 +103,24 @@ DUE: dict[str, Callable[[str, int, int], int]] = {
 }
 
 
-def measure(
-    server: str,
-    folder: Path,
-    secrets: dict[str, str],
-    past: int,
-    seconds: int,
-    alternate: Callable[[str, dict[str, Callable[[], Round]]], dict[str, Round]],
-) -> None:
-    """Hands every operation and sweep to `alternate`, once on `past` payments and once on SMALL."""
+def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
+    """Every operation and sweep on `--past` payments and on SMALL."""
+    past, rounds = chosen.past, Alternation(chosen.rounds)
     with ExitStack() as stack:
-        small, large = (
-            Grown(stack, server, name, number, secrets) for name, number in (("small", SMALL), ("large", past))
-        )
-        few, many = small.calls(folder, secrets), large.calls(folder, secrets)
-        for mode in few:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        sides = {name: Grown(stack, name, server, number) for name, number in (("large", past), ("small", SMALL))}
+        calls = {name: side.calls(folder) for name, side in sides.items()}
 
-            def load(side: Grown, calls: Path, mode: str = mode) -> Round:
-                return wrk(side.service, "initiate" if mode == "initiate" else "get", calls, CONNECTIONS, seconds)
+        def loads(mode: str) -> dict[str, Callable[[], Round]]:
+            kind = "initiate" if mode == "initiate" else "get"
+            return {
+                name: partial(wrk, side.address, kind, calls[name][mode], CONNECTIONS, chosen.seconds)
+                for name, side in sides.items()
+            }
 
-            alternate(
-                f"{mode} at {past:,}",
-                {
-                    "payagg": lambda calls=many[mode], load=load: load(large, calls),  # type: ignore[misc]
-                    f"at {SMALL:,}": lambda calls=few[mode], load=load: load(small, calls),  # type: ignore[misc]
-                },
-            )
+        for mode in calls["large"]:
+            rounds.add(f"{mode} at {past:,} and {SMALL:,}", loads(mode))
         for name, due in DUE.items():
-            work = WORK[name]
-            alternate(
-                f"sweep {name} at {past:,}",
-                {
-                    "payagg": lambda due=due, work=work: large.sweep(due, work),  # type: ignore[misc]
-                    f"at {SMALL:,}": lambda due=due, work=work: small.sweep(due, work),  # type: ignore[misc]
-                },
-            )
+            works = {side: partial(sides[side].sweep, due, WORK[name]) for side in sides}
+            rounds.add(f"sweep: {name} at {past:,} and {SMALL:,}", works)
+    return rounds.figures, rounds.table()

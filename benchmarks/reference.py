@@ -78,6 +78,11 @@ Held = Annotated[AsyncSession, Depends(session)]
 Authorization = Annotated[str, Header()]
 
 
+@app.get("/readyz")
+async def ready() -> bool:
+    return True
+
+
 @app.post("/api/v1/payments/initiate", status_code=201)
 async def initiate(command: Initiate, held: Held, authorization: Authorization, response: Response) -> dict[str, Any]:
     key, business = await authenticated(held, authorization)

@@ -93,31 +93,6 @@ def payments(url: str, first: int, last: int) -> None:
         connection.execute("VACUUM ANALYZE transitions")
 
 
-def ended_deliveries(url: str, endpoints: dict[str, int]) -> None:
-    """For each endpoint id, so many deliveries that arrived, with the endpoint's counter beside them."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        for endpoint_id, number in endpoints.items():
-            connection.execute(
-                """
-                INSERT INTO webhook_endpoints (id, business_id, environment, url, events, is_active, secret, secret_last4,
-                                               successful, created_at, updated_at)
-                VALUES (%s, 'biz_bench_1', 'SANDBOX', 'https://shop.example/hook', '{}', true, 'x', 'abcd', %s, now(), now())
-                """,
-                [endpoint_id, number],
-            )
-            connection.execute(
-                """
-                INSERT INTO deliveries (reference, id, event_id, event_type, sequence, business_id, environment, endpoint_id,
-                                        lane, status, attempts, created_at)
-                SELECT 'PAY-20250103-' || upper(lpad(to_hex(n), 6, '0')), %s || lpad(n::text, 9, '0'), 'evt_' || n,
-                       'payment.success', 1, 'biz_bench_1', 'SANDBOX', %s, %s, 'DELIVERED', 1, now()
-                FROM generate_series(1, %s) n
-                """,
-                [f"dlv_{endpoint_id}_", endpoint_id, endpoint_id, number],
-            )
-        connection.execute("VACUUM ANALYZE deliveries")
-
-
 # --- what settled payments leave behind, for `benchmarks.growth` ---------------------------------------------------
 
 OPEN = 2_000

@@ -7,23 +7,26 @@ make the payments of the next step, so that a round is one pass through the step
 import asyncio
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+import psutil
+import psycopg
 import uvloop
 
 from benchmarks import journey_calls as calls
-from benchmarks import seed
-from benchmarks.client import API, Connection, connected, request, share
-from benchmarks.cpu import PostgresCpu, cpu_seconds
-from benchmarks.deployment import OWN, PROVIDER_KEY, Deployment
-from benchmarks.harness import count, process, wait_for
-from benchmarks.side import CONNECTIONS, Cost, Side, paired
-from tests.support.ports import free_port
+from benchmarks import seed, sweeps
+from benchmarks.client import API, Connection, Reply, connected, request, send_all, share
+from benchmarks.cpu import Cost, PostgresCpu, cpu_seconds
+from benchmarks.deployment import PROVIDER, PROVIDER_KEY, Deployment
+from benchmarks.harness import count, receiver, wait_for
+from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
 
+CONNECTIONS = 16
 PAST = 20_000  # payments, of which each business has 20 in its log of deliveries
 SWEEPS = {"expiry": 400, "reconciliation": 100, "inbox": 200, "dispatch": 2_000}
 DUE = {"expiry": seed.expired, "reconciliation": seed.to_ask, "inbox": seed.inbound, "dispatch": seed.due_deliveries}
@@ -48,75 +51,173 @@ TARGETS: dict[str, tuple[float, float | None]] = {
 }
 
 
+@dataclass
+class Side:
+    """A deployment with the payments that its next steps need."""
+
+    deployment: Deployment
+    server: psutil.Process
+    postgres: PostgresCpu
+    receiver: str
+    number: int  # requests of a step
+    rounds: int = 0
+    opened: list[tuple[int, str]] = field(default_factory=list)  # business, reference
+    silent: list[str] = field(default_factory=list)  # at the simulator, which says nothing
+    token: str = ""
+
+    async def send(self, requests: Sequence[bytes], word: bytes, status: int = 200) -> list[Reply]:
+        """The replies; each must have the status and hold `word`."""
+        async with connected(self.deployment.port, CONNECTIONS) as connections:
+            return checked(await send_all(connections, requests), word, status)
+
+    async def cost(self, requests: Sequence[bytes], word: bytes, status: int = 200) -> tuple[Cost, list[Reply]]:
+        async with connected(self.deployment.port, CONNECTIONS) as connections:
+            await asyncio.sleep(0.05)
+            self.postgres.start()
+            begun = cpu_seconds(self.server)
+            replies = await send_all(connections, requests)
+            await asyncio.sleep(0.05)  # for what follows an answer: its log line, a session's last words
+            used, used_there = cpu_seconds(self.server) - begun, self.postgres.stop()
+        number = len(requests) / 1000
+        return Cost(used / number, used_there / number), checked(replies, word, status)
+
+    async def initiated(self) -> list[tuple[int, str]]:
+        replies = await self.send(self.initiations(), b'"INITIATED"', 201)
+        return paired(replies)
+
+    def initiations(self) -> list[bytes]:
+        start = time.time_ns()
+        return [calls.initiate(n % seed.BUSINESSES + 1, f"order-{start}-{n}") for n in range(self.number)]
+
+    def of_merchant(self, path: str) -> list[bytes]:
+        places = ((n % seed.BUSINESSES + 1) for n in range(self.number))
+        return [
+            request("GET", f"{API}/merchant/businesses/biz_bench_{n}/{path.format(n)}", bearer=self.token)
+            for n in places
+        ]
+
+    def events(self, key: str) -> list[bytes]:
+        """Signed news that payments are paid, which this adds to the database as handed to the provider."""
+        prefix = f"PAY-202406{self.rounds:02}-"
+        if key == PROVIDER_KEY:
+            at_provider(self.deployment.url, prefix, self.number)
+        fake, sent = FakePaystack(header=f"x-{PROVIDER}-signature"), []
+        for n in range(1, self.number + 1):
+            charge = FakeCharge(f"{prefix}{n:06X}", 150_000, "NGN", "test", n, "success", key, "payer@example.com")
+            event = fake.event(charge)
+            headers = {name: value for name, value in event.headers.items() if name.startswith("x-")}
+            proxied = headers | {"X-Forwarded-For": "52.31.139.75"}
+            sent.append(request("POST", f"{API}/webhooks/{PROVIDER}/sandbox", proxied, body=event.body))
+        return sent
+
+
+def paired(replies: Sequence[Reply]) -> list[tuple[int, str]]:
+    return [(n % seed.BUSINESSES + 1, reply.data()["reference"]) for n, reply in enumerate(replies)]
+
+
+def checked(replies: list[Reply], word: bytes, status: int) -> list[Reply]:
+    for reply in replies:
+        if reply.status != status or word not in reply.body:
+            raise SystemExit(f"not the answer that is measured: {reply.status} {reply.body[:300]!r}")
+    return replies
+
+
+def at_provider(url: str, prefix: str, number: int) -> None:
+    """Payments that were handed to the provider and are not asked about, as an event is to bring their end."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        for statement in (
+            """
+            INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, sequence,
+                                  created_at, updated_at, expires_at)
+            SELECT %(p)s || upper(lpad(to_hex(n), 6, '0')), 'biz_bench_' || (n %% 1000 + 1), 'SANDBOX', 150000, 'NGN',
+                   'PENDING', 'provider_a', 1, now(), now(), now() + interval '1 hour' FROM generate_series(1, %(n)s::int) n
+            """,
+            """
+            INSERT INTO transitions (reference, sequence, from_status, to_status, trigger, actor, at)
+            SELECT %(p)s || upper(lpad(to_hex(n), 6, '0')), 1, 'INITIATED', 'PENDING', 'PROCESS', 'bench', now()
+            FROM generate_series(1, %(n)s::int) n
+            """,
+            """
+            INSERT INTO attempts (reference, number, gateway_id, gateway, provider_reference, token, state, lease_until,
+                                  hand_off_kind, hand_off_url, created_at, handed_off_at, asks)
+            SELECT r, 1, 'gw_provider_a', 'provider_a', r, 'token', 'HANDED_OFF', now(), 'REDIRECT',
+                   'https://pay.example/', now(), now(), 0
+            FROM generate_series(1, %(n)s::int) n, LATERAL (SELECT %(p)s || upper(lpad(to_hex(n), 6, '0')) AS r) t
+            """,
+        ):
+            connection.execute(statement, {"p": prefix, "n": number})
+
+
 async def context(side: Side) -> Cost:
     requests = [request("GET", f"{API}/payments/context", bearer=seed.secret(n + 1)) for n in range(side.number)]
-    return (await side.measure(requests, b"biz_bench_"))[0]
+    return (await side.cost(requests, b"biz_bench_"))[0]
 
 
 async def initiate(side: Side) -> Cost:
-    cost, replies = await side.measure(side.initiations(), b'"INITIATED"', 201)
+    cost, replies = await side.cost(side.initiations(), b'"INITIATED"', 201)
     side.opened = paired(replies)
     return cost
 
 
 async def read(side: Side) -> Cost:
-    return (await side.measure([calls.read(*one) for one in side.opened], b'"INITIATED"'))[0]
+    return (await side.cost([calls.read(*one) for one in side.opened], b'"INITIATED"'))[0]
 
 
 async def page(side: Side) -> Cost:
-    return (await side.measure([calls.page(reference) for _, reference in side.opened], b"<html"))[0]
+    return (await side.cost([calls.page(reference) for _, reference in side.opened], b"<html"))[0]
 
 
 async def detail(side: Side) -> Cost:
-    return (await side.measure([calls.detail(reference) for _, reference in side.opened], b'"INITIATED"'))[0]
+    return (await side.cost([calls.detail(reference) for _, reference in side.opened], b'"INITIATED"'))[0]
 
 
 async def gateways(side: Side) -> Cost:
-    return (await side.measure([calls.gateways(reference) for _, reference in side.opened], b'"sandbox"'))[0]
+    return (await side.cost([calls.gateways(reference) for _, reference in side.opened], b'"sandbox"'))[0]
 
 
 async def charge(side: Side) -> Cost:
-    return (await side.measure([calls.process(reference) for _, reference in side.opened], b'"PENDING"'))[0]
+    return (await side.cost([calls.process(reference) for _, reference in side.opened], b'"PENDING"'))[0]
 
 
 async def verify(side: Side) -> Cost:
     """The first verify after `charge` settles, the second finds the end."""
-    return (await side.measure([calls.verify(reference) for _, reference in side.opened], b'"SUCCESS"'))[0]
+    return (await side.cost([calls.verify(reference) for _, reference in side.opened], b'"SUCCESS"'))[0]
 
 
 async def verify_pending(side: Side) -> Cost:
     if not side.silent:
         side.silent = [reference for _, reference in await side.initiated()]
         await side.send([calls.process(reference, calls.SILENT_CARD) for reference in side.silent], b'"PENDING"')
-    return (await side.measure([calls.verify(reference) for reference in side.silent], b'"PENDING"'))[0]
+    return (await side.cost([calls.verify(reference) for reference in side.silent], b'"PENDING"'))[0]
 
 
 async def simulate(side: Side) -> Cost:
     opened = await side.initiated()
-    return (await side.measure([calls.simulate(*one) for one in opened], b'"SUCCESS"'))[0]
+    return (await side.cost([calls.simulate(*one) for one in opened], b'"SUCCESS"'))[0]
 
 
 async def event_accepted(side: Side) -> Cost:
-    cost, _ = await side.measure(side.events(PROVIDER_KEY), b'"received":true')
+    cost, _ = await side.cost(side.events(PROVIDER_KEY), b'"received":true')
     first = f"PAY-202406{side.rounds:02}-000001"
     await side.send([calls.detail(first)], b'"SUCCESS"')
     return cost
 
 
 async def event_refused(side: Side) -> Cost:
-    return (await side.measure(side.events("sk_test_wrong"), b"INVALID_WEBHOOK_SIGNATURE", 400))[0]
+    return (await side.cost(side.events("sk_test_wrong"), b"INVALID_WEBHOOK_SIGNATURE", 400))[0]
 
 
 async def log(side: Side) -> Cost:
-    return (await side.measure(side.of_merchant("webhooks/whe_bench_{}/deliveries"), b'"total":'))[0]
+    return (await side.cost(side.of_merchant("webhooks/whe_bench_{}/deliveries"), b'"total":'))[0]
 
 
 async def keys(side: Side) -> Cost:
-    return (await side.measure(side.of_merchant("api-keys"), b"key_bench_"))[0]
+    return (await side.cost(side.of_merchant("api-keys"), b"key_bench_"))[0]
 
 
 async def webhooks(side: Side) -> Cost:
-    return (await side.measure(side.of_merchant("webhooks"), b"whe_bench_"))[0]
+    return (await side.cost(side.of_merchant("webhooks"), b"whe_bench_"))[0]
 
 
 async def journey(side: Side) -> Cost:
@@ -162,81 +263,42 @@ STEPS: dict[str, Callable[[Side], Coroutine[Any, Any, Cost]]] = {
 }
 
 
-def measure(server: str, secrets: dict[str, str], against: Path | None, rounds: int, number: int) -> dict[str, Any]:
-    """The medians of each side's steps, with their rounds."""
-    roots = {"payagg": OWN} | ({"against": against.resolve()} if against else {})
+def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
+    """The rounds of each step, and a table of their medians."""
+    taken: dict[str, list[Cost]] = {}
     with ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        port = free_port()
-        receiver = f"http://127.0.0.1:{port}"
-        stack.enter_context(process(["-m", "benchmarks.receiver", str(port)], {}, receiver + "/count"))
-        sides = []
-        for name, root in roots.items():
-            deployment = Deployment(stack, f"steps_{name}", root, server, secrets)
-            deployment.endpoints(f"{receiver}/hook")
-            seed.payments(deployment.url, 1, PAST)
-            seed.LOADS[1](deployment.url, 1, PAST)
-            side = Side(deployment, deployment.serve(), PostgresCpu(deployment.url), receiver, number)
-            side.token = deployment.token(type="merchant", emailVerified=True)
-            deployment.configure_provider()
-            sides.append(side)
-        taken: dict[str, dict[str, list[Cost]]] = {name: {} for name in roots}
-        for number_of_round in range(rounds + 1):
-            for name, costs in one_round(sides if number_of_round % 2 else sides[::-1], runner):
-                for step, cost in costs.items():
-                    if number_of_round:
-                        taken[name].setdefault(step, []).append(cost)
-                        print(
-                            f"  {step} {name} {cost.server:.2f} + {cost.postgres:.2f} ms", file=sys.stderr, flush=True
-                        )
-    return {name: {step: summary(costs) for step, costs in steps.items()} for name, steps in taken.items()}
+        target = receiver(stack)
+        own = Deployment(stack, "steps", server)
+        own.endpoints(f"{target}/hook")
+        seed.payments(own.url, 1, PAST)
+        seed.LOADS[1](own.url, 1, PAST)
+        side = Side(own, own.serve(), PostgresCpu(own.url), target, chosen.requests)
+        side.token = own.token(type="merchant", emailVerified=True)
+        own.configure_provider()
+        for side.rounds in range(chosen.rounds + 1):
+            for step, cost in one_round(side, runner).items():
+                if side.rounds:
+                    taken.setdefault(step, []).append(cost)
+                    print(f"  {step} {cost.server:.2f} + {cost.postgres:.2f} ms", file=sys.stderr, flush=True)
+    return {step: [asdict(cost) for cost in costs] for step, costs in taken.items()}, table(taken)
 
 
-def one_round(sides: Sequence[Side], runner: asyncio.Runner) -> "list[tuple[str, dict[str, Cost]]]":
-    """Each step on each side, one side right after the other; then the sweeps."""
-    costs: list[tuple[str, dict[str, Cost]]] = []
-    for side in sides:
-        side.rounds += 1
-    for step, run in STEPS.items():
-        costs += [(side.deployment.name.removeprefix("steps_"), {step: runner.run(run(side))}) for side in sides]
-    for side in sides:
-        side.deployment.quiet()
-        for sweep, number in SWEEPS.items():
-            DUE[sweep](side.deployment.url, side.rounds, PAST, number)
-        told = side.deployment.sweep(SWEEPS)
-        swept = {f"sweep: {name}": Cost(cost["server_ms"], cost["postgres_ms"]) for name, cost in told.items()}
-        costs.append((side.deployment.name.removeprefix("steps_"), swept))
-    return costs
+def one_round(side: Side, runner: asyncio.Runner) -> dict[str, Cost]:
+    found = {step: runner.run(run(side)) for step, run in STEPS.items()}
+    own = side.deployment
+    own.quiet()
+    for sweep, number in SWEEPS.items():
+        DUE[sweep](own.url, side.rounds, PAST, number)
+    return found | runner.run(sweeps.costs(own.url, own.environment, SWEEPS))
 
 
-def summary(costs: list[Cost]) -> dict[str, Any]:
-    return {
-        "server_ms": median(c.server for c in costs),
-        "postgres_ms": median(c.postgres for c in costs),
-        "rounds": [[c.server, c.postgres] for c in costs],
-    }
-
-
-def table(figures: dict[str, Any]) -> str:
-    """Targets beside what was measured; of the other checkout where there is one."""
-    others = [name for name in figures if name != "payagg"]
-    heads = [
-        "step",
-        "server ms",
-        "target",
-        "Postgres ms",
-        *(head for n in others for head in (f"{n}: server, Postgres ms", f"payagg / {n}")),
-    ]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for step, own in figures["payagg"].items():
+def table(taken: dict[str, list[Cost]]) -> str:
+    """Targets beside the medians of what was measured."""
+    lines = ["| step | server ms | target | Postgres ms |", "|---|---|---|---|"]
+    for step, costs in taken.items():
         server, postgres = TARGETS.get(step, (None, None))
-        cells = [step, f"{own['server_ms']:.2f}", "" if server is None else f"{server:g}", f"{own['postgres_ms']:.2f}"]
-        if postgres is not None:
-            cells[-1] += f" (target {postgres:g})"
-        for name in others:
-            other = figures[name][step]
-            cells.append(f"{other['server_ms']:.2f}, {other['postgres_ms']:.2f}")
-            # Of each pair of rounds, as they ran within the same seconds.
-            pairs = zip(own["rounds"], other["rounds"], strict=True)
-            cells.append(f"{median(mine[0] / theirs[0] for mine, theirs in pairs):.2f}")
-        lines.append(f"| {' | '.join(cells)} |")
+        told = f"{median(cost.postgres for cost in costs):.2f}"
+        told += "" if postgres is None else f" (target {postgres:g})"
+        target = "" if server is None else f"{server:g}"
+        lines.append(f"| {step} | {median(cost.server for cost in costs):.2f} | {target} | {told} |")
     return "\n".join(lines)

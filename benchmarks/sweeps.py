@@ -1,22 +1,19 @@
-"""What the worker's sweeps do, one call after the other; `python -m benchmarks.sweeps NAME NUMBER ...` prints what an
-item costs. A program of its own, so that another checkout's code can run it."""
+"""What the worker's sweeps do, one call after the other, and what an item of each costs."""
 
-import json
 import os
-import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from benchmarks.cpu import PostgresCpu
+from benchmarks.cpu import Cost, PostgresCpu
 from payagg.application.dispatcher import FAILING_MAX
 from payagg.application.ports import TryResult
 from payagg.application.store import DeliveryResult
+from payagg.domain.webhook import CONCURRENCY_MAX
 from payagg.entrypoints.bootstrap import Services, running
-from payagg.entrypoints.process.server import run
 from payagg.entrypoints.settings import read_settings
 
-AT_ENDPOINT = 50  # not imported: another checkout may call it otherwise
 LEASE = timedelta(minutes=1)
 Work = Callable[[Services], Awaitable[int]]
 
@@ -40,7 +37,7 @@ async def purge(services: Services) -> int:
 async def dispatch(services: Services) -> int:
     """The queue's share of sending: claim and record, with nobody called in between."""
     now = services.clock.now()
-    claimed = await services.store.queue.claim(now, 400, AT_ENDPOINT, FAILING_MAX, LEASE)
+    claimed = await services.store.queue.claim(now, 400, CONCURRENCY_MAX, FAILING_MAX, LEASE)
     await services.store.queue.finish([DeliveryResult(one, TryResult(200, None, 5), now, None) for one in claimed])
     return len(claimed)
 
@@ -73,19 +70,21 @@ async def until_done(services: Services, work: Work, number: int) -> int:
     return done
 
 
-async def main(sweeps: dict[str, int]) -> None:
-    url = os.environ["PAYAGG_DATABASE_URL"]
-    postgres, costs = PostgresCpu(url), {}
-    async with running(read_settings(os.environ), url) as services:
+@asynccontextmanager
+async def services_on(url: str, environment: Mapping[str, str]) -> AsyncIterator[Services]:
+    async with running(read_settings(os.environ | environment), url) as services:
         await services.store.is_current()
+        yield services
+
+
+async def costs(url: str, environment: Mapping[str, str], sweeps: Mapping[str, int]) -> dict[str, Cost]:
+    """What an item costs in each sweep, which is run until so many are done."""
+    postgres, found = PostgresCpu(url), {}
+    async with services_on(url, environment) as services:
         for name, number in sweeps.items():
             postgres.start()
             begun = time.process_time()
             done = await until_done(services, WORK[name], number)
             used = time.process_time() - begun
-            costs[name] = {"server_ms": used * 1000 / done, "postgres_ms": postgres.stop() * 1000 / done}
-    print(json.dumps(costs))
-
-
-if __name__ == "__main__":
-    run(main({name: int(number) for name, number in zip(sys.argv[1::2], sys.argv[2::2], strict=True)}))
+            found[f"sweep: {name}"] = Cost(used * 1000 / done, postgres.stop() * 1000 / done)
+    return found

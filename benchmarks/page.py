@@ -1,32 +1,32 @@
-"""`python -m benchmarks.first_paint`: how soon a payer on a slow line sees what is to be paid, and what that weighs.
+"""How soon a payer on a slow line sees what is to be paid, and what that weighs.
 
 The product serves, and Chromium opens its page over a line as slow as the DevTools protocol makes it. What that emulates
 is each request's latency and the rate, not the handshakes before: a new TLS connection takes two round trips more. The
 medians are written between the markers of docs/performance.md.
 """
 
-import argparse
 import json
 import sys
 import urllib.request
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
+from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from benchmarks import seed
 from benchmarks.client import API
-from benchmarks.deployment import OWN, Deployment
-from benchmarks.harness import postgres, write_between
-from benchmarks.run import SECRETS
+from benchmarks.deployment import Deployment
+from benchmarks.harness import HERE, write_between
 from tests.support.browser import PHONE, launched
 
 BITS_A_SECOND, LATENCY_MS = 100_000, 800
 TARGET_MS, TARGET_BYTES = 1_500, 25 * 1024
-BEGIN, END = "<!-- first paint: written by `make page` -->", "<!-- first paint: end -->"
-DOCUMENT = OWN / "docs" / "performance.md"
+BEGIN, END = "<!-- first paint: written by `make bench ARGS=page` -->", "<!-- first paint: end -->"
+DOCUMENT = HERE.parent / "docs" / "performance.md"
 SUCCESS_CARD = "4242424242424242"
 # When the amount has been painted, and when the page's own script has taken over.
 WATCH = """
@@ -126,22 +126,15 @@ def table(rounds: list[dict[str, Opening]]) -> str:
     return "\n".join([*lines, "", f"{target} {len(rounds)} rounds; times are medians, bytes the most of any."])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
+def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
+    rounds = []
     with ExitStack() as stack:
-        deployment = Deployment(stack, "first_paint", OWN, stack.enter_context(postgres()), SECRETS)
+        deployment = Deployment(stack, "page", server)
         deployment.serve()
         deployment.configure_provider()
         browser = stack.enter_context(launched())
-        rounds = []
         for _ in range(chosen.rounds):
             rounds.append(measured(browser, deployment.port))
             print(rounds[-1], file=sys.stderr, flush=True)
-    print(table(rounds))
     write_between(table(rounds), DOCUMENT, (BEGIN, END))
-
-
-if __name__ == "__main__":
-    main()
+    return {name: [asdict(found[name]) for found in rounds] for name in rounds[0]}, table(rounds)
