@@ -70,9 +70,9 @@ if [ -t 1 ]; then printf '\r                              \r'; fi
 if ! tail -n 1 "$log" | grep -q done-well; then give_up "$(cat "$log")"; fi
 rm "$log"
 # The package itself is used from where it lies: what `git pull` brings is there at the next start.
-echo "$(pwd)/src" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payagg.pth"
+printf '%s\n' "$(pwd)/src" "$(pwd)/testing" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payagg.pth"
 for command in payagg payagg-testing; do
-    module=$(echo "$command" | tr - .)
+    module=$(echo "$command" | tr - _)
     printf '#!/bin/sh\nexec "%s/bin/python" -m %s "$@"\n' "$(pwd)/$venv" "$module" >"$venv/bin/$command"
     chmod +x "$venv/bin/$command"
 done

@@ -6,7 +6,8 @@ own setting. The first line holds a digest of what pyproject.toml asks for.
 
 requirements.lock is what production installs, requirements-archive.lock the same where `payagg archive` runs,
 requirements-embedded.lock what `make run` does, requirements-dev.lock has all of it with the tools,
-requirements-build.lock is what makes the wheel, and requirements-ha.lock what `make ha` runs beside us.
+requirements-build.lock is what makes the wheel, and requirements-ha.lock what the laboratory's part `failover` runs
+beside us.
 """
 
 import hashlib
@@ -23,12 +24,12 @@ LOCKS: dict[str, tuple[list[str], list[str]]] = {
     "requirements.lock": (["server", "otel"], []),
     "requirements-embedded.lock": (["embedded"], []),
     "requirements-archive.lock": (["server", "otel", "archive"], []),
-    "requirements-dev.lock": (["embedded", "testing", "otel", "archive"], ["dev"]),
+    "requirements-dev.lock": (["embedded", "otel", "archive"], ["dev"]),
     "requirements-build.lock": ([], ["build"]),
     "requirements-ha.lock": ([], ["ha"]),
 }
 # Litestar requires polyfactory, and that faker, for one thing alone: examples that it invents for OpenAPI documents.
-# Ours are written by hand (docs/decisions/0127-production-packages.md).
+# Ours are written by hand (docs/decisions/packages.md).
 LEFT_OUT = ("faker", "polyfactory")
 
 

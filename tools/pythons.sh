@@ -3,7 +3,7 @@
 # them all. Each has an environment of its own under .pythons.
 set -eu
 # What searches find is the same on each of them.
-tests="tests/unit --ignore=tests/unit/test_simulation.py --ignore=tests/unit/test_zoo.py tests/integration/process/test_dev.py"
+tests="tests/unit --ignore=tests/unit/lab/test_simulation.py --ignore=tests/unit/lab/test_defects.py tests/integration/process/test_dev.py"
 own=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo none)
 tried=
 for version in 3.11 3.12 3.13 3.14; do

