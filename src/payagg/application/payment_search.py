@@ -3,12 +3,14 @@
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import cast
 
 import msgspec
 
-from payagg.application.payment_export import COLUMNS, cells, lines
+from payagg.application.payment_export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
 from payagg.application.ports import Clock
 from payagg.application.retry import retried
 from payagg.application.schemas.adjustments import AdjustmentDay, KindTotal
@@ -93,18 +95,10 @@ class PaymentSearch:
         ]
         return AdminPaymentPage(payments, _next(shown, after), has_more)
 
-    @retried
     async def summary(self, wanted: PaymentFilter) -> PaymentSummary:
         """Totals by day of creation and present status, and of adjustments by their own day; raises VALIDATION_ERROR on
         `from` or `to`: both are needed, and SUMMARY_MAX at most lies between them."""
-        for name, instant in (("from", wanted.since), ("to", wanted.until)):
-            if instant is None:
-                raise invalid(name, "Must be given.")
-        if wanted.since is None or wanted.until is None or wanted.until - wanted.since > SUMMARY_MAX:
-            raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
-        async with self.store.begin() as tx:
-            totals = await tx.payment_search.totals(wanted, self.clock.now())
-            adjusted = await tx.anomalies.adjustment_totals(wanted)
+        totals, adjusted = await self._totals(wanted)
         days = [
             PaymentDay(day, [_total(total) for total in group])
             for day, group in groupby(totals, key=lambda total: total.day)
@@ -113,7 +107,25 @@ class PaymentSearch:
             AdjustmentDay(day, [_adjusted(total) for total in group])
             for day, group in groupby(adjusted, key=lambda total: total.day)
         ]
-        return PaymentSummary(wanted.since, wanted.until, CURRENCY, days, adjustments)
+        # _totals has refused a range with an open end.
+        return PaymentSummary(cast(datetime, wanted.since), cast(datetime, wanted.until), CURRENCY, days, adjustments)
+
+    async def summary_csv(self, wanted: PaymentFilter) -> bytes:
+        """What `summary` adds up, a row for each total: a day's payments by status, then its adjustments by kind."""
+        totals, adjusted = await self._totals(wanted)
+        rows = [*map(total_cells, totals), *map(total_cells, adjusted)]
+        return lines([TOTAL_COLUMNS, *sorted(rows, key=itemgetter(0))])
+
+    @retried
+    async def _totals(self, wanted: PaymentFilter) -> tuple[list[PaymentTotal], list[AdjustmentTotal]]:
+        for name, instant in (("from", wanted.since), ("to", wanted.until)):
+            if instant is None:
+                raise invalid(name, "Must be given.")
+        if wanted.since is None or wanted.until is None or wanted.until - wanted.since > SUMMARY_MAX:
+            raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
+        async with self.store.begin() as tx:
+            totals = await tx.payment_search.totals(wanted, self.clock.now())
+            return totals, await tx.anomalies.adjustment_totals(wanted)
 
     async def export(self, wanted: PaymentFilter) -> AsyncIterator[bytes]:
         """CSV with a header row, newest first. Each page is a transaction of its own, so that one is open for

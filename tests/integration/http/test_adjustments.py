@@ -183,6 +183,13 @@ async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till
         disputed = sum(one["amount"] for one in day["totals"] if one["kind"] == "DISPUTE")
         assert day["totals"][0] == {"kind": "REFUND", "count": 1, "amount": 50_000, "effect": -50_000}
         assert (day["totals"][1]["count"], disputed) == (2, -day["totals"][1]["effect"] + PAID)
+        answer = await till.api.client.get(f"{path}/summary.csv", headers=headers, params={**said, **month()})
+        rows = list(csv.DictReader(StringIO(answer.text, newline="")))
+        names = {"kind": "adjustment", "count": "count", "amount": "amount", "effect": "effect"}
+        added_up = [(row["date"], *(row[name] for name in names.values())) for row in rows if row["adjustment"]]
+        assert added_up == [(day["date"], *(str(one[name]) for name in names)) for one in day["totals"]]
+        [paid] = [row for row in rows if row["status"] == "SUCCESS"]
+        assert [paid[name] for name in ("fee", "netAmount", "withFee")] == [str(FEE), str(PAID), "1"]
     empty = await till.get("/payments/summary", other.as_sandbox, **month())
     assert (empty["days"], empty["adjustments"]) == ([], [])
 

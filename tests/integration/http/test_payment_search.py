@@ -160,14 +160,14 @@ async def test_each_bad_parameter_is_named(api: Api) -> None:
         differing = await api.client.get(path, headers=headers, params={**said, **addresses})
         assert_refused(differing, 400, "VALIDATION_ERROR", "customerEmail")
         turned = {"from": MONTH["to"], "to": MONTH["from"]}
-        for part in ("", "/summary", "/export"):
+        for part in ("", "/summary", "/summary.csv", "/export"):
             answer = await api.client.get(path + part, headers=headers, params={**said, **turned})
             assert_refused(answer, 400, "VALIDATION_ERROR", "to")
 
 
 async def test_bad_parameters_of_dashboard_and_administrators_are_named(api: Api) -> None:
     shop = await api.open_shop()
-    for part in ("", "/summary", "/export"):
+    for part in ("", "/summary", "/summary.csv", "/export"):
         for environment in ({}, {"environment": "live"}):
             answer = await api.client.get(f"{shop.path}/payments{part}", headers=shop.as_owner, params=environment)
             assert_refused(answer, 400, "VALIDATION_ERROR", "environment")
@@ -252,17 +252,45 @@ async def test_a_summary_adds_up_days_and_statuses(api: Api) -> None:
         }
 
 
+@pytest.mark.rule(
+    "GET /payments/summary.csv",
+    "GET /merchant/businesses/{businessId}/payments/summary.csv",
+    "GET /admin/payments/summary.csv",
+)
+async def test_a_summary_as_csv_has_a_row_for_each_total(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    await added(api, shop, 1, DAY - timedelta(microseconds=1), amount=100)
+    await added(api, shop, 2, DAY, amount=2**53 - 1)
+    await added(api, shop, 3, DAY, amount=2**53 - 1)
+    await added(api, shop, 4, DAY, settled=False, amount=500)
+    for path, headers, said in readers(shop):
+        answer = await api.client.get(path + "/summary.csv", headers=headers, params={**said, **MONTH})
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        assert answer.headers["content-disposition"] == 'attachment; filename="summary.csv"'
+        assert answer.text.split("\r\n") == [
+            "date,status,adjustment,count,amount,fee,netAmount,withFee,effect",
+            "2025-01-30,SUCCESS,,1,100,,,0,",
+            f"2025-01-31,SUCCESS,,2,{2 * (2**53 - 1)},,,0,",
+            "2025-01-31,FAILED,,1,500,,,0,",
+            "",
+        ]
+    empty = await api.client.get("/payments/summary.csv", headers=other.as_sandbox, params=MONTH)
+    assert empty.content.count(b"\r\n") == 1
+
+
 @pytest.mark.rule("reports.4")
 async def test_a_summary_is_of_31_days_at_most(api: Api) -> None:
     shop = await api.open_shop()
     for path, headers, said in readers(shop):
         for missing in ("from", "to"):
             query = {name: value for name, value in MONTH.items() if name != missing}
-            answer = await api.client.get(path + "/summary", headers=headers, params={**said, **query})
-            assert_refused(answer, 400, "VALIDATION_ERROR", missing)
+            for part in ("/summary", "/summary.csv"):
+                answer = await api.client.get(path + part, headers=headers, params={**said, **query})
+                assert_refused(answer, 400, "VALIDATION_ERROR", missing)
         longer = {**MONTH, "to": "2025-02-01T00:00:00.000001Z"}
-        answer = await api.client.get(path + "/summary", headers=headers, params={**said, **longer})
-        assert_refused(answer, 400, "VALIDATION_ERROR", "to")
+        for part in ("/summary", "/summary.csv"):
+            answer = await api.client.get(path + part, headers=headers, params={**said, **longer})
+            assert_refused(answer, 400, "VALIDATION_ERROR", "to")
         assert (await get(api, path + "/summary", headers, **said, **MONTH))["days"] == []
 
 

@@ -91,7 +91,7 @@ async def reconcile(told: "Storyteller", shop: Selling) -> None:
     as_owner: dict[str, Any] = {"headers": told.owner}
     as_admin: dict[str, Any] = {"headers": told.admin}
     days = {"from": "2025-01-31T00:00:00Z", "to": "2025-02-01T00:00:00Z"}
-    for prefix, names, who in (
+    for prefix, (listed, added_up, exported), who in (
         ("/payments", ("listPayments", "getPaymentSummary", "exportPayments"), {"headers": shop.sandbox}),
         (
             f"{shop.path}/payments",
@@ -102,10 +102,11 @@ async def reconcile(told: "Storyteller", shop: Selling) -> None:
     ):
         # Only a key says by itself which environment is meant.
         where = {} if prefix == "/payments" else {"environment": "SANDBOX"}
-        await told.call(names[0], "GET", prefix, params={**where, "limit": 2}, **who)
-        await told.call(names[1], "GET", f"{prefix}/summary", params={**where, **days}, **who)
+        await told.call(listed, "GET", prefix, params={**where, "limit": 2}, **who)
+        await told.call(added_up, "GET", f"{prefix}/summary", params={**where, **days}, **who)
+        await told.call(f"{added_up}Csv", "GET", f"{prefix}/summary.csv", params={**where, **days}, **who)
         export = {**where, "status": "SUCCESS"}
-        await told.call(names[2], "GET", f"{prefix}/export", params=export, **who)
+        await told.call(exported, "GET", f"{prefix}/export", params=export, **who)
     await told.passes(minutes=1)
     hook = f"{shop.path}/webhooks/{shop.endpoint}"
     log = await told.call("listWebhookDeliveries", "GET", f"{hook}/deliveries", params={"perPage": 2}, **as_owner)

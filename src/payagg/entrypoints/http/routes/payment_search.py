@@ -65,6 +65,10 @@ _EXPORTED = (*_STATUS, *_TIMES)
 _LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; no payment that commits late is passed by. "
 LIST = _LIST + "`from` is inclusive, `to` is not; an email address is compared without letter case."
 SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`."
+SUMMARY_CSV = (
+    "UTF-8 with a header row, oldest day first: a row for each status of a day's payments, with `status`, and for "
+)
+SUMMARY_CSV += f"each kind of its adjustments, with `adjustment`. {SUMMARY}"
 EXPORT = "UTF-8 with a header row, newest first; amounts in kobo. A text that a spreadsheet would take for a formula "
 EXPORT += "has an apostrophe before it."
 
@@ -75,7 +79,7 @@ class _Audience:
 
     path: str
     guard: Guard[Any]
-    ids: tuple[str, str, str]  # of the list, the summary and the export
+    ids: tuple[str, str, str, str]  # of the list, the summary, the summary as CSV and the export
     whose: str
     chosen: Callable[..., PaymentFilter]
     query: dict[str, Any] = field(default_factory=dict)  # beside the filter's
@@ -84,8 +88,8 @@ class _Audience:
 
 
 def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
-    """The list, the summary and the export."""
-    list_id, summary_id, export_id = audience.ids
+    """The list, the summary, the same as CSV, and the export."""
+    list_id, summary_id, summary_csv_id, export_id = audience.ids
     path, guard, own, required = audience.path, audience.guard, audience.query, audience.required
 
     @route(
@@ -124,6 +128,24 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
 
     @route(
         "GET",
+        f"{path}/summary.csv",
+        summary_csv_id,
+        f"Add up {audience.whose} by day and status, as CSV",
+        TAG,
+        guard=guard,
+        returns=bytes,
+        media_types=("text/csv",),
+        query={**own, **_TIMES},
+        query_required=(*required, "from", "to"),
+        description=SUMMARY_CSV,
+    )
+    async def summary_csv(call: Call[Any, None]) -> Response[bytes]:
+        content = await call.services.payment_search.summary_csv(audience.chosen(call, "from", "to"))
+        headers = {"Content-Disposition": 'attachment; filename="summary.csv"'}
+        return Response(content, media_type="text/csv", headers=headers)
+
+    @route(
+        "GET",
         f"{path}/export",
         export_id,
         f"Export {audience.whose} as CSV",
@@ -139,7 +161,7 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
         return await _csv(call.request, (search.export_of_all if audience.sees_owners else search.export)(wanted))
 
-    return [listed, summary, export]
+    return [listed, summary, summary_csv, export]
 
 
 def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
@@ -202,13 +224,24 @@ async def _csv(request: AnyRequest, rows: AsyncIterator[bytes]) -> Response[Any]
 
 routes = [
     *routes_for(
-        _Audience("/payments", secret_key, ("listPayments", "getPaymentSummary", "exportPayments"), "payments", _of_key)
+        _Audience(
+            "/payments",
+            secret_key,
+            ("listPayments", "getPaymentSummary", "getPaymentSummaryCsv", "exportPayments"),
+            "payments",
+            _of_key,
+        )
     ),
     *routes_for(
         _Audience(
             "/merchant/businesses/{business_id:str}/payments",
             manager_reads,
-            ("listBusinessPayments", "getBusinessPaymentSummary", "exportBusinessPayments"),
+            (
+                "listBusinessPayments",
+                "getBusinessPaymentSummary",
+                "getBusinessPaymentSummaryCsv",
+                "exportBusinessPayments",
+            ),
             "a business's payments",
             _of_business,
             _ENVIRONMENT,
@@ -219,7 +252,7 @@ routes = [
         _Audience(
             "/admin/payments",
             admin_reads,
-            ("listAllPayments", "getAllPaymentsSummary", "exportAllPayments"),
+            ("listAllPayments", "getAllPaymentsSummary", "getAllPaymentsSummaryCsv", "exportAllPayments"),
             "the payments of all businesses",
             _of_all,
             _OWNER,
