@@ -11,10 +11,10 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.builders import NOW
 from tests.support.console_browser import Browser, base_of
-from tests.support.http_world import Api, Shop, admin_token, bearer
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
-MANY = 5_000  # ten pages of an export
+MANY = 5_000  # fifty pages of an export
 PAYMENTS = Statement(
     "INSERT INTO payments (reference, business_id, environment, amount, currency, status, customer_email, "
     "customer_name, metadata, sequence, created_at, updated_at, expires_at) "
@@ -108,3 +108,26 @@ async def test_an_export_that_nobody_reads_any_more_is_read_no_further(
             read = len(pages_read)
             await asyncio.sleep(0.5)
     assert 0 < read < MANY
+
+
+@pytest.mark.rule("reports.18")
+async def test_a_second_export_of_a_business_is_refused_until_the_first_ends(api: Api, store: PostgresStore) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    await fill(store, shop, 20_000)  # more than a connection takes while nobody reads
+    async with api.client.stream("GET", "/payments/export", headers=shop.as_sandbox) as first:
+        assert first.status_code == 200
+        for path, headers, query in (
+            ("/payments", shop.as_sandbox, {}),
+            (f"{shop.path}/payments", shop.as_owner, {"environment": "LIVE"}),
+        ):
+            second = await api.client.get(f"{path}/export", headers=headers, params=query)
+            assert_refused(second, 429, "RATE_LIMITED")
+            assert second.headers["retry-after"] == "10"
+        assert (await api.client.get("/payments/export", headers=other.as_sandbox)).status_code == 200
+        assert (await api.client.get("/admin/payments/export", headers=bearer(admin_token()))).status_code == 200
+    status = 429
+    async with asyncio.timeout(60):
+        while status == 429:
+            await asyncio.sleep(0.1)  # the server learns of the end by its next write
+            status = (await api.client.get("/payments/export", headers=shop.as_sandbox)).status_code
+    assert status == 200

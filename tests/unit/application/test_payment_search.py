@@ -1,5 +1,6 @@
 """Cursors, instants, filters and cells, without a server."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.payment_export import COLUMNS, cells, lines
-from payagg.application.payment_search import PaymentQuery, PaymentSearch
+from payagg.application.payment_search import EXPORT_SLICE, PaymentQuery, PaymentSearch
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, parse_instant
@@ -71,3 +72,36 @@ async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_re
     assert (await search.summary(whole)).days == []
     longer = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31, microseconds=1))
     assert (await refused_with(search.summary(longer)))[1] == "to"
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.18")
+async def test_an_export_gives_others_their_turn_between_slices() -> None:
+    store, turns = MemoryStore(), 0
+    async with store.begin() as tx:
+        for number in range(3 * EXPORT_SLICE):
+            await tx.payments.add(a_payment(reference=f"PAY-20250131-{number:06d}", business_id="biz_1"))
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.create_task(other())
+    seen = [turns async for _ in PaymentSearch(store, ManualClock()).export(PaymentFilter("biz_1"))]
+    waiting.cancel()
+    assert len(seen) == 1 + 3  # a header and three slices
+    assert seen[1] < seen[2] < seen[3]
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.18")
+async def test_a_business_exports_one_list_at_a_time() -> None:
+    search, theirs = PaymentSearch(MemoryStore(), ManualClock()), PaymentFilter("biz_1")
+    first, second, other = search.export(theirs), search.export(theirs), search.export(PaymentFilter("biz_2"))
+    await anext(first)
+    assert (await refused_with(anext(second)))[0] == ErrorCode.RATE_LIMITED
+    assert await anext(other)
+    await first.aclose()
+    assert await anext(search.export(theirs))

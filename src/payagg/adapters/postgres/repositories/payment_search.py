@@ -48,9 +48,9 @@ HORIZON = Statement(
     """,
     reads=True,
 )
-# What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default, at most,
-# and in an export. Each size is a statement that every connection keeps, so there is none for each page.
-SIZES = (21, 101, 501)
+# What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default and
+# at most. Each size is a statement that every connection keeps, so there is none for each page.
+SIZES = (21, 101)
 _ORDER = {status: number for number, status in enumerate(Status)}
 _NEWEST_FIRST = (payments.c.created_at.desc(), payments.c.reference.desc())
 # True of every payment: said to be allowed one index of two, and not to be misled into the other.

@@ -1,7 +1,8 @@
 """Payments in numbers: lists, summaries and exports, for a merchant's server, its dashboard and administrators."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,7 +156,8 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         media_types=("text/csv",),
         query={**own, **_STATUS, **_TIMES},
         query_required=required,
-        description=EXPORT,
+        errors=() if audience.sees_owners else (ErrorCode.RATE_LIMITED,),
+        description=EXPORT + ("" if audience.sees_owners else " One at a time for each business."),
     )
     async def export(call: Call[Any, None]) -> Response[Any]:
         search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
@@ -206,17 +208,18 @@ def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
     )
 
 
-async def _csv(request: AnyRequest, rows: AsyncIterator[bytes]) -> Response[Any]:
+async def _csv(request: AnyRequest, rows: AsyncGenerator[bytes, None]) -> Response[Any]:
     """A stream of `rows`. The first page is read before the answer begins, so that what fails there has a status; what
     fails later breaks the answer off, which a client can tell from its end."""
     begun = [await anext(rows), await anext(rows, b"")]
 
     async def whole() -> AsyncIterator[bytes]:
-        for part in begun:
-            yield part
-        if not request.scope.get(IS_HEAD):
-            async for part in rows:
+        async with aclosing(rows):  # whoever stops reading ends his export at once
+            for part in begun:
                 yield part
+            if not request.scope.get(IS_HEAD):
+                async for part in rows:
+                    yield part
 
     headers = {"Content-Disposition": 'attachment; filename="payments.csv"'}
     return Stream(whole(), media_type="text/csv", headers=headers)
