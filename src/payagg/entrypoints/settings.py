@@ -246,11 +246,14 @@ def found(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[st
 
 
 def require_secrets(settings: Settings) -> None:
-    """Raises SettingsError unless the secrets a server needs are set: there is no default secret."""
+    """Raises SettingsError with each secret that a server needs and that is not set: there is no default secret."""
+    missing = []
     if settings.jwt_key is None and settings.jwt_jwks is None:
-        raise SettingsError("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required: what verifies admin and merchant tokens.")
+        missing.append("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required: what verifies admin and merchant tokens.")
     if not settings.encryption_keys:
-        raise SettingsError("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
+        missing.append("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
+    if missing:
+        raise SettingsError("\n".join([*missing, "`payagg keygen` prints new ones; `payagg dev` needs none."]))
 
 
 def _unknown(environ: Mapping[str, str]) -> Iterator[str]:

@@ -8,30 +8,75 @@ from payagg import __version__
 from payagg.domain.anomaly import AnomalyKind, Severity
 
 DAYS_MAX = 36_500
+GROUPS = {
+    "Start": {
+        "dev": "everything in one terminal, with demo data and a tour",
+        "serve": "the API and, unless told not to, the worker",
+        "worker": "deliveries, expiry, drains, reconciliation",
+        "route": "the router before several cells: sends each request to its own",
+        "migrate": "bring the schema up to date",
+    },
+    "Set up": {
+        "keygen": "print new secrets as lines of an environment file",
+        "config": "each setting in force, and where it comes from",
+        "token": "print a bearer token",
+        "business": "businesses and their members",
+        "cell": "the cells: list them, check a new one, move a business",
+    },
+    "Look": {
+        "doctor": "check the money rules on the live database",
+        "explain": "the timeline of one payment",
+        "anomalies": "list what moved no payment, and work it off",
+        "audit": "who changed what, newest first",
+        "openapi": "print the API's description",
+    },
+    "Keep money right": {
+        "reconcile": "compare a provider's own list or statement with our payments",
+        "catch-up": "after a restore into the past, before servers start: ask providers",
+    },
+    "Keep data in bounds": {
+        "retention": "clear who paid from payments that ended long ago",
+        "erase": "clear one payer from every payment that can no longer be paid",
+        "archive": "write the history of payments that ended as Parquet files",
+        "reseal": "seal every stored secret under the first encryption key",
+    },
+}
+EXAMPLES = """Examples:
+  payagg dev                                       everything in one terminal, with demo data
+  payagg keygen > payagg.env                       the secrets that `serve` needs
+  payagg serve --workers 2                         behind a load balancer, with PAYAGG_DATABASE_URL set
+  payagg explain PAY-20250131-7K2M9X               why a payment stands as it does
+`payagg COMMAND --help` tells a command's options."""
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(prog="payagg", description="A payment aggregator service for merchants.")
+    whole = argparse.ArgumentParser(
+        prog="payagg",
+        usage="payagg [--version] COMMAND ...",
+        description="A payment aggregator service for merchants.",
+        epilog=f"{_groups()}\n\n{EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     whole.add_argument("--version", action="version", version=f"payagg {__version__}", help="print the version")
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = whole.add_subparsers(dest="command", prog="payagg", help=argparse.SUPPRESS)
 
-    dev = commands.add_parser("dev", help="everything in one terminal, with demo data and a tour")
+    dev = _command(commands, "dev")
     dev.add_argument("--port", type=_port, default=8000)
     dev.add_argument("--fresh", action="store_true", help="forget the demo's data and keys first")
     dev.add_argument("--json", action="store_true", help="print demo.json as one line instead of the tour")
 
-    serve = commands.add_parser("serve", help="the API and, unless told not to, the worker")
+    serve = _command(commands, "serve")
     serve.add_argument("--host", default="127.0.0.1")
     serve.add_argument("--port", type=_port, default=8000)
     serve.add_argument("--workers", type=_count, default=1, help="processes that answer requests")
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
-    commands.add_parser("worker", help="deliveries, expiry, drains, reconciliation")
-    route = commands.add_parser("route", help="the router before several cells: sends each request to its own")
+    _command(commands, "worker")
+    route = _command(commands, "route")
     route.add_argument("--host", default="127.0.0.1")
     route.add_argument("--port", type=_port, default=8000)
     route.add_argument("--workers", type=_count, default=1, help="processes that route requests")
-    cell = commands.add_parser("cell", help="the cells: list them, check a new one, move a business")
+    cell = _command(commands, "cell")
     cells = cell.add_subparsers(dest="action", required=True)
     listed_cells = cells.add_parser("list", help="each cell, and whether it has what the home cell has")
     listed_cells.add_argument("--json", action="store_true", help="one array instead of a table")
@@ -43,10 +88,10 @@ def parser() -> argparse.ArgumentParser:
     )
     move.add_argument("business", metavar="BUSINESS", help="its id")
     move.add_argument("--to", required=True, metavar="PFX", help="the other cell, as PAYAGG_CELLS calls it")
-    migrate = commands.add_parser("migrate", help="bring the schema up to date")
+    migrate = _command(commands, "migrate")
     migrate.add_argument("--dry-run", action="store_true", help="print the SQL that it would run, and change nothing")
 
-    token = commands.add_parser("token", help="print a bearer token").add_subparsers(dest="realm", required=True)
+    token = _command(commands, "token").add_subparsers(dest="realm", required=True)
     admin = token.add_parser("admin", help="for /admin")
     admin.add_argument("--role", choices=("SUPER_ADMIN", "ADMIN", "SUPPORT"), required=True)
     merchant = token.add_parser("merchant", help="for /merchant")
@@ -60,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
         realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
         realm.add_argument("--ttl", type=_count, default=3600, help="seconds")
 
-    business = commands.add_parser("business", help="businesses and their members")
+    business = _command(commands, "business")
     actions = business.add_subparsers(dest="action", required=True)
     create = actions.add_parser("create", help="print the new business's id")
     create.add_argument("--name", required=True)
@@ -77,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
     change_of_member.add_argument("--role", choices=("OWNER", "ADMIN", "MEMBER"))
     change_of_member.add_argument("--remove", action="store_true")
 
-    audit = commands.add_parser("audit", help="who changed what, newest first")
+    audit = _command(commands, "audit")
     audit.add_argument("--business", metavar="ID")
     audit.add_argument("--subject", metavar="SUB", help="who made the change")
     audit.add_argument("--object", metavar="ID", help="what was changed")
@@ -88,29 +133,27 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=_count, default=100)
     audit.add_argument("--json", action="store_true", help="one object instead of lines")
 
-    explain = commands.add_parser("explain", help="the timeline of one payment")
+    explain = _command(commands, "explain")
     explain.add_argument("reference")
-    retention = commands.add_parser("retention", help="clear who paid from payments that ended long ago")
+    retention = _command(commands, "retention")
     retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
-    archive = commands.add_parser("archive", help="write the history of payments that ended as Parquet files")
+    archive = _command(commands, "archive")
     archive.add_argument("--before", type=_date, required=True, metavar="DATE", help="the first day that is not; UTC")
     archive.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
-    reseal = commands.add_parser("reseal", help="seal every stored secret under the first encryption key")
+    reseal = _command(commands, "reseal")
     reseal.add_argument("--dry-run", action="store_true", help="list which keys seal how many things, change nothing")
-    erase = commands.add_parser("erase", help="clear one payer from every payment that can no longer be paid")
+    erase = _command(commands, "erase")
     erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
-    catch_up = commands.add_parser(
-        "catch-up", help="after a restore into the past, before servers start: ask providers"
-    )
+    catch_up = _command(commands, "catch-up")
     catch_up.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
-    reconcile = commands.add_parser("reconcile", help="compare a provider's own list or statement with our payments")
+    reconcile = _command(commands, "reconcile")
     reconcile.add_argument("--gateway", required=True, metavar="SLUG", help="for example provider_a")
     reconcile.add_argument("--environment", choices=("LIVE", "SANDBOX"), help="default: LIVE")
     reconcile.add_argument("--from", dest="first", type=_date, required=True, metavar="DATE", help="the first day; UTC")
     reconcile.add_argument("--to", dest="last", type=_date, metavar="DATE", help="the last day; default: the first")
     reconcile.add_argument("--file", type=Path, metavar="CSV", help="the provider's exported statement, and no list")
-    commands.add_parser("doctor", help="check the money rules on the live database")
-    anomalies = commands.add_parser("anomalies", help="list what moved no payment, and work it off")
+    _command(commands, "doctor")
+    anomalies = _command(commands, "anomalies")
     steps = anomalies.add_subparsers(dest="action", required=True)
     listed = steps.add_parser("list", help="newest first")
     listed.add_argument("--status", choices=("OPEN", "ACKNOWLEDGED", "CLOSED"))
@@ -132,11 +175,25 @@ def parser() -> argparse.ArgumentParser:
     for step in (acknowledge, assign, note, close):
         step.add_argument("id")
         step.add_argument("--by", required=True, metavar="SUB")
-    commands.add_parser("keygen", help="print new secrets as lines of an environment file")
-    commands.add_parser("config", help="each setting in force, and where it comes from")
-    described = commands.add_parser("openapi", help="print the API's description")
+    _command(commands, "keygen")
+    _command(commands, "config")
+    described = _command(commands, "openapi")
     described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
     return whole
+
+
+def _groups() -> str:
+    width = max(len(name) for group in GROUPS.values() for name in group) + 2
+    return "\n\n".join(
+        f"{title}:\n" + "\n".join(f"  {name:{width}}{text}" for name, text in group.items())
+        for title, group in GROUPS.items()
+    )
+
+
+def _command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str) -> argparse.ArgumentParser:
+    """A command, described as in its group."""
+    text = next(group[name] for group in GROUPS.values() if name in group)
+    return commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
 
 
 def _port(text: str) -> int:

@@ -15,6 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # While modules load nothing is garbage, and the usual rounds over them are a tenth of the start.
     gc.set_threshold(20_000, 20, 50)
     options = parser().parse_args(arguments)
+    if options.command is None:
+        parser().print_help()
+        sys.exit(2)
     try:
         status = _run(options)
     except ModuleNotFoundError as error:
