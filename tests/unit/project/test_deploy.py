@@ -15,6 +15,8 @@ import yaml
 from payagg.domain.anomaly import AnomalyKind, severity_of
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.http.site.markdown import anchor
+from payagg.entrypoints.http.site.pages import written
 from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
 from payagg.entrypoints.settings import read_settings, variables
 
@@ -255,8 +257,10 @@ def test_the_runbook_says_what_to_do_about_each_kind_of_anomaly_by_severity() ->
 def test_every_alert_has_its_entry_in_the_runbook_and_the_reverse() -> None:
     entries = re.findall(r"^## (Payagg\w+)$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
     assert entries == list(alerts())
+    page = f"docs/{next(one.slug for one in written() if one.file == 'operating/runbook.md')}"
     for name, rule in alerts().items():
-        assert rule["annotations"]["runbook"] == f"docs/operating/runbook.md#{name.lower()}"
+        where = f"{page}#{anchor(name)}"
+        assert rule["annotations"]["runbook_url"] == "{{ $externalLabels.payagg_url }}/" + where
         assert rule["labels"]["severity"] in ("critical", "warning", "info")
 
 
