@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,39 @@ def test_every_pod_is_confined(pod: dict[str, Any]) -> None:
     assert (own["readOnlyRootFilesystem"], own["allowPrivilegeEscalation"]) == (True, False)
     assert own["capabilities"]["drop"] == ["ALL"]
     assert container["resources"]["limits"]["memory"]
+
+
+def test_pods_are_reached_by_the_ingress_alone_and_reach_no_private_address_but_the_database() -> None:
+    [policy] = [one["spec"] for one in manifests() if one["kind"] == "NetworkPolicy"]
+    [base] = loaded(BASES[0] / "kustomization.yaml")
+    selected = policy["podSelector"]["matchLabels"].items()
+    assert selected <= base["labels"][0]["pairs"].items()
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert all(rule["from"] and rule["ports"] for rule in policy["ingress"])
+    blocks = [(one["ipBlock"], rule["ports"]) for rule in policy["egress"] for one in rule["to"] if "ipBlock" in one]
+    for private in (
+        "10.9.9.9",
+        "100.64.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "172.20.0.1",
+        "192.168.1.1",
+        "fd00::1",
+        "fe80::1",
+    ):
+        open_to = [
+            ports
+            for block, ports in blocks
+            if is_in(private, block["cidr"]) and not is_in(private, *block.get("except", ()))
+        ]
+        assert open_to == []
+    assert [ports for block, ports in blocks if is_in("10.0.5.1", block["cidr"]) and "except" not in block] == [
+        [{"protocol": "TCP", "port": 5432}]
+    ]
+
+
+def is_in(address: str, *networks: str) -> bool:
+    return any(ip_address(address) in ip_network(network) for network in networks)
 
 
 def test_kubernetes_schemas_are_kept() -> None:
