@@ -15,12 +15,16 @@ SUBJECT_MAX = 255  # of a token's `sub`
 
 
 class BusinessStatus(Enum):
+    """Only an ACTIVE business takes new payments; what is pending settles in every status."""
+
     ACTIVE = "ACTIVE"
     RESTRICTED = "RESTRICTED"
     SUSPENDED = "SUSPENDED"
 
 
 class KycStatus(Enum):
+    """How far a business's identity is checked. Only APPROVED may have and use LIVE keys."""
+
     NOT_SUBMITTED = "NOT_SUBMITTED"
     PENDING = "PENDING"
     UNDER_REVIEW = "UNDER_REVIEW"

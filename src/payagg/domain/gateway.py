@@ -40,6 +40,8 @@ LOGO_MAX_SIDE = 4096  # pixels
 
 
 class GatewayStatus(Enum):
+    """Whether a gateway takes payments. DRAINING takes none that are new and finishes those under way."""
+
     ACTIVE = "ACTIVE"
     DRAINING = "DRAINING"
     DISABLED = "DISABLED"

@@ -53,6 +53,8 @@ SIMULATED = "SIMULATED"  # the reason of a transition that a simulate call made
 
 
 class Status(Enum):
+    """How a payment stands. INITIATED and PENDING are open, the others final."""
+
     INITIATED = "INITIATED"
     PENDING = "PENDING"
     SUCCESS = "SUCCESS"
@@ -61,6 +63,8 @@ class Status(Enum):
 
 
 class Trigger(Enum):
+    """What moves a payment. PROCESS: the payer is sent to a provider; EXPIRE: the time to pay is over."""
+
     PROCESS = "PROCESS"
     SUCCEED = "SUCCEED"
     FAIL = "FAIL"

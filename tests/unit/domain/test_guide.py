@@ -1,11 +1,14 @@
 """docs/domain.md: its programs run on the standard library alone, are typed, and agree with what the guide says."""
 
+import doctest
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import payagg.domain
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "domain.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -21,6 +24,12 @@ def test_a_program_runs_with_the_standard_library_alone(program: str) -> None:
     # -S leaves site-packages out, so that anything from a third party would fail to import.
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", whole], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_first_example_runs_and_every_name_is_described() -> None:
+    ran = doctest.testmod(payagg.domain)
+    assert (ran.failed, ran.attempted > 0) == (0, True)
+    assert [name for name in payagg.domain.__all__ if not getattr(payagg.domain, name).__doc__] == []
 
 
 def test_the_programs_are_typed(tmp_path: Path) -> None:
