@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 from litestar.routes import HTTPRoute
@@ -19,7 +20,7 @@ from payagg.entrypoints.http.openapi.audiences import Audience, described_for
 from payagg.entrypoints.http.openapi.components import TAGS
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.openapi.examples import FILE, recorded
-from payagg.entrypoints.http.site.site import DocsSite
+from payagg.entrypoints.http.site.site import MISSING, DocsSite
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, assert_refused
@@ -226,16 +227,54 @@ async def test_the_documents_are_served(api: Api) -> None:
 
 @pytest.mark.rule("description.3")
 async def test_the_site_is_served_without_outside_hosts(api: Api) -> None:
-    for name, body in DocsSite(DOCUMENT).files().items():
+    files = DocsSite(DOCUMENT).files()
+    missing = files.pop(MISSING)
+    for name, body in files.items():
         page = await api.client.get(f"{api.origin}/docs/{name}".rstrip("/"))
         assert page.status_code == 200
         assert page.content == body
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in page.headers["content-security-policy"]
-        kind = {"css": "text/css", "js": "text/javascript"}.get(name.rpartition(".")[2], "text/html")
+        kinds = {"css": "text/css", "js": "text/javascript", "md": "text/markdown", "txt": "text/plain"}
+        kind = kinds.get(name.rpartition(".")[2], "text/html")
         assert page.headers["content-type"].startswith(kind)
     plain = await api.client.get(f"{api.origin}/docs", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert_refused(await api.client.get(f"{api.origin}/docs/nothing"), 404, "NOT_FOUND")
+    shown = await api.client.get(f"{api.origin}/docs/nothing", headers={"Accept": "text/html,*/*"})
+    assert (shown.status_code, shown.content, shown.headers["content-type"]) == (
+        404,
+        missing,
+        "text/html; charset=utf-8",
+    )
+
+
+@pytest.mark.rule("description.3")
+async def test_a_program_that_knows_llms_txt_alone_gets_a_payment_paid(api: Api) -> None:
+    shop = await api.open_shop()
+    begin = await api.client.get(f"{api.origin}/llms.txt")
+    for link in re.findall(r"\]\((/docs/[^)]+)\)", begin.text):
+        text = await api.client.get(api.origin + link)
+        assert (text.status_code, text.headers["content-type"]) == (200, "text/markdown; charset=utf-8")
+    [where] = re.findall(r"OpenAPI 3.1: (\S+)\. ", begin.text)
+    description = (await api.client.get(api.origin + where)).json()
+    base = api.origin + httpx.URL(description["servers"][0]["url"]).path
+    found = {item[verb]["operationId"]: (verb, path) for path, item in description["paths"].items() for verb in item}
+
+    async def call(name: str, reference: str = "", body: object = None) -> dict[str, Any]:
+        verb, path = found[name]
+        address = base + path.replace("{reference}", reference)
+        answer = await api.client.request(verb.upper(), address, headers=shop.as_sandbox, json=body)
+        assert answer.is_success, answer.text
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+    def example(name: str) -> Any:
+        verb, path = found[name]
+        return description["paths"][path][verb]["requestBody"]["content"]["application/json"]["example"]
+
+    payment = await call("initiatePayment", body=example("initiatePayment"))
+    await call("simulatePayment", payment["reference"], example("simulatePayment"))
+    assert (await call("getPayment", payment["reference"]))["status"] == "SUCCESS"
 
 
 # Generated clients name their methods after these: one may be added, none may change.

@@ -40,6 +40,17 @@ def rendered(text: str, file: str, address: Address) -> str:
     return "".join(_blocks(_parser(file, address), re.sub(r"\A<!--.*?-->\s*", "", text)))
 
 
+def resolved(text: str, file: str, address: Address) -> str:
+    """The text itself, its links to other files led to where they are served."""
+
+    def link(found: re.Match[str]) -> str:
+        to, place = found[1], found[2] or ""
+        page = address(posixpath.normpath(posixpath.join("/", posixpath.dirname(file), to))[1:])
+        return f"]({page}{place})" if page is not None else "]()"
+
+    return re.sub(r"\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)", link, text)
+
+
 def code(source: str, language: str) -> str:
     """One listing. Scrolls by itself, so that no page is wider than its screen."""
     lexer = get_lexer_by_name({"ts": "typescript", "php": "php"}.get(language, language or "text"))

@@ -13,7 +13,7 @@ from litestar.params import FromPath
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.openapi.audiences import Audience, described_for
-from payagg.entrypoints.http.site.site import DocsSite
+from payagg.entrypoints.http.site.site import MISSING, DocsSite
 
 CACHED = {"Cache-Control": "public, max-age=300"}
 HEADERS = {
@@ -22,7 +22,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
 }
-TYPES = {"css": "text/css", "js": "text/javascript"}
+TYPES = {"css": "text/css", "js": "text/javascript", "md": "text/markdown", "txt": "text/plain"}
 
 
 def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
@@ -40,14 +40,17 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
 
     async def page(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
         # Rendering takes a third of a second, once: payments go on meanwhile.
-        found = (await asyncio.to_thread(files)).get(name)
-        if found is None:
+        made = await asyncio.to_thread(files)
+        is_missing = name not in made or name == MISSING
+        if is_missing and "text/html" not in request.headers.get("accept", ""):
             raise Refusal(ErrorCode.NOT_FOUND)
-        plain, zipped = found
+        plain, zipped = made[MISSING if is_missing else name]
         is_zipped = "gzip" in request.headers.get("accept-encoding", "")
         headers = {**HEADERS, "Content-Encoding": "gzip"} if is_zipped else HEADERS
         kind = TYPES.get(name.rpartition(".")[2], MediaType.HTML)
-        return Response(zipped if is_zipped else plain, media_type=kind, headers=headers)
+        kind = MediaType.HTML if is_missing else kind
+        status = 404 if is_missing else 200
+        return Response(zipped if is_zipped else plain, media_type=kind, headers=headers, status_code=status)
 
     @get("/docs")
     async def first(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -56,6 +59,10 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
     @get("/docs/{name:str}")
     async def other(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
         return await page(request, name)
+
+    @get("/llms.txt")
+    async def llms(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return await page(request, "llms.txt")
 
     @get("/openapi.json")
     async def openapi() -> Response[bytes]:
@@ -68,4 +75,4 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
             raise Refusal(ErrorCode.NOT_FOUND)
         return Response(await asyncio.to_thread(described, audience), media_type=MediaType.JSON, headers=CACHED)
 
-    return [first, other, openapi, openapi_of]
+    return [first, other, llms, openapi, openapi_of]

@@ -11,7 +11,7 @@ from string import Template
 from typing import Any
 
 from payagg.entrypoints.http.site import reference
-from payagg.entrypoints.http.site.markdown import rendered
+from payagg.entrypoints.http.site.markdown import rendered, resolved
 from payagg.entrypoints.http.site.pages import OPERATING, DocsPage, text_of, written
 
 ASSETS = Path(__file__).with_name("assets")
@@ -46,10 +46,18 @@ class DocsSite:
         return (self.prefix + slug).rstrip("/")
 
     def files(self) -> dict[str, bytes]:
-        """By name: pages under their slugs, `style.css`, `site.js`, `search.js`."""
+        """By name: pages under their slugs, each text as `<slug>.md` too, `llms.txt` (llmstxt.org) that lists them,
+        MISSING for what is no page, `style.css`, `site.js`, `search.js`."""
         bodies = {page.slug: self._body(page) for page in self.pages}
         layout = Template((ASSETS / "page.html").read_text(encoding="utf-8"))
         found = {page.slug: self._laid_out(layout, page, bodies[page.slug]) for page in self.pages}
+        found[MISSING] = self._laid_out(
+            layout, _MISSING, "<h1>No such page</h1><p>Search, or choose from the menu.</p>"
+        )
+        for page in self.pages:
+            if page.file is not None:
+                found[_source_name(page)] = resolved(text_of(page.file), page.file, self._source)
+        found["llms.txt"] = self._llms()
         found["search.js"] = f"window.SECTIONS = {json.dumps(self._sections(bodies), ensure_ascii=False)};\n"
         found |= {name: (ASSETS / name).read_text(encoding="utf-8") for name in ("style.css", "site.js")}
         return {name: text.encode() for name, text in found.items()}
@@ -66,6 +74,30 @@ class DocsSite:
         found = (page for page in self.pages if target in (page.file, f"docs/{page.slug}"))
         return next((self.address(page.slug) for page in found), None)
 
+    def _source(self, target: str) -> str | None:
+        """As `_named`, but the text of a page that has one."""
+        page = next((page for page in self.pages if target == page.file), None)
+        return self._named(target) if page is None else self.prefix + _source_name(page)
+
+    def _llms(self) -> str:
+        """What a program reads first: what this is, the API's description, and each text with its first words."""
+        api = f"{'/' if self.prefix else ''}openapi/merchant.json"
+        lines = ["# payagg", "", "> " + _first_words("guide/index.md"), ""]
+        lines += [
+            f"The API's description as OpenAPI 3.1: {api}. Its `servers` name the API's address.",
+            "A merchant's server sends `Authorization: Bearer` with a secret key. Money is integer kobo.",
+            "",
+        ]
+        texts = [page for page in self.pages if page.section != OPERATING]
+        for section, pages in groupby(texts, key=lambda one: one.section):
+            rows = [
+                f"- [{page.title}]({self.prefix}{_source_name(page)}): {_first_words(page.file)}"
+                for page in pages
+                if page.file is not None
+            ]
+            lines += [f"## {section}", "", *rows, ""] if rows else []
+        return "\n".join(lines)
+
     def _laid_out(self, layout: Template, page: DocsPage, body: str) -> str:
         menu = []
         for section, pages in groupby(self.pages, key=lambda one: one.section):
@@ -74,10 +106,12 @@ class DocsSite:
                 for one in pages
             )
             menu.append(f"<h2>{escape(section)}</h2><ul>{rows}</ul>")
-        place = self.pages.index(page)
-        following = self.pages[place + 1 : place + 2]
+        place = self.pages.index(page) if page in self.pages else len(self.pages)
+        beside = [("Previous", one) for one in self.pages[max(0, place - 1) : place] if page in self.pages]
+        beside += [("Next", one) for one in self.pages[place + 1 : place + 2]]
         onwards = [
-            f'<p class="next">Next: <a href="{self.address(n.slug)}">{escape(n.title)}</a></p>' for n in following
+            f'<p class="next">{word}: <a href="{self.address(one.slug)}">{escape(one.title)}</a></p>'
+            for word, one in beside
         ]
         return layout.substitute(
             title=escape(page.title),
@@ -107,7 +141,20 @@ class DocsSite:
 
 DESCRIPTION_MAX = 160  # characters that search engines show
 CURRENT = ' aria-current="page"'
+MISSING = "404"
+_MISSING = DocsPage("", MISSING, "No such page")
 
 
 def _text(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def _source_name(page: DocsPage) -> str:
+    return f"{page.slug or 'index'}.md"
+
+
+def _first_words(file: str) -> str:
+    """The first paragraph of a text, as one line without its links."""
+    parts = re.sub(r"\A<!--.*?-->\s*", "", text_of(file)).split("\n\n")
+    paragraph = next(part for part in parts if re.match(r"[\w`*\[]", part))
+    return " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph).split())
