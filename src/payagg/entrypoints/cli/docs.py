@@ -84,15 +84,16 @@ def states() -> str:
 
 def errors() -> str:
     """Every code in order of precedence."""
-    rows = [
-        [f"`{code.name}`", code.kind.value, str(HTTP_STATUS[code.kind]), code.message, REMEDIES[code]]
+    entries = [
+        f"## {code.name}\n\n{HTTP_STATUS[code.kind]}, {code.kind.value}: {code.message} {REMEDIES[code]}"
         for code in ErrorCode
     ]
     intro = (
         'A refusal is `{ "success": false, "error": { "code", "message", "field"? } }`. Codes stand in order of '
-        "precedence; `field` is the JSON name of the offending input. Messages may be more exact than the words here."
+        "precedence; `field` is the JSON name of the offending input. Messages may be more exact than the words here. "
+        "The answer's `Link` header leads to the entry of its code."
     )
-    return "\n\n".join([HEAD, "# Errors", intro, table(["Code", "Kind", "HTTP", "Message", "What to do"], rows)]) + "\n"
+    return "\n\n".join([HEAD, "# Errors", intro, *entries]) + "\n"
 
 
 def events() -> str:

@@ -15,7 +15,7 @@ _PREFLIGHT = [
 ]
 _READABLE = (
     b"access-control-expose-headers",
-    b"idempotency-mismatch, idempotency-replayed, ratelimit, ratelimit-policy, retry-after, webhook-url-warning,"
+    b"idempotency-mismatch, idempotency-replayed, link, ratelimit, ratelimit-policy, retry-after, webhook-url-warning,"
     b" x-request-id",
 )
 

@@ -53,7 +53,7 @@ def refused(_: AnyRequest, refusal: Refusal) -> Response[bytes]:
 
 
 def refusal_envelope(refusal: Refusal) -> Response[bytes]:
-    headers = {}
+    headers = {"Link": help_link(refusal.code)}
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
         if refusal.code.kind is Kind.THROTTLED:
@@ -62,9 +62,12 @@ def refusal_envelope(refusal: Refusal) -> Response[bytes]:
         headers["X-Payagg-Cell"] = refusal.cell
     if refusal.code.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    return error_envelope(
-        HTTP_STATUS[refusal.code.kind], refusal.code.name, refusal.message, refusal.field, headers or None
-    )
+    return error_envelope(HTTP_STATUS[refusal.code.kind], refusal.code.name, refusal.message, refusal.field, headers)
+
+
+def help_link(code: ErrorCode) -> str:
+    """Where the documentation says what to do about `code` (RFC 8288)."""
+    return f'</docs/errors#{code.name.lower()}>; rel="help"'
 
 
 def try_later(chance: float, message: str | None = None) -> Refusal:

@@ -12,6 +12,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.cli.docs import MACHINES
 from payagg.entrypoints.cli.site import broken_links, written
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.errors import help_link
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.site.markdown import rendered
 from payagg.entrypoints.http.site.pages import DOCS, OPERATING, SECTIONS
@@ -63,6 +64,8 @@ def test_the_reference_shows_every_operation_event_and_code(files: dict[str, byt
         assert f'id="{operation["operationId"]}"' in whole
     for code in set(ErrorCode) - {ErrorCode.METHOD_NOT_ALLOWED, ErrorCode.MISDIRECTED_REQUEST}:
         assert f"<code>{code.name}</code>" in whole
+    entries = re.findall(r'<h2 id="([^"]+)"', files["errors.html"].decode())
+    assert [help_link(code) for code in ErrorCode] == [f'</docs/errors#{entry}>; rel="help"' for entry in entries]
 
 
 def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None:

@@ -74,7 +74,7 @@ def _failures(route: Route) -> dict[str, Any]:
         str(status): {
             "description": " ".join(f"`{code.name}`: {code.message}" for code in codes),
             CODES: [code.name for code in codes],
-            "headers": headers(*(["Retry-After"] if status in (429, 503) else [])),
+            "headers": headers("Link", *(["Retry-After"] if status in (429, 503) else [])),
             "content": {
                 JSON: {
                     "schema": {"$ref": REF.format(name="ErrorEnvelope")},

@@ -50,6 +50,14 @@ HEADERS: Final[dict[str, Any]] = {
         "description": "Names this request in our logs; a sane `X-Request-Id` of the caller is taken over.",
         "schema": {"type": "string", "maxLength": 64, "pattern": "^[A-Za-z0-9._-]{8,64}$"},
     },
+    "Link": {
+        "description": "Where the documentation says what to do about the code.",
+        "schema": {
+            "type": "string",
+            "maxLength": 256,
+            "pattern": '^</docs/errors#[a-z_]+>; rel="help"$',
+        },
+    },
     "Retry-After": {
         "description": "Seconds to wait before another try.",
         "schema": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 86400},
