@@ -3,7 +3,7 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,7 +15,7 @@ from payagg.application.audit import record
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.gateway_readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.payment_options import logo_url
-from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Unavailable, Vault
+from payagg.application.ports import Clock, Entropy, Images, LogoStore, Look, Provider, Unavailable, Vault
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
@@ -46,15 +46,6 @@ MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
 class Logo:
     content: bytes
     media_type: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a seeded gateway shows from the start; `logo` draws a PNG."""
-
-    name: str
-    description: str | None = None
-    logo: Callable[[], bytes] | None = None
 
 
 NO_LOOKS: Mapping[str, Look] = {}
