@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import UNSET
@@ -46,9 +47,6 @@ MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
 class Logo:
     content: bytes
     media_type: str
-
-
-NO_LOOKS: Mapping[str, Look] = {}
 
 
 @dataclass(frozen=True)
@@ -252,7 +250,7 @@ class Gateways:
 
     @retried
     async def seed(
-        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = NO_LOOKS
+        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = MappingProxyType({})
     ) -> None:
         """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
         deleted stays deleted, and one created again under the same slug is left alone. `looks` is by slug."""

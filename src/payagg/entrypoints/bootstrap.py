@@ -304,12 +304,6 @@ def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -
     )
 
 
-def credentials_of(settings: Settings) -> GatewayCredentials:
-    """For a command that looks at gateways and calls no provider."""
-    providers = providers_of(settings.providers, allow_loopback=settings.dev)
-    return GatewayCredentials(AesVault(settings.encryption_keys), providers)
-
-
 async def _load(keys: KeySet) -> None:
     """The first load. A file that is no key set is a wrong setting; an issuer that is away will come back."""
     try:

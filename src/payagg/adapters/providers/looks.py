@@ -3,7 +3,6 @@ trademark is ours to ship."""
 
 import io
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,12 +13,8 @@ GROUND, INK, LIGHT = "#e8f4ee", "#0a6a4d", "#ffffff"
 Canvas: TypeAlias = "ImageDraw"
 
 
-def mark(paint: Callable[[Canvas, int], None]) -> Callable[[], bytes]:
-    """What draws a PNG with `paint`, which gets the pixels of one unit."""
-    return partial(_png, paint)
-
-
-def _png(paint: Callable[[Canvas, int], None]) -> bytes:
+def png(paint: Callable[[Canvas, int], None]) -> bytes:
+    """What `paint` draws, which gets the pixels of one unit."""
     from PIL import Image, ImageDraw  # 3 MiB that a process needs once in a deployment's life
 
     large = Image.new("RGB", (SIDE * SMOOTH, SIDE * SMOOTH), GROUND)

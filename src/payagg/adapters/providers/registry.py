@@ -20,6 +20,7 @@ def providers_of(
 def lists_of(
     specs: Iterable[ProviderSpec] = PROVIDERS, *, allow_loopback: bool, deadline: float = CALL_SECONDS
 ) -> dict[str, ProviderLists]:
-    """What can be asked for at once of the providers that have lists."""
+    """Of those that have lists: what can be asked for at once."""
     transport = Transport(allow_loopback, deadline)
-    return {spec.slug: lists(transport) for spec in specs if (lists := spec.load()[1]) is not None}
+    loaded = {spec.slug: spec.load() for spec in specs}
+    return {slug: lists(adapter(slug, transport)) for slug, (adapter, lists) in loaded.items() if lists is not None}

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from payagg.application.ports import Look, Provider, ProviderEventRoute, ProviderLists
+from payagg.application.ports import Look, ProviderEventRoute, ProviderLists
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 
 if TYPE_CHECKING:
-    from payagg.adapters.providers.transport import Transport
+    from payagg.adapters.providers.adapter import ProviderAdapter
 
-# What calls it, and where it has some its lists.
-Loaded = tuple[Callable[[str, "Transport"], Provider], Callable[["Transport"], ProviderLists] | None]
+# What calls it, and the reader of its lists where it has some.
+Loaded = tuple["type[ProviderAdapter]", Callable[["ProviderAdapter"], ProviderLists] | None]
 
 
 @dataclass(frozen=True)

@@ -115,11 +115,11 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.explain import timeline
     from payagg.domain.values import parse_reference
-    from payagg.entrypoints.bootstrap import archive_reader, credentials_of
+    from payagg.entrypoints.bootstrap import archive_reader, gateway_credentials
 
     reference = parse_reference(options.reference)
     archive = archive_reader(settings)
-    sealed = credentials_of(settings) if settings.encryption_keys else None
+    sealed = gateway_credentials(settings) if settings.encryption_keys else None
     for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed)):
         say(line)
     return 0

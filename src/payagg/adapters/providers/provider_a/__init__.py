@@ -1,6 +1,8 @@
 """The Paystack protocol: a server call starts a charge and returns the page where the payer pays. Money is kobo."""
 
-from payagg.adapters.providers.looks import GROUND, INK, LIGHT, Canvas, mark
+from functools import partial
+
+from payagg.adapters.providers.looks import GROUND, INK, LIGHT, Canvas, png
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
 from payagg.application.ports import Look
 from payagg.domain.errors import ErrorCode
@@ -13,7 +15,7 @@ def _card(draw: Canvas, unit: int) -> None:
 
 
 def _load() -> Loaded:
-    from payagg.adapters.providers.provider_a.adapter import Paystack
+    from payagg.adapters.providers.provider_a.client import Paystack
     from payagg.adapters.providers.provider_a.lists import PaystackLists
 
     return Paystack, PaystackLists
@@ -22,7 +24,7 @@ def _load() -> Loaded:
 PROVIDER_A = ProviderSpec(
     "provider_a",
     "provider_a",
-    Look("Paystack", "Card, bank transfer or USSD", mark(_card)),
+    Look("Paystack", "Card, bank transfer or USSD", partial(png, _card)),
     _load,
     refuses_malformed=True,
     alias=ErrorCode.PROVIDER_NOT_CONFIGURED,

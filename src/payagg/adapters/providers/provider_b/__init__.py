@@ -1,6 +1,8 @@
 """The Payaza protocol: no server call starts a charge; launch parameters go to the browser SDK. Money is naira."""
 
-from payagg.adapters.providers.looks import INK, Canvas, mark
+from functools import partial
+
+from payagg.adapters.providers.looks import INK, Canvas, png
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
 from payagg.application.ports import Look
 from payagg.domain.errors import ErrorCode
@@ -14,7 +16,7 @@ def _transfer(draw: Canvas, unit: int) -> None:
 
 
 def _load() -> Loaded:
-    from payagg.adapters.providers.provider_b.adapter import Payaza
+    from payagg.adapters.providers.provider_b.client import Payaza
     from payagg.adapters.providers.provider_b.lists import PayazaLists
 
     return Payaza, PayazaLists
@@ -23,7 +25,7 @@ def _load() -> Loaded:
 PROVIDER_B = ProviderSpec(
     "provider_b",
     "provider_b",
-    Look("Payaza", "Card or bank transfer", mark(_transfer)),
+    Look("Payaza", "Card or bank transfer", partial(png, _transfer)),
     _load,
     alias=ErrorCode.INVALID_WEBHOOK_SIGNATURE,
     sdk_url="https://checkout-v2.payaza.africa/js/v1/bundle.js",

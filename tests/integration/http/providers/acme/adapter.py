@@ -1,12 +1,10 @@
 """The Acme protocol: a call starts a charge and returns the page where the payer pays. Money is kobo."""
 
 import hmac
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from payagg.adapters.providers import credentials as named
 from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.reasons import reason_of
@@ -75,9 +73,6 @@ class Acme(ProviderAdapter):
     events = Events(is_signed, report_in, names_in(_AcmeCharge))
     base_url = BASE_URL
 
-    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
-        return all(named.value(credentials, environment, name) for name in self.keys.names)
-
     async def start_charge(self, charge: Charge) -> HandOff:
         wish = {"reference": charge.reference, "amount": charge.amount, "return_url": charge.checkout_url}
         answer = await self._send(charge, "POST", "/charges", msgspec.json.encode(wish))
@@ -96,9 +91,7 @@ class Acme(ProviderAdapter):
         return report
 
     async def _send(self, charge: Charge, method: str, path: str, content: bytes | None = None) -> ProviderAnswer:
-        base_url = named.base_url(charge.credentials, self._transport, charge.environment, self.base_url)
-        headers = {"Authorization": f"Bearer {named.value(charge.credentials, charge.environment, 'Key')}"}
-        answer = await self._transport.exchange(method, base_url + path, headers, content)
+        answer = await self.send(charge.credentials, charge.environment, method, path, content)
         if answer.status in FAULTS:
             raise ProviderFault(FAULTS[answer.status])
         return answer
