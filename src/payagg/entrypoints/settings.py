@@ -175,8 +175,8 @@ class Settings:
 
     @property
     def sdk_url(self) -> str:
-        """The script that our launch page runs."""
-        return next(spec.sdk_url for spec in self.providers if spec.sdk_url)
+        """The script that our launch page runs; empty where no provider has one."""
+        return next((spec.sdk_url for spec in self.providers if spec.sdk_url), "")
 
     def having(self, **values: Any) -> "Settings":
         """With other values, those of a provider named as the environment names them: `provider_a_slug`."""
@@ -302,5 +302,5 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if settings.cells and settings.cell_secret is None:
         yield "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS: cells prove themselves to each other with it."
     for spec in settings.providers:
-        if spec.sdk_url.startswith("http:") and not settings.dev:
+        if spec.sdk_url and not spec.sdk_url.startswith("https://") and not settings.dev:
             yield f"PAYAGG_{spec.name.upper()}_SDK_URL must be https: payers' browsers run that script."
