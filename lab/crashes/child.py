@@ -20,9 +20,9 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.store import PostgresTransaction
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.webhooks.http1 import HttpConnection
-from payagg.application.provider_events import provider_event_routes
 from payagg.application.repositories import PaymentAggregate
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
@@ -144,7 +144,7 @@ def step_before_answers_are_read(step: Step) -> None:
 
 
 def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
-    providers = providers_of("provider_a", "provider_b", allow_loopback=True)
+    providers = providers_of(allow_loopback=True)
     return services_over(
         SteppingStore(url, step),
         replace(SETTINGS, state_dir=folder),
@@ -169,7 +169,7 @@ async def done(services: Services, step: Step, verb: str, *words: str) -> str:
         return (await services.verification.verify(words[0])).status.value
     if verb == "receive":
         body, header, signature = words
-        route = provider_event_routes("provider_a", "provider_b")[0]
+        route = PROVIDERS[0].routes[0]
         await services.provider_events.receive(route, body.encode(), {header: signature})
     elif verb == "logo":
         await services.gateways.upload_logo(GATEWAY, an_image("JPEG"), by=AN_ADMIN)

@@ -15,10 +15,11 @@ import psycopg
 from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED
 from lab.crashes.labels import CrashKind, Label
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.system import SystemClock
 from payagg.application.dispatcher import LEASE as DELIVERY_LEASE
-from payagg.application.provider_events import FIRST_RETRY, provider_event_routes
+from payagg.application.provider_events import FIRST_RETRY
 from payagg.application.reconciliation import HOLD
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.application.schemas.webhooks import CreateWebhook
@@ -141,7 +142,7 @@ class Scene:
     async def _after_receive(self) -> None:
         if self.told is None:  # not acknowledged, so the provider sends it again
             body, header, signature = self.event()
-            route = provider_event_routes("provider_a", "provider_b")[0]
+            route = PROVIDERS[0].routes[0]
             await self.world.services.provider_events.receive(route, body.encode(), {header: signature})
         self.world.clock.move(FIRST_RETRY + SECOND)
 
@@ -199,7 +200,7 @@ async def a_scene(url: str, folder: Path, label: Label, kind: CrashKind) -> Asyn
             world.store,
             SETTINGS,
             world.clock,
-            providers=providers_of("provider_a", "provider_b", allow_loopback=True),
+            providers=providers_of(allow_loopback=True),
             logos=ObjectLogos(folder / "logos"),
         )
         async with world.store.begin() as tx:

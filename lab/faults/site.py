@@ -13,7 +13,7 @@ from payagg_testing.fault_proxy import FaultProxy
 from lab.faults.cells import Neighbour
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.system import SystemClock
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports import TryResult
@@ -121,7 +121,7 @@ async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
             stack.push_async_callback(store.close)
             sender = WatchedSender(wrong)
             stack.push_async_callback(sender.close)
-            providers = providers_of("provider_a", "provider_b", allow_loopback=True, deadline=IMPATIENCE)
+            providers = providers_of(allow_loopback=True, deadline=IMPATIENCE)
             world.services = services_over(
                 store,
                 SETTINGS,

@@ -10,7 +10,7 @@ from typing import Any
 from lab.races import model
 from lab.races.grid import BUSINESS, Call, Grid, said
 from lab.races.model import FAILED, PENDING, SUCCESS, A, B, Program, RaceState
-from payagg.application.provider_events import provider_event_routes
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.payment import Payment, Status
@@ -19,7 +19,7 @@ from payagg.entrypoints.dev.fake_providers import FakeCharge
 from tests.support.builders import AN_ADMIN, a_business
 from tests.support.provider_rigs import SECRET_KEYS
 
-ROUTE = provider_event_routes("provider_a", "provider_b")[0]
+ROUTE = PROVIDERS[0].routes[0]
 SHORTLY = timedelta(milliseconds=1)
 BEFORE_THE_DRAIN = timedelta(minutes=29)  # a drain of half an hour then ends a minute before the payment's hour
 

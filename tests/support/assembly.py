@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.providers import lists_of, providers_of
+from payagg.adapters.providers.registry import lists_of, providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
@@ -35,7 +35,6 @@ def services_over(
 ) -> Services:
     """Providers and merchants may be on loopback, logos are kept in memory; the process dies at the step `dies_at`, or
     does at each step what `crash_point` says."""
-    a, b = settings.provider_a_slug, settings.provider_b_slug
     return assemble(
         settings,
         store=store,
@@ -43,8 +42,8 @@ def services_over(
         entropy=entropy or SystemEntropy(settings.reference_prefix),
         vault=vault or AesVault(settings.encryption_keys),
         tokens=TOKENS,
-        providers=providers_of(a, b, allow_loopback=True) if providers is None else providers,
-        lists=lists_of(a, b, allow_loopback=True) if lists is None else lists,
+        providers=providers_of(settings.providers, allow_loopback=True) if providers is None else providers,
+        lists=lists_of(settings.providers, allow_loopback=True) if lists is None else lists,
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point or crash_at(dies_at),

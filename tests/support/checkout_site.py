@@ -114,9 +114,9 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
         async def serve() -> None:
             async with AsyncExitStack() as stack:
                 fakes = await stack.enter_async_context(fakes_running()) if with_fakes else None
-                sdk = f"{fakes.payaza.base_url}/js/v1/bundle.js" if fakes else configured.provider_b_sdk_url
+                sdk = f"{fakes.payaza.base_url}/js/v1/bundle.js" if fakes else configured.sdk_url
                 services = await stack.enter_async_context(
-                    running(replace(configured, provider_b_sdk_url=sdk), database_url)
+                    running(configured.having(provider_b_sdk_url=sdk), database_url)
                 )
                 app = recorded(create_app(services))
                 server = http_server(app, services.payments.entropy.hex)

@@ -133,7 +133,7 @@ class InProcess:
     async def _merchants(self) -> tuple[MerchantAccess, ...]:
         services, made = self.services, list[MerchantAccess]()
         settings = services.settings
-        await services.gateways.seed(settings.builtin_slug, (settings.provider_a_slug, settings.provider_b_slug))
+        await services.gateways.seed(settings.builtin_slug, [spec.slug for spec in settings.providers])
         for number, (kyc, status) in enumerate(STANDINGS, 1):
             now = services.clock.now()
             id = services.payments.entropy.id("biz", now)
@@ -154,7 +154,7 @@ def target(database_url: str | None = None) -> ConformanceTarget:
     except (SettingsError, Unavailable) as error:
         runner.close()
         raise AccessError(str(error)) from None
-    a, b = ProviderAccount(UNLIMITED.provider_a_slug), ProviderBAccount(UNLIMITED.provider_b_slug)
+    a, b = ProviderAccount("provider_a"), ProviderBAccount("provider_b")
     # A line for each request would bury the verdicts.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.provider_events import provider_event_routes
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.payments import ProcessPayment
 from tests.support.provider_world import assembled
 
@@ -25,7 +25,7 @@ async def main(url: str, folder: str, now: str, label: str, verb: str, *words: s
         await services.reconciler.run_once()
     elif verb == "receive":
         body, header, signature = words
-        route = provider_event_routes("provider_a", "provider_b")[0]
+        route = PROVIDERS[0].routes[0]
         await services.provider_events.receive(route, body.encode(), {header: signature})
 
 

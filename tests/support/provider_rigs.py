@@ -4,7 +4,7 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.domain.attempt import HandOff
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakePayaza, FakeServers, WebhookMode, serve_fakes
@@ -59,8 +59,8 @@ async def paystack_rig() -> AsyncIterator[Rig]:
             return fake.book.waiting[-1].body
 
         yield Rig(
-            provider=providers_of("provider_a", "provider_b", allow_loopback=True)["provider_a"],
-            impatient=providers_of("provider_a", "provider_b", allow_loopback=True, deadline=IMPATIENCE)["provider_a"],
+            provider=providers_of(allow_loopback=True)["provider_a"],
+            impatient=providers_of(allow_loopback=True, deadline=IMPATIENCE)["provider_a"],
             book=fake.book,
             credentials=credentials_a(fakes),
             header="x-provider_a-signature",
@@ -85,8 +85,8 @@ async def payaza_rig() -> AsyncIterator[Rig]:
             assert fake.open(launch_parameters(hand_off)) is None
 
         yield Rig(
-            provider=providers_of("provider_a", "provider_b", allow_loopback=True)["provider_b"],
-            impatient=providers_of("provider_a", "provider_b", allow_loopback=True, deadline=IMPATIENCE)["provider_b"],
+            provider=providers_of(allow_loopback=True)["provider_b"],
+            impatient=providers_of(allow_loopback=True, deadline=IMPATIENCE)["provider_b"],
             book=fake.book,
             credentials=credentials_b(fakes),
             header="x-provider_b-signature",

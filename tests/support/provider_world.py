@@ -15,7 +15,7 @@ from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.repositories import AnomalyFilter
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
@@ -47,7 +47,7 @@ def assembled(
 ) -> Services:
     """One server process; `deadline` bounds its calls of providers, and it dies at the step `label`."""
     settings = replace(SETTINGS, state_dir=folder, webhook_rate_limit=limit)
-    providers = providers_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline)
+    providers = providers_of(allow_loopback=True, deadline=deadline)
     return services_over(store, settings, clock, providers=providers, dies_at=label)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from payagg.application.counters import count
-from payagg.application.ports import OtherCells, Provider
-from payagg.application.provider_events import ProviderEventRoute, ProviderEvents
+from payagg.application.ports import OtherCells, Provider, ProviderEventRoute
+from payagg.application.provider_events import ProviderEvents
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import ProviderFault

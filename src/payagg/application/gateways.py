@@ -3,10 +3,11 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import UNSET
@@ -15,7 +16,7 @@ from payagg.application.audit import record
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.gateway_readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.payment_options import logo_url
-from payagg.application.ports import Clock, Entropy, Images, LogoStore, Provider, Unavailable, Vault
+from payagg.application.ports import Clock, Entropy, Images, LogoStore, Look, Provider, Unavailable, Vault
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
@@ -46,18 +47,6 @@ MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
 class Logo:
     content: bytes
     media_type: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a seeded gateway shows from the start; `logo` draws a PNG."""
-
-    name: str
-    description: str | None = None
-    logo: Callable[[], bytes] | None = None
-
-
-NO_LOOKS: Mapping[str, Look] = {}
 
 
 @dataclass(frozen=True)
@@ -261,7 +250,7 @@ class Gateways:
 
     @retried
     async def seed(
-        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = NO_LOOKS
+        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = MappingProxyType({})
     ) -> None:
         """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
         deleted stays deleted, and one created again under the same slug is left alone. `looks` is by slug."""

@@ -1,11 +1,12 @@
 """What the use cases need from the world outside the database, as Protocols; the store is in store.py."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from payagg.domain.attempt import Charge, HandOff
+from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import Gateway
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import ProviderReport
@@ -78,6 +79,28 @@ class KeyedVault(Vault, Protocol):
 
     def key_id(self, sealed: bytes) -> str:
         """The id of the key that a blob says it is sealed under; a word of its own where it is no sealed blob."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a seeded gateway shows from the start; `logo` draws a PNG."""
+
+    name: str
+    description: str | None = None
+    logo: Callable[[], bytes] | None = None
+
+
+@dataclass(frozen=True)
+class ProviderEventRoute:
+    """One receiving address. `path` follows /webhooks; `unconfigured` is the answer without credentials, looked at
+    before the signature."""
+
+    operation_id: str  # the same whatever the slugs are
+    slug: str
+    environment: Environment
+    path: str
+    unconfigured: ErrorCode = ErrorCode.INVALID_WEBHOOK_SIGNATURE
+    refuses_malformed: bool = False
 
 
 class Provider(Protocol):

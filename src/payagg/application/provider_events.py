@@ -14,7 +14,7 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Entropy, Provider
+from payagg.application.ports import Clock, Entropy, Provider, ProviderEventRoute
 from payagg.application.provider_calls import no_crash
 from payagg.application.refused_events import RefusedEvents
 from payagg.application.repositories import ProviderEvent, SignatureFault
@@ -34,41 +34,6 @@ RETRY_BATCH = 50
 FIRST_RETRY = timedelta(seconds=30)
 LONGEST_RETRY = timedelta(hours=1)
 _log = structlog.get_logger("payagg.provider_events")
-
-
-@dataclass(frozen=True)
-class ProviderEventRoute:
-    """One receiving address. `path` follows /webhooks; `unconfigured` is the answer without credentials, looked at
-    before the signature."""
-
-    operation_id: str  # the same whatever the slugs are
-    slug: str
-    environment: Environment
-    path: str
-    unconfigured: ErrorCode = ErrorCode.INVALID_WEBHOOK_SIGNATURE
-    refuses_malformed: bool = False
-
-
-def provider_event_routes(slug_a: str, slug_b: str) -> tuple[ProviderEventRoute, ...]:
-    """The six addresses of the interface. The two without an environment are aliases of the live ones."""
-    sandbox, live = Environment.SANDBOX, Environment.LIVE
-    return (
-        ProviderEventRoute(
-            "receiveProviderASandboxEvent", slug_a, sandbox, f"/{slug_a}/sandbox", refuses_malformed=True
-        ),
-        ProviderEventRoute("receiveProviderALiveEvent", slug_a, live, f"/{slug_a}/live", refuses_malformed=True),
-        ProviderEventRoute(
-            "receiveProviderAEvent",
-            slug_a,
-            live,
-            f"/{slug_a}",
-            ErrorCode.PROVIDER_NOT_CONFIGURED,
-            refuses_malformed=True,
-        ),
-        ProviderEventRoute("receiveProviderBSandboxEvent", slug_b, sandbox, f"/{slug_b}/sandbox"),
-        ProviderEventRoute("receiveProviderBLiveEvent", slug_b, live, f"/{slug_b}/live"),
-        ProviderEventRoute("receiveProviderBEvent", slug_b, live, f"/{slug_b}"),
-    )
 
 
 class EventResult(Enum):

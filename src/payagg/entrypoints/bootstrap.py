@@ -16,8 +16,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.adapters.providers import lists_of, providers_of
-from payagg.adapters.providers.looks import looks_of
+from payagg.adapters.providers.registry import lists_of, providers_of
 from payagg.adapters.security import AesVault, Tokens, UnfitKey
 from payagg.adapters.system import DatabaseClock, SystemEntropy
 from payagg.adapters.webhooks.addresses import is_public_name
@@ -257,7 +256,7 @@ def other_cells_of(settings: Settings) -> HttpCells | None:
 
 def gateway_credentials(settings: Settings) -> GatewayCredentials:
     """What opens stored credentials, before there are services."""
-    providers = providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev)
+    providers = providers_of(settings.providers, allow_loopback=settings.dev)
     return GatewayCredentials(AesVault(settings.encryption_keys), providers)
 
 
@@ -298,17 +297,11 @@ def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -
         entropy=entropy_of(settings),
         vault=AesVault(settings.encryption_keys),
         tokens=tokens_of(settings),
-        providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
-        lists=lists_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=True),
+        providers=providers_of(settings.providers, allow_loopback=True),
+        lists=lists_of(settings.providers, allow_loopback=True),
         sender=sender,
         logos=ObjectLogos("memory:///"),
     )
-
-
-def credentials_of(settings: Settings) -> GatewayCredentials:
-    """For a command that looks at gateways and calls no provider."""
-    providers = providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev)
-    return GatewayCredentials(AesVault(settings.encryption_keys), providers)
 
 
 async def _load(keys: KeySet) -> None:
@@ -344,14 +337,14 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             entropy=entropy_of(settings),
             vault=AesVault(settings.encryption_keys),
             tokens=tokens,
-            providers=providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
-            lists=lists_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev),
+            providers=providers_of(settings.providers, allow_loopback=settings.dev),
+            lists=lists_of(settings.providers, allow_loopback=settings.dev),
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
             other_cells=other_cells,
         )
-        slugs = (settings.provider_a_slug, settings.provider_b_slug)
-        await services.gateways.seed(settings.builtin_slug, slugs, looks_of(*slugs))
+        looks = {spec.slug: spec.look for spec in settings.providers}
+        await services.gateways.seed(settings.builtin_slug, looks, looks)
         yield services
     finally:
         for task in keeping:

@@ -8,6 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.spec import ProviderSpec
+from payagg.application.ports import ProviderEventRoute
 from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
 from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, SettingKind
@@ -74,15 +77,7 @@ class Settings:
     )
     reference_prefix: str = setting("PAY", kinds.PREFIX, "first letters of new references; old ones keep working")
     builtin_slug: str = setting("builtin", kinds.SLUG, "slug of the built-in gateway")
-    provider_a_slug: str = setting(
-        "provider_a", kinds.SLUG, "gateway slug, inbound path and signature header of the Paystack adapter"
-    )
-    provider_b_slug: str = setting("provider_b", kinds.SLUG, "the same of the Payaza adapter")
-    provider_b_sdk_url: str = setting(
-        "https://checkout-v2.payaza.africa/js/v1/bundle.js",
-        kinds.WEB_ADDRESS,
-        "the script of provider_b's launch page, by https",
-    )
+    providers: tuple[ProviderSpec, ...] = PROVIDERS
     checkout_ttl: timedelta = setting("3600", kinds.lasting("seconds", 2_592_000), "how long a checkout link lives")
     drain_window: timedelta = setting("1800", kinds.lasting("seconds", 2_592_000), "how long a disabled gateway drains")
     shutdown_delay: timedelta = setting(
@@ -174,6 +169,24 @@ class Settings:
         return frozenset({self.builtin_slug, "sandbox"})
 
     @property
+    def event_routes(self) -> list[ProviderEventRoute]:
+        """Every address at which providers' events arrive."""
+        return [route for spec in self.providers for route in spec.routes]
+
+    @property
+    def sdk_url(self) -> str:
+        """The script that our launch page runs; empty where no provider has one."""
+        return next((spec.sdk_url for spec in self.providers if spec.sdk_url), "")
+
+    def having(self, **values: Any) -> "Settings":
+        """With other values, those of a provider named as the environment names them: `provider_a_slug`."""
+        providers = []
+        for spec in self.providers:
+            own = {part: values.pop(f"{spec.name}_{part}", getattr(spec, part)) for part in ("slug", "sdk_url")}
+            providers.append(dataclasses.replace(spec, **own))
+        return dataclasses.replace(self, providers=tuple(providers), **values)
+
+    @property
     def known_cells(self) -> Cells | None:
         """The cells as one of them sees them, None for one installation; raises SettingsError where it is not among
         them. The router, which is no cell, reads `cells`."""
@@ -187,7 +200,24 @@ class Settings:
             ) from None
 
 
-FIELDS = tuple(one for one in dataclasses.fields(Settings) if one.metadata)
+def _fields() -> Iterator["dataclasses.Field[Any]"]:
+    for one in dataclasses.fields(Settings):
+        if one.metadata:
+            yield one
+        elif one.name == "providers":
+            yield from dataclasses.fields(dataclasses.make_dataclass("_OfProviders", _of_providers()))
+
+
+def _of_providers() -> Iterator[tuple[str, type, Any]]:
+    for spec in PROVIDERS:
+        meaning = f"gateway slug, inbound path and signature header of the {spec.look.name} adapter"
+        yield f"{spec.name}_slug", str, setting(spec.slug, kinds.SLUG, meaning)
+        if spec.sdk_url:
+            meaning = f"the script of {spec.name}'s launch page, by https"
+            yield f"{spec.name}_sdk_url", str, setting(spec.sdk_url, kinds.WEB_ADDRESS, meaning)
+
+
+FIELDS = tuple(_fields())
 
 
 def variable(one: "dataclasses.Field[Any]") -> str:
@@ -219,7 +249,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
             faults.append(f"{variable(one)} {error}.")
         except ValueError:  # whose words may repeat a secret
             faults.append(f"{variable(one)} must be {one.metadata['kind'].must}.")
-    settings = dataclasses.replace(Settings(), dev=dev, **values)
+    settings = Settings().having(dev=dev, **values)
     faults += _contradictions(settings)
     if faults:
         raise SettingsError("\n".join(faults))
@@ -269,10 +299,11 @@ def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
-    slugs = {settings.builtin_slug, settings.provider_a_slug, settings.provider_b_slug, "sandbox"}
-    if len(slugs) != 4:
-        yield "PAYAGG_PROVIDER_A_SLUG and the other slugs must differ from each other and from 'sandbox'."
+    slugs = [settings.builtin_slug, *(spec.slug for spec in settings.providers), "sandbox"]
+    if len(set(slugs)) != len(slugs):
+        yield "PAYAGG_BUILTIN_SLUG and the providers' slugs must differ from each other and from 'sandbox'."
     if settings.cells and settings.cell_secret is None:
         yield "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS: cells prove themselves to each other with it."
-    if not settings.dev and not settings.provider_b_sdk_url.startswith("https://"):
-        yield "PAYAGG_PROVIDER_B_SDK_URL must be https: payers' browsers run that script."
+    for spec in settings.providers:
+        if spec.sdk_url and not spec.sdk_url.startswith("https://") and not settings.dev:
+            yield f"PAYAGG_{spec.name.upper()}_SDK_URL must be https: payers' browsers run that script."

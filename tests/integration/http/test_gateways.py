@@ -11,7 +11,7 @@ import pytest
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.application.schemas.gateways import (
     CreateGateway,
     OrderedGateway,
@@ -159,7 +159,7 @@ async def test_uploads_at_once_leave_one_file_and_the_row_names_it(store: Postgr
 
 @pytest.mark.rule("gateways.11")
 async def test_a_dump_of_the_database_shows_no_credential(store: PostgresStore, database_url: str) -> None:
-    world = GatewayWorld(store, providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    world = GatewayWorld(store, providers=providers_of(allow_loopback=False))
     acme = (await world.seeded("provider_a"))["provider_a"]
     secret = "sk_live_0123456789abcdef"
     for key in (secret, "sk_live_another"):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -96,7 +95,7 @@ def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
     shown = FILE.read_text()
     assert re.findall(r"ssk_(?:sand|live)_[0-9a-f]*[1-9a-f][0-9a-f]{4,}", shown) == []
     assert re.findall(r"whsec_A*[^A\"\W][^\"]{8,}", shown) == []
-    own = replace(DEFAULTS, base_url="https://pay.example", reference_prefix="ABC", provider_a_slug="paystack")
+    own = DEFAULTS.having(base_url="https://pay.example", reference_prefix="ABC", provider_a_slug="paystack")
     whole = json.dumps(recorded(own))
     assert "127.0.0.1:8000" not in whole
     assert "PAY-2" not in whole
@@ -370,7 +369,7 @@ OPERATION_IDS = {
 }
 
 
-@pytest.mark.parametrize("settings", [DEFAULTS, replace(DEFAULTS, provider_a_slug="paystack", provider_b_slug="pb2")])
+@pytest.mark.parametrize("settings", [DEFAULTS, DEFAULTS.having(provider_a_slug="paystack", provider_b_slug="pb2")])
 def test_operation_ids_are_frozen_and_the_same_whatever_the_slugs_are(settings: Settings) -> None:
     shown = [
         item["operationId"]

@@ -18,7 +18,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from structlog.testing import capture_logs
 
 from payagg.adapters.memory import MemoryStore
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.application.ports import TryResult
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import WebhookMode
@@ -110,7 +110,7 @@ async def tell() -> dict[str, Any]:
                 MemoryStore(),
                 clock=clock,
                 entropy=SeededEntropy(7),
-                providers=providers_of("provider_a", "provider_b", allow_loopback=True),
+                providers=providers_of(allow_loopback=True),
                 sender=merchant,
             )
             transport = httpx.ASGITransport(cast(Any, create_app(services)))

@@ -13,8 +13,7 @@ from payagg_testing.state_machine.model import GATEWAYS
 from payagg_testing.state_machine.system import Facts, GatewayFacts, Said
 
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application.ports import Entropy
-from payagg.application.provider_events import ProviderEventRoute
+from payagg.application.ports import Entropy, ProviderEventRoute
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment, TestPayment
 from payagg.application.store import Store, Transaction

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 from payagg_testing.clocks import SeededEntropy
 
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.application.audit import AuditTrail, line_of, record
 from payagg.application.schemas.gateways import (
     CreateGateway,
@@ -69,7 +69,7 @@ async def test_a_gateway_from_creation_to_deletion_leaves_an_entry_for_each_step
 
 @pytest.mark.rule("audit.2")
 async def test_the_end_of_secrets_is_told_whoever_brings_it() -> None:
-    world = GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    world = GatewayWorld(providers=providers_of(allow_loopback=False))
     gateway = (await world.seeded("provider_a"))["provider_a"]
 
     async def rotate(*secrets: str) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.store import MemoryTransaction
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports import Conflict, Unavailable
-from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.api_keys import GenerateApiKey
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import ASK_AFTER
@@ -75,7 +75,7 @@ async def test_a_payment_goes_through_its_life() -> None:
     shop.says(Outcome.SUCCEEDED)
     assert (await shop.verification.verify(verified)).status is Status.SUCCESS
     body = shop.a.event(a_report(provider_reference=told), 1)
-    await shop.services.provider_events.receive(provider_event_routes("provider_a", "provider_b")[0], body, SIGNED)
+    await shop.services.provider_events.receive(PROVIDERS[0].routes[0], body, SIGNED)
     await shop.payments.simulate(simulated, "success", SHOP, by=AN_ADMIN)
     shop.clock.move(ASK_AFTER[0] * 2)
     await shop.reconciler.run_once()

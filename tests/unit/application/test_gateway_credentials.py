@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from payagg.adapters.memory import MemoryStore
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.payment_options import PaymentOptions
@@ -128,7 +128,7 @@ async def signing(world: GatewayWorld, gateway_id: str, environment: Environment
 
 
 def with_providers() -> GatewayWorld:
-    return GatewayWorld(providers=providers_of("provider_a", "provider_b", allow_loopback=False))
+    return GatewayWorld(providers=providers_of(allow_loopback=False))
 
 
 async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else() -> None:

@@ -7,12 +7,13 @@ import pytest
 
 from payagg.adapters.images import PillowImages
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.providers import providers_of
-from payagg.adapters.providers.looks import looks_of
+from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.registry import providers_of
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
+from payagg.entrypoints.settings import Settings
 from tests.support.audit_trail import trail
 from tests.support.builders import AN_ADMIN, NOW, a_business
 from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
@@ -21,6 +22,7 @@ from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
 
+LOOKS = {spec.slug: spec.look for spec in PROVIDERS}
 IN_USE, INVALID = (ErrorCode.GATEWAY_SLUG_EXISTS, "slug"), ErrorCode.VALIDATION_ERROR
 
 
@@ -64,7 +66,8 @@ async def test_a_deleted_gateway_is_gone_and_its_slug_is_free(world: GatewayWorl
 @pytest.mark.rule("gateways.14", "gateways.15")
 async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free() -> None:
     slugs = ["provider_a", "pay-b"]
-    world = GatewayWorld(providers=providers_of(*slugs, allow_loopback=False))
+    specs = Settings().having(provider_b_slug="pay-b").providers
+    world = GatewayWorld(providers=providers_of(specs, allow_loopback=False))
     await world.gateways.seed("builtin", slugs)
     statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}
     off = ("DISABLED", False)
@@ -189,20 +192,19 @@ async def test_a_search_of_merchants_is_literal_and_ignores_case(world: GatewayW
 
 @pytest.mark.parametrize("slug", ["provider_a", "provider_b"])
 async def test_a_seeded_gateway_has_name_words_and_logo_until_they_are_changed(world: GatewayWorld, slug: str) -> None:
-    looks = looks_of("provider_a", "provider_b")
-    await world.gateways.seed("builtin", [slug], looks)
+    await world.gateways.seed("builtin", [slug], LOOKS)
     gateway = await world.gateways.detail(f"gw_{slug}")
-    assert (gateway.name, gateway.description) == (looks[slug].name, looks[slug].description)
+    assert (gateway.name, gateway.description) == (LOOKS[slug].name, LOOKS[slug].description)
     drawn = (await world.gateways.logo(gateway.id)).content
     assert (await PillowImages().kind(drawn), len(drawn) < 1_024) == ("png", True)
     await world.gateways.upload_logo(gateway.id, an_image(), by=AN_ADMIN)
-    await world.gateways.seed("builtin", [slug], looks)
+    await world.gateways.seed("builtin", [slug], LOOKS)
     assert (await world.gateways.logo(gateway.id)).content == an_image()
 
 
 async def test_a_logo_store_that_is_away_costs_a_seeded_gateway_its_logo_alone(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     world = GatewayWorld(logos=ObjectLogos(tmp_path / "file" / "logos"))
-    await world.gateways.seed("builtin", ["provider_a"], looks_of("provider_a", "provider_b"))
+    await world.gateways.seed("builtin", ["provider_a"], LOOKS)
     gateway = await world.gateways.detail("gw_provider_a")
     assert (gateway.name, gateway.logo_url) == ("Paystack", None)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports import Unavailable
-from payagg.application.provider_events import provider_event_routes
 from payagg.application.signposts import Signposts
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
@@ -97,7 +97,7 @@ async def test_a_test_payment_is_not_made_when_the_keys_have_left_meanwhile(shop
 
 
 async def signed_event(shop: MemoryShop, body: bytes) -> None:
-    route = provider_event_routes("provider_a", "provider_b")[0]
+    route = PROVIDERS[0].routes[0]
     await shop.services.provider_events.receive(route, body, {"x-provider_a-signature": "account of provider_a"})
 
 

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 from payagg_testing.clocks import START
 
-from payagg.application.provider_events import (
-    FIRST_RETRY,
-    RETRY_BATCH,
-    ProviderEventRoute,
-    provider_event_routes,
-)
+from payagg.adapters.providers import PROVIDERS
+from payagg.application.ports import ProviderEventRoute
+from payagg.application.provider_events import FIRST_RETRY, RETRY_BATCH
 from payagg.application.repositories import ProviderEvent, SignatureFault
 from payagg.application.settlement import Settlement
 from payagg.domain.errors import ErrorCode
@@ -26,7 +23,7 @@ from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-A_SANDBOX, A_LIVE, A_ALIAS, *_ = provider_event_routes("provider_a", "provider_b")
+A_SANDBOX, A_LIVE, A_ALIAS = PROVIDERS[0].routes
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 numbers = count(1)
 

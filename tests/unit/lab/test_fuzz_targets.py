@@ -10,7 +10,7 @@ import pytest
 from lab.parsers import bodies, texts
 from lab.parsers.table import TARGETS
 from lab.parsers.target import FuzzTarget
-from payagg.adapters.providers import provider_a
+from payagg.adapters.providers.provider_a import webhook
 from payagg.adapters.security import Tokens
 from payagg.adapters.webhooks.http1 import HttpConnection
 from payagg.domain.errors import ErrorCode, Refusal
@@ -49,7 +49,7 @@ WRONG: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "search": (texts, "escaped", _any_text),
     "token": (Tokens, "read", lambda _, text: {"sub": "x", "exp": 1}),
     "json": (bodies, "decode", _lax),
-    "provider event": (provider_a.webhook, "is_signed", lambda *_: True),
+    "provider event": (webhook, "is_signed", lambda *_: True),
     "merchant's answer": (HttpConnection, "data_received", _in_two_reads),
     "receiver": (bodies, "VERIFIED", lambda *_: {}),
 }

@@ -29,7 +29,7 @@ def move(options: argparse.Namespace, settings: Settings) -> int:
 
 async def _moved(business_id: str, to: str, settings: Settings, source_url: str, target_url: str) -> MovedBusiness:
     from payagg.adapters.postgres.store import PostgresStore
-    from payagg.adapters.providers import providers_of
+    from payagg.adapters.providers.registry import providers_of
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.cell_move import CellMove
@@ -40,7 +40,7 @@ async def _moved(business_id: str, to: str, settings: Settings, source_url: str,
         clock = DatabaseClock(source.now)
         await clock.synchronise()
         entropy, vault = SystemEntropy(settings.reference_prefix), AesVault(settings.encryption_keys)
-        providers = providers_of(settings.provider_a_slug, settings.provider_b_slug, allow_loopback=settings.dev)
+        providers = providers_of(settings.providers, allow_loopback=settings.dev)
         moving = CellMove(source, target, clock, entropy, vault, settings.reference_prefix, to, providers, say)
         return await moving.run(business_id, by=operator())
     finally:

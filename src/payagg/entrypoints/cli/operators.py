@@ -115,11 +115,11 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.explain import timeline
     from payagg.domain.values import parse_reference
-    from payagg.entrypoints.bootstrap import archive_reader, credentials_of
+    from payagg.entrypoints.bootstrap import archive_reader, gateway_credentials
 
     reference = parse_reference(options.reference)
     archive = archive_reader(settings)
-    sealed = credentials_of(settings) if settings.encryption_keys else None
+    sealed = gateway_credentials(settings) if settings.encryption_keys else None
     for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed)):
         say(line)
     return 0
@@ -192,10 +192,11 @@ def catch_up(options: argparse.Namespace, settings: Settings) -> int:
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
+    from payagg.adapters.providers.registry import lists_of
     from payagg.entrypoints.process.python_flaws import python_flaw
 
     with database(settings, tell=say) as url:
-        findings = examine(url, (settings.provider_a_slug, settings.provider_b_slug))
+        findings = examine(url, tuple(lists_of(settings.providers, allow_loopback=settings.dev)))
         warning = None if settings.provider_networks else asyncio.run(_unnamed_providers(settings, url))
     for finding in findings.rules:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")

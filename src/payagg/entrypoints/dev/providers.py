@@ -3,7 +3,6 @@
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from litestar.types import ASGIApp
 
@@ -24,7 +23,8 @@ async def fake_providers(
     """Both fakes on the ports after ours where those are free; yields the settings that know them and credentials by
     gateway slug. Keys are new at each start, as the fakes remember nothing."""
     hex = entropy.hex
-    a, b = settings.provider_a_slug, settings.provider_b_slug
+    slugs = {spec.name: spec.slug for spec in settings.providers}
+    a, b = slugs["provider_a"], slugs["provider_b"]
     secrets = {"test": hex(16), "live": hex(16)}
     paystack = FakePaystack(header=f"x-{a}-signature", book=_book(origin, a))
     payaza = FakePayaza(secrets=secrets, header=f"x-{b}-signature", book=_book(origin, b))
@@ -32,7 +32,7 @@ async def fake_providers(
     ports = _free(port + 1), _free(port + 2)
     async with serve_fakes(paystack, payaza, ports=ports, within=_on_loopback) as fakes:
         yield (
-            replace(settings, provider_b_sdk_url=f"{fakes.payaza.base_url}{SDK}"),
+            settings.having(provider_b_sdk_url=f"{fakes.payaza.base_url}{SDK}"),
             {
                 a: {
                     "sandboxSecretKey": f"sk_test_{hex(12)}",

@@ -12,7 +12,7 @@ from litestar import Request, Response, Router
 from litestar.handlers import HTTPRouteHandler
 
 from payagg import __version__
-from payagg.application.provider_events import ProviderEventRoute, provider_event_routes
+from payagg.application.ports import ProviderEventRoute
 from payagg.application.schemas.cells import CellKey, CellState
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
@@ -33,8 +33,7 @@ Answer = Callable[[AnyRequest, Services, AmongCells], Awaitable[Response[bytes]]
 def router_for(settings: Settings) -> Router:
     """Every route between cells."""
     handlers = [_state, _gateways, _key, _business]
-    places = provider_event_routes(settings.provider_a_slug, settings.provider_b_slug)
-    return Router(PATH, route_handlers=[*handlers, *(_receiver(place) for place in places)])
+    return Router(PATH, route_handlers=[*handlers, *map(_receiver, settings.event_routes)])
 
 
 def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable[[Answer], HTTPRouteHandler]:

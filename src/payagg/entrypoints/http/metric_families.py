@@ -25,8 +25,8 @@ Totals = dict[tuple[str, ...], int]
 ENVIRONMENTS = [environment.value for environment in Environment]
 
 
-def _providers(use_cases: Services) -> tuple[str, str]:
-    return use_cases.settings.provider_a_slug, use_cases.settings.provider_b_slug
+def _providers(use_cases: Services) -> list[str]:
+    return [spec.slug for spec in use_cases.settings.providers]
 
 
 def _calls(use_cases: Services) -> Labels:

@@ -17,5 +17,5 @@ async def test_provider_b_can_be_asked_about_a_charge() -> None:
         httpx.AsyncClient(trust_env=False) as client,
     ):
         for name in ("sandboxBaseUrl", "liveBaseUrl"):
-            address = credentials[SETTINGS.provider_b_slug][name] + QUERY
+            address = credentials["provider_b"][name] + QUERY
             assert (await client.get(address)).status_code != 404

@@ -13,8 +13,8 @@ import pytest
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.providers import PROVIDERS
 from payagg.application import counters
-from payagg.application.provider_events import provider_event_routes
 from payagg.application.refused_events import KEPT_FOR, SLOTS, harmless
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
@@ -26,7 +26,7 @@ from tests.support.provider_rigs import SECRET_KEYS, credentials_a
 from tests.support.provider_world import World, world_on
 
 pytestmark = pytest.mark.anyio
-SANDBOX_ROUTE, LIVE_ROUTE, ALIAS = provider_event_routes("provider_a", "provider_b")[:3]
+SANDBOX_ROUTE, LIVE_ROUTE, ALIAS = PROVIDERS[0].routes
 OLD = SECRET_KEYS["test"]
 NEW = "sk_test_rotated"
 TICK = timedelta(microseconds=1)

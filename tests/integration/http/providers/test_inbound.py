@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.provider_events import provider_event_routes
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.resolutions import ResolvePayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import HandOff
@@ -239,7 +239,7 @@ LATE = {
 
 async def deliver_directly(site: InboundWorld, event: dict[str, Any]) -> None:
     body = json.dumps(event).encode()
-    route = provider_event_routes("provider_a", "provider_b")[0]
+    route = PROVIDERS[0].routes[0]
     await site.services.provider_events.receive(route, body, signed("provider_a/sandbox", body))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from payagg.application.provider_events import provider_event_routes
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.events import EventBody
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.application.store import Store
@@ -27,7 +27,7 @@ from tests.support.provider_rigs import SECRET_KEYS, SIGNING, credentials_a
 from tests.support.provider_world import AMOUNT, StoreWorld, world_in_memory, world_on
 
 pytestmark = pytest.mark.anyio
-ROUTES = provider_event_routes("provider_a", "provider_b")
+ROUTES = [route for spec in PROVIDERS for route in spec.routes]
 ROUTE_A, ROUTE_B = ROUTES[0], ROUTES[3]
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 HALF = AMOUNT // 2

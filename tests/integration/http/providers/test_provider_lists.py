@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from payagg.adapters.providers import listing, lists_of
+from payagg.adapters.providers import listing
+from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports import LinePage
 from payagg.domain.reconciliation import LineKind
 from payagg.domain.report import FaultKind, Outcome, ProviderFault
@@ -46,7 +47,7 @@ async def fakes() -> AsyncIterator[FakeServers]:
 
 
 async def read(fakes: FakeServers, slug: str, kind: LineKind, deadline: float = 15.0) -> list[LinePage]:
-    lists = lists_of("provider_a", "provider_b", allow_loopback=True, deadline=deadline)[slug]
+    lists = lists_of(allow_loopback=True, deadline=deadline)[slug]
     credentials = credentials_a(fakes) if slug == "provider_a" else credentials_b(fakes)
     return [page async for page in lists.lines(kind, DAY, NEXT, credentials, LIVE)]
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from payagg.application.provider_events import provider_event_routes
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
@@ -138,9 +138,7 @@ async def test_a_success_event_between_call_and_record_wins_over_the_hand_off(wo
     fake = world.fakes.paystack
     fake.pay(payment.reference)
     event = fake.event(fake.book.charges[payment.reference])
-    await world.services.provider_events.receive(
-        provider_event_routes("provider_a", "provider_b")[0], event.body, event.headers
-    )
+    await world.services.provider_events.receive(PROVIDERS[0].routes[0], event.body, event.headers)
     assert (await world.read(payment)).status.value == "SUCCESS"
     world.clock.move(LEASE)
     with pytest.raises(Refusal) as refused:

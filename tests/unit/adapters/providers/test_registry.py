@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from payagg.adapters.providers import providers_of
+from payagg.adapters.providers.registry import providers_of
 from payagg.domain.gateway import SANDBOX_SLUG
 
 CONTRACTS = Path(__file__).parents[3] / "integration" / "http" / "providers" / "test_contract.py"
@@ -12,6 +12,6 @@ CONTRACTS = Path(__file__).parents[3] / "integration" / "http" / "providers" / "
 def test_every_provider_but_the_simulator_runs_the_contract() -> None:
     classes = [node for node in ast.parse(CONTRACTS.read_text()).body if isinstance(node, ast.ClassDef)]
     held = {node.name for node in classes if "ProviderContract" in [ast.unparse(base) for base in node.bases]}
-    providers = providers_of("provider_a", "provider_b", allow_loopback=False)
+    providers = providers_of(allow_loopback=False)
     named = {f"Test{type(provider).__name__}" for slug, provider in providers.items() if slug != SANDBOX_SLUG}
     assert named == held

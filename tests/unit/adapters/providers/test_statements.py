@@ -2,14 +2,14 @@
 
 import pytest
 
-from payagg.adapters.providers import lists_of
+from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports import LinePage
 from payagg.domain.errors import Refusal
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 
 REFERENCE = "PAY-20250131-7K2M9X"
-LISTS = lists_of("provider_a", "provider_b", allow_loopback=False)
+LISTS = lists_of(allow_loopback=False)
 A = "Reference,Amount Paid,Currency,Status,Transaction Date,Customer Email"
 B = "Merchant Reference,Transaction Reference,Amount Received,Transaction Fee,Currency,Transaction Status"
 

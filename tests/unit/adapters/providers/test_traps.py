@@ -16,10 +16,11 @@ import pytest
 import trustme
 from payagg_testing.builders import a_payment
 
-from payagg.adapters.providers import providers_of, transport
+from payagg.adapters.providers import transport
 from payagg.adapters.providers.amounts import kobo_of, naira_text
 from payagg.adapters.providers.payer import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
 from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
+from payagg.adapters.providers.registry import providers_of
 from payagg.domain.attempt import Charge
 from payagg.domain.errors import ErrorCode
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -27,7 +28,7 @@ from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of
 from tests.unit.adapters.providers.bodies import REFERENCE, payaza, paystack
 
-PROVIDERS = providers_of("provider_a", "provider_b", allow_loopback=False)
+PROVIDERS = providers_of(allow_loopback=False)
 A, B = PROVIDERS["provider_a"], PROVIDERS["provider_b"]
 PAYMENT = a_payment(reference=REFERENCE, amount=150_000)
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
@@ -292,8 +293,8 @@ def test_trap_13_two_environments_never_share_a_signing_secret(
 
 def test_trap_13_other_names_are_accepted_and_kept() -> None:
     A.check_credentials({"note": "sk_live_x in a note", "contract code": " ", "liveBaseUrl": "https://proxy.example/p"})
-    loopback = providers_of("a1", "b1", allow_loopback=True)
-    loopback["b1"].check_credentials({"sandboxBaseUrl": "http://127.0.0.1:8000/live"})
+    loopback = providers_of(allow_loopback=True)
+    loopback["provider_b"].check_credentials({"sandboxBaseUrl": "http://127.0.0.1:8000/live"})
 
 
 def test_trap_13_a_paid_body_must_say_its_domain() -> None:

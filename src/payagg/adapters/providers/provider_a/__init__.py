@@ -1,45 +1,31 @@
 """The Paystack protocol: a server call starts a charge and returns the page where the payer pays. Money is kobo."""
 
-from collections.abc import Mapping
+from functools import partial
 
-from payagg.adapters.providers import credentials as named
-from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
-from payagg.adapters.providers.provider_a.client import PaystackClient
-from payagg.adapters.providers.provider_a.status_map import BASE_URL
-from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
-from payagg.adapters.providers.transport import Transport
-from payagg.domain.attempt import Charge, HandOff
-from payagg.domain.report import ProviderReport
-from payagg.domain.values import Environment
+from payagg.adapters.providers.looks import GROUND, INK, LIGHT, Canvas, png
+from payagg.adapters.providers.spec import Loaded, ProviderSpec
+from payagg.application.ports import Look
+from payagg.domain.errors import ErrorCode
 
 
-class Paystack(ProviderAdapter):
-    """Credentials: `<env>SecretKey`; optional `<env>WebhookSecret` (default: the secret key), `<env>BaseUrl`,
-    `<env>Enabled`, with `sandbox` or `live` for `<env>`."""
+def _card(draw: Canvas, unit: int) -> None:
+    draw.rounded_rectangle((14 * unit, 24 * unit, 66 * unit, 56 * unit), 5 * unit, fill=INK)
+    draw.rectangle((14 * unit, 31 * unit, 66 * unit, 37 * unit), fill=GROUND)
+    draw.rounded_rectangle((20 * unit, 45 * unit, 34 * unit, 49 * unit), 2 * unit, fill=LIGHT)
 
-    keys = Keys(
-        ("SecretKey", "WebhookSecret"),
-        account="SecretKey",
-        signing="WebhookSecret",
-        foreign={Environment.SANDBOX: ("_live_",), Environment.LIVE: ("_test_",)},
-    )
-    starts_alone = False
-    events = Events(is_signed, read_event, READ)
-    base_url = BASE_URL
 
-    def __init__(self, slug: str, transport: Transport) -> None:
-        super().__init__(slug, transport)
-        self._client = PaystackClient(transport)
+def _load() -> Loaded:
+    from payagg.adapters.providers.provider_a.client import Paystack
+    from payagg.adapters.providers.provider_a.lists import PaystackLists
 
-    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
-        return bool(named.value(credentials, environment, "SecretKey"))
+    return Paystack, PaystackLists
 
-    async def start_charge(self, charge: Charge) -> HandOff:
-        return await self._client.start(charge)
 
-    async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        return await self._client.fetch(charge)
-
-    def _secret(self, credentials: Mapping[str, str], environment: Environment) -> str:
-        """Paystack itself signs with the API secret key; a webhook secret of its own is for gateways in front of it."""
-        return super()._secret(credentials, environment) or named.value(credentials, environment, "SecretKey")
+PROVIDER_A = ProviderSpec(
+    "provider_a",
+    "provider_a",
+    Look("Paystack", "Card, bank transfer or USSD", partial(png, _card)),
+    _load,
+    refuses_malformed=True,
+    alias=ErrorCode.PROVIDER_NOT_CONFIGURED,
+)

@@ -1,17 +1,17 @@
-"""Calls to Paystack: initialize a transaction, verify one by our reference."""
+"""What the product calls of Paystack: initialize a transaction, verify one by our reference."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from payagg.adapters.providers import credentials as named
+from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter, value
 from payagg.adapters.providers.payer import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
+from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
 from payagg.adapters.providers.references import ours
-from payagg.adapters.providers.transport import BODY_MAX, ProviderAnswer, Transport, decoded
+from payagg.adapters.providers.transport import decoded
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -32,11 +32,23 @@ class _Page(msgspec.Struct):
     reference: str
 
 
-@dataclass(frozen=True)
-class PaystackClient:
-    transport: Transport
+class Paystack(ProviderAdapter):
+    """`<env>WebhookSecret` may be left out: the secret key signs then."""
 
-    async def start(self, charge: Charge) -> HandOff:
+    keys = Keys(
+        ("SecretKey", "WebhookSecret"),
+        account="SecretKey",
+        signing="WebhookSecret",
+        foreign={Environment.SANDBOX: ("_live_",), Environment.LIVE: ("_test_",)},
+    )
+    starts_alone = False
+    events = Events(is_signed, read_event, READ)
+    base_url = BASE_URL
+
+    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
+        return bool(value(credentials, environment, "SecretKey"))
+
+    async def start_charge(self, charge: Charge) -> HandOff:
         """The page where the payer pays. Raises ProviderFault; DUPLICATE when the reference exists there already."""
         body = {
             "email": email_of(charge.customer_email, charge.reference),
@@ -51,11 +63,11 @@ class PaystackClient:
             raise fault_of(status, envelope)
         page = decoded(envelope.data, _Page)
         # The payer's browser is sent there, so the address is held to the rules of any address we call ourselves.
-        if page.reference != charge.reference or not self.transport.is_page(page.authorization_url):
+        if page.reference != charge.reference or not self._transport.is_page(page.authorization_url):
             raise ProviderFault(FaultKind.MALFORMED, "not the page of this charge")
         return HandOff(HandOffKind.REDIRECT, page.authorization_url)
 
-    async def fetch(self, charge: Charge) -> ProviderReport:
+    async def fetch_charge(self, charge: Charge) -> ProviderReport:
         """What became of the charge; UNPAID when Paystack knows no such reference."""
         path = f"/transaction/verify/{quote(charge.reference, safe='')}"
         status, envelope = await self._send(charge, "GET", path)
@@ -73,24 +85,12 @@ class PaystackClient:
         self, charge: Charge, method: str, path: str, body: dict[str, Any] | None = None
     ) -> tuple[int, PaystackEnvelope]:
         content = msgspec.json.encode(body) if body is not None else None
-        answer = await sent(self.transport, charge.credentials, charge.environment, method, path, content)
-        return answer.status, decoded(msgspec.Raw(answer.body), PaystackEnvelope)
+        answer = await self.send(charge.credentials, charge.environment, method, path, content)
+        return answer.status, decoded(answer.body, PaystackEnvelope)
 
-
-async def sent(
-    transport: Transport,
-    credentials: Mapping[str, str],
-    environment: Environment,
-    method: str,
-    path: str,
-    content: bytes | None = None,
-    body_max: int = BODY_MAX,
-) -> ProviderAnswer:
-    """One call with the environment's key; raises ProviderFault."""
-    address = named.base_url(credentials, transport, environment, BASE_URL) + path
-    secret = named.value(credentials, environment, "SecretKey")
-    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-    return await transport.exchange(method, address, headers, content, body_max)
+    def _secret(self, credentials: Mapping[str, str], environment: Environment) -> str:
+        """Paystack itself signs with the API secret key; a webhook secret of its own is for gateways in front of it."""
+        return super()._secret(credentials, environment) or value(credentials, environment, "SecretKey")
 
 
 def _worked(status: int, envelope: PaystackEnvelope) -> bool:

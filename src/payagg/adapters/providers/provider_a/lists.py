@@ -9,13 +9,14 @@ from urllib.parse import urlencode
 import msgspec
 
 from payagg.adapters.providers import statements
+from payagg.adapters.providers.adapter import ProviderAdapter
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, foreign, line, page_of, query
-from payagg.adapters.providers.provider_a.client import PaystackEnvelope, fault_of, sent
+from payagg.adapters.providers.provider_a.client import PaystackEnvelope, fault_of
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUNDED, read_event
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import Transport, decoded
+from payagg.adapters.providers.transport import decoded
 from payagg.application.ports import LinePage
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -77,7 +78,7 @@ class _ListedDispute(msgspec.Struct):
 
 @dataclass(frozen=True)
 class PaystackLists:
-    transport: Transport
+    provider: ProviderAdapter
     kinds = tuple(LineKind)
 
     async def lines(
@@ -88,7 +89,7 @@ class PaystackLists:
         credentials: Mapping[str, str],
         environment: Environment,
     ) -> AsyncIterator[LinePage]:
-        reading = _Reading(self.transport, credentials, environment)
+        reading = _Reading(self.provider, credentials, environment)
         number, has_more = 1, True
         first, last = query(since, until)
         while has_more:
@@ -125,7 +126,7 @@ class PaystackLists:
 class _Reading:
     """One reading of one list."""
 
-    transport: Transport
+    provider: ProviderAdapter
     credentials: Mapping[str, str]
     environment: Environment
 
@@ -136,7 +137,7 @@ class _Reading:
         """A good answer's envelope; raises ProviderFault."""
 
         async def call() -> PaystackEnvelope:
-            answer = await sent(self.transport, self.credentials, self.environment, "GET", path, body_max=PAGE_BYTES)
+            answer = await self.provider.send(self.credentials, self.environment, "GET", path, body_max=PAGE_BYTES)
             envelope = decoded(answer.body, PaystackEnvelope)
             if answer.status != 200 or envelope.status is not True:
                 raise fault_of(answer.status, envelope)

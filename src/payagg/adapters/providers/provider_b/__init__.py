@@ -1,42 +1,32 @@
 """The Payaza protocol: no server call starts a charge; launch parameters go to the browser SDK. Money is naira."""
 
-from collections.abc import Mapping
+from functools import partial
 
-from payagg.adapters.providers import credentials as named
-from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
-from payagg.adapters.providers.provider_b.client import PayazaClient
-from payagg.adapters.providers.provider_b.launch import launch_url
-from payagg.adapters.providers.provider_b.status_map import BASE_URL
-from payagg.adapters.providers.provider_b.webhook import READ, is_signed, read_event
-from payagg.adapters.providers.transport import Transport
-from payagg.domain.attempt import Charge, HandOff, HandOffKind
-from payagg.domain.report import ProviderReport
-from payagg.domain.values import Environment
+from payagg.adapters.providers.looks import INK, Canvas, png
+from payagg.adapters.providers.spec import Loaded, ProviderSpec
+from payagg.application.ports import Look
+from payagg.domain.errors import ErrorCode
 
 
-class Payaza(ProviderAdapter):
-    """Credentials: `<env>PublicKey`, `<env>SigningSecret`; optional `<env>BaseUrl`, `<env>Enabled`, with `sandbox`
-    or `live` for `<env>`. The secret only signs; the public key goes to the browser and queries."""
+def _transfer(draw: Canvas, unit: int) -> None:
+    for y, start, tip in ((32, 18, 62), (48, 62, 18)):
+        back = tip - 12 if tip > start else tip + 12
+        draw.line((start * unit, y * unit, back * unit, y * unit), fill=INK, width=5 * unit)
+        draw.polygon((tip * unit, y * unit, back * unit, (y - 8) * unit, back * unit, (y + 8) * unit), fill=INK)
 
-    keys = Keys(
-        ("PublicKey", "SigningSecret"),
-        account="PublicKey",
-        signing="SigningSecret",
-        foreign={Environment.SANDBOX: ("PKLIVE", "SKLIVE"), Environment.LIVE: ("PKTEST", "SKTEST")},
-    )
-    starts_alone = True
-    events = Events(is_signed, read_event, READ)
-    base_url = BASE_URL
 
-    def __init__(self, slug: str, transport: Transport) -> None:
-        super().__init__(slug, transport)
-        self._client = PayazaClient(transport)
+def _load() -> Loaded:
+    from payagg.adapters.providers.provider_b.client import Payaza
+    from payagg.adapters.providers.provider_b.lists import PayazaLists
 
-    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
-        return all(named.value(credentials, environment, name) for name in self.keys.names)
+    return Payaza, PayazaLists
 
-    async def start_charge(self, charge: Charge) -> HandOff:
-        return HandOff(HandOffKind.SDK, launch_url(charge))
 
-    async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        return await self._client.fetch(charge)
+PROVIDER_B = ProviderSpec(
+    "provider_b",
+    "provider_b",
+    Look("Payaza", "Card or bank transfer", partial(png, _transfer)),
+    _load,
+    alias=ErrorCode.INVALID_WEBHOOK_SIGNATURE,
+    sdk_url="https://checkout-v2.payaza.africa/js/v1/bundle.js",
+)

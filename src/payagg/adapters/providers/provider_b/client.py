@@ -1,19 +1,19 @@
-"""Calls to Payaza: ask about a charge by our reference. Starting one needs no call."""
+"""What the product calls of Payaza: ask about a charge by our reference. Starting one needs no call."""
 
 import base64
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from payagg.adapters.providers import credentials as named
+from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
+from payagg.adapters.providers.provider_b.launch import launch_url
 from payagg.adapters.providers.provider_b.status_map import ABSENT, BASE_URL, OUTCOMES, facts_of, is_known, received
+from payagg.adapters.providers.provider_b.webhook import READ, is_signed, read_event
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import BODY_MAX, ProviderAnswer, Transport, decoded
-from payagg.domain.attempt import Charge
+from payagg.adapters.providers.transport import decoded
+from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
@@ -44,13 +44,27 @@ class _PayazaTransaction(msgspec.Struct):
     transaction_type: Any = None
 
 
-@dataclass(frozen=True)
-class PayazaClient:
-    transport: Transport
+class Payaza(ProviderAdapter):
+    """The secret only signs; the public key goes to the browser and queries."""
 
-    async def fetch(self, charge: Charge) -> ProviderReport:
+    keys = Keys(
+        ("PublicKey", "SigningSecret"),
+        account="PublicKey",
+        signing="SigningSecret",
+        foreign={Environment.SANDBOX: ("PKLIVE", "SKLIVE"), Environment.LIVE: ("PKTEST", "SKTEST")},
+    )
+    starts_alone = True
+    events = Events(is_signed, read_event, READ)
+    base_url = BASE_URL
+
+    async def start_charge(self, charge: Charge) -> HandOff:
+        return HandOff(HandOffKind.SDK, launch_url(charge))
+
+    async def fetch_charge(self, charge: Charge) -> ProviderReport:
         """What became of the charge; UNPAID when Payaza knows no such reference: the popup was never opened."""
-        status, envelope = await self._send(charge, f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}")
+        path = f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}"
+        answer = await self.send(charge.credentials, charge.environment, "GET", path)
+        status, envelope = answer.status, decoded(answer.body, PayazaEnvelope)
         if not (status == 200 and envelope.success is True):
             if _is_unknown_reference(envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
@@ -78,23 +92,8 @@ class PayazaClient:
             ),
         )
 
-    async def _send(self, charge: Charge, path: str) -> tuple[int, PayazaEnvelope]:
-        answer = await asked(self.transport, charge.credentials, charge.environment, path)
-        return answer.status, decoded(answer.body, PayazaEnvelope)
-
-
-async def asked(
-    transport: Transport,
-    credentials: Mapping[str, str],
-    environment: Environment,
-    path: str,
-    body_max: int = BODY_MAX,
-) -> ProviderAnswer:
-    """One GET with the environment's key; raises ProviderFault."""
-    address = named.base_url(credentials, transport, environment, BASE_URL) + path
-    token = base64.b64encode(named.value(credentials, environment, "PublicKey").encode()).decode()
-    headers = {"Authorization": f"Payaza {token}"}
-    return await transport.exchange("GET", address, headers, body_max=body_max)
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Payaza {base64.b64encode(key.encode()).decode()}"}
 
 
 def _said(envelope: PayazaEnvelope) -> str:

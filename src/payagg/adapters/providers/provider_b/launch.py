@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from payagg.adapters.providers import credentials as named
+from payagg.adapters.providers.adapter import value
 from payagg.adapters.providers.amounts import naira_text
 from payagg.adapters.providers.payer import alias, names_of, phone_of
 from payagg.domain.attempt import Charge
@@ -29,7 +29,7 @@ def launch_parameters(charge: Charge) -> bytes:
     email = charge.customer_email or ""
     return _encoder.encode(
         {
-            "merchant_key": named.value(charge.credentials, charge.environment, "PublicKey"),
+            "merchant_key": value(charge.credentials, charge.environment, "PublicKey"),
             "connection_mode": MODES[charge.environment],
             "checkout_amount": Decimal(naira_text(charge.amount)),
             "currency_code": charge.currency,

@@ -13,12 +13,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from payagg.adapters.providers import statements
+from payagg.adapters.providers.adapter import ProviderAdapter
 from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, line, page_of
-from payagg.adapters.providers.provider_b.client import PayazaEnvelope, asked, fault_of
+from payagg.adapters.providers.provider_b.client import PayazaEnvelope, fault_of
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, is_known
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import Transport, decoded
+from payagg.adapters.providers.transport import decoded
 from payagg.application.ports import LinePage
 from payagg.domain.attempt import NO_FACTS, ChargeFacts
 from payagg.domain.reconciliation import LineKind, ProviderLine
@@ -87,7 +88,7 @@ class _Content(msgspec.Struct):
 
 @dataclass(frozen=True)
 class PayazaLists:
-    transport: Transport
+    provider: ProviderAdapter
     kinds = (LineKind.REFUND, LineKind.DISPUTE)
 
     async def lines(
@@ -105,7 +106,7 @@ class PayazaLists:
             path = f"{PATHS[kind]}?{urlencode(days | {'page': number, 'size': PAGE})}"
 
             async def call(path: str = path) -> list[msgspec.Raw]:
-                answer = await asked(self.transport, credentials, environment, path, PAGE_BYTES)
+                answer = await self.provider.send(credentials, environment, "GET", path, body_max=PAGE_BYTES)
                 envelope = decoded(answer.body, PayazaEnvelope)
                 if not (answer.status == 200 and envelope.success is True):
                     raise fault_of(answer.status, envelope)

@@ -84,7 +84,7 @@ def checkout(use_cases: Services, page: CheckoutPage, accepted: str) -> Response
 def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> Response[bytes]:
     """The page that runs the provider's own script; its address is the deployment's word, never the link's."""
     here = _here(use_cases)
-    sdk = Markup('<script id="sdk" src="{}" async></script>\n').format(use_cases.settings.provider_b_sdk_url)
+    sdk = Markup('<script id="sdk" src="{}" async></script>\n').format(use_cases.settings.sdk_url)
     content = fill("launch", **_facts(use_cases, payment))
     top = head(here.assets, "launch.js", ("public.js",))
     return _html(top, here.launch_headers, "Payment", content, extra=sdk, accepted=accepted)
@@ -112,7 +112,7 @@ def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
 
 
 def _here(use_cases: Services) -> Mount:
-    return mount(use_cases.settings.base_url, use_cases.settings.provider_b_sdk_url)
+    return mount(use_cases.settings.base_url, use_cases.settings.sdk_url)
 
 
 def _facts(use_cases: Services, payment: PublicPaymentDetail) -> dict[str, object]:

@@ -21,8 +21,8 @@ def recorded(settings: Settings) -> dict[str, Any]:
     addresses and references are spelt as in this deployment."""
     text = FILE.read_text(encoding="utf-8")
     text = text.replace(_DEFAULTS.base_url + "/", settings.base_url + "/")
-    text = text.replace(_DEFAULTS.provider_a_slug, settings.provider_a_slug)
-    text = text.replace(_DEFAULTS.provider_b_slug, settings.provider_b_slug)
+    for spec in settings.providers:
+        text = text.replace(spec.name, spec.slug)
     text = re.sub(r"(?<![A-Z])PAY(?=-[0-9]{8}-[A-Z0-9]{6})", settings.reference_prefix, text)
     found: dict[str, Any] = json.loads(text)
     return found

@@ -3,7 +3,7 @@
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
-from payagg.application.provider_events import ProviderEventRoute, provider_event_routes
+from payagg.application.ports import ProviderEventRoute
 from payagg.entrypoints.http.auth import provider_signature
 from payagg.entrypoints.http.routing import Call, route
 from payagg.entrypoints.settings import Settings
@@ -26,8 +26,8 @@ class Acknowledgement(Struct, frozen=True):
 
 
 def routes_for(settings: Settings) -> list[HTTPRouteHandler]:
-    """The six receivers, under the deployment's provider slugs."""
-    return [_receiver(place) for place in provider_event_routes(settings.provider_a_slug, settings.provider_b_slug)]
+    """The receivers, under the deployment's provider slugs."""
+    return list(map(_receiver, settings.event_routes))
 
 
 def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:

@@ -1,0 +1,92 @@
+"""A provider is one folder and one line: the product, with the folder `acme` in its list, sells through it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.registry import providers_of
+from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
+from tests.contracts.provider import ProviderContract
+from tests.contracts.provider_rig import Rig
+from tests.integration.http.providers.acme import ACME
+from tests.integration.http.providers.acme.fake import HEADER, FakeAcme, credentials, fake_acme
+from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import admin_token, an_api, bearer
+from tests.support.provider_rigs import IMPATIENCE, MODE
+
+PRODUCT = replace(SETTINGS, providers=(*PROVIDERS, ACME))
+
+
+class TestAcme(ProviderContract):
+    @pytest.fixture
+    async def rig(self) -> AsyncIterator[Rig]:
+        fake = FakeAcme()
+        fake.book.webhooks = WebhookMode.HELD
+        async with serve_asgi(fake_acme(fake)) as base_url:
+            yield Rig(
+                provider=providers_of([ACME], allow_loopback=True)["acme"],
+                impatient=providers_of([ACME], allow_loopback=True, deadline=IMPATIENCE)["acme"],
+                book=fake.book,
+                credentials=credentials(base_url),
+                header=HEADER,
+                open=lambda hand_off: None,
+                pay=fake.pay,
+                decline=fake.decline,
+                event=lambda reference: fake.event(fake.book.charges[reference]).body,
+                sign=lambda body, environment: fake.signature(body, MODE[environment]),
+                calls_to_start=True,
+                tells_environment=True,
+                fails_by_event=True,
+            )
+
+
+@pytest.mark.anyio
+async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> None:
+    services, fake = services_over(MemoryStore(), PRODUCT), FakeAcme()
+    looks = {spec.slug: spec.look for spec in PRODUCT.providers}
+    await services.gateways.seed("builtin", looks, looks)
+    async with serve_asgi(fake_acme(fake)) as base_url, an_api(services) as api:
+        fake.book.webhook_urls["test"] = f"{api.origin}/api/v1/webhooks/acme/sandbox"
+        admin, shop = bearer(admin_token()), await api.open_shop()
+
+        listed = (await api.client.get("/admin/gateways", headers=admin)).json()["data"]
+        [gateway] = [one for one in listed if one["slug"] == "acme"]
+        assert (gateway["id"], gateway["name"], gateway["status"]) == ("gw_acme", "Acme Pay", "DISABLED")
+        place, sealed = "/admin/gateways/gw_acme", {"credentials": credentials(base_url)}
+        wrong = {"credentials": {"sandboxKey": "ak_live_canary"}}
+        refused = await api.client.patch(f"{place}/credentials", headers=admin, json=wrong)
+        assert refused.json()["error"]["field"] == "credentials.sandboxKey"
+        (await api.client.patch(f"{place}/credentials", headers=admin, json=sealed)).raise_for_status()
+        (await api.client.post(f"{place}/enable", headers=admin)).raise_for_status()
+
+        async def charged() -> str:
+            reference: str = (await api.initiate(shop))["reference"]
+            page = f"/public/payments/{reference}"
+            options = (await api.client.get(f"{page}/gateways")).json()["data"]["gateways"]
+            assert [one["available"] for one in options if one["slug"] == "acme"] == [True]
+            process = await api.client.post(f"{page}/process", json={"gatewaySlug": "acme"})
+            assert process.json()["data"]["checkoutUrl"] == f"{base_url}/pay/{fake.book.charges[reference].id}"
+            return reference
+
+        async def status(reference: str) -> tuple[str, str]:
+            told = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+            return told["status"], told["gateway"]
+
+        by_event, asked = await charged(), await charged()
+        fake.pay(by_event)
+        await fake.book.settled()
+        assert (fake.book.answers, await status(by_event)) == ([200], ("SUCCESS", "acme"))
+        fake.book.webhooks = WebhookMode.NEVER
+        fake.pay(asked)
+        (await api.client.get(f"/public/payments/{asked}/verify")).raise_for_status()
+        assert await status(asked) == ("SUCCESS", "acme")
+
+        described = (await api.client.get(f"{api.origin}/openapi.json")).json()["paths"]
+        assert described["/webhooks/acme/live"]["post"]["operationId"] == "receiveAcmeLiveEvent"
+        assert "/webhooks/acme" not in described, "the two aliases are of the interface"
+        metrics = (await api.client.get(f"{api.origin}/metrics")).text
+        assert 'payagg_provider_calls_total{gateway="acme",operation="fetch_charge",result="SUCCEEDED"} 1.0' in metrics
+        assert 'payagg_refused_events_total{environment="LIVE",fault="WRONG_SECRET",provider="acme"} 0.0' in metrics
