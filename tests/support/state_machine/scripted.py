@@ -98,23 +98,11 @@ class HeardSettlement(Settlement):
         return settled
 
 
-@dataclass(frozen=True)
 class PunctualEntropy:
     """Another's entropy without the spread in time, so that a plain model can say when something is due."""
 
-    entropy: Entropy
-
-    def reference(self, now: datetime) -> str:
-        return self.entropy.reference(now)
-
-    def id(self, prefix: str, now: datetime) -> str:
-        return self.entropy.id(prefix, now)
-
-    def hex(self, size: int) -> str:
-        return self.entropy.hex(size)
-
-    def bytes(self, size: int) -> bytes:
-        return self.entropy.bytes(size)
+    def __init__(self, entropy: Entropy) -> None:
+        self.reference, self.id, self.hex, self.bytes = entropy.reference, entropy.id, entropy.hex, entropy.bytes
 
     def chance(self) -> float:
         return 0.0
@@ -131,19 +119,3 @@ class LabelVault:
         if label != context.encode():
             raise ValueError("sealed for something else")
         return plain
-
-
-class NoFiles:
-    """For gateways without logos: there is nothing to look at, store or delete."""
-
-    async def kind(self, content: bytes) -> str:
-        raise AssertionError("no image is looked at here")
-
-    async def put(self, path: str, content: bytes) -> None:
-        raise AssertionError("nothing is stored here")
-
-    async def get(self, path: str) -> bytes | None:
-        raise AssertionError("nothing is read here")
-
-    async def delete(self, path: str) -> None:
-        raise AssertionError("nothing is deleted here")

@@ -28,7 +28,6 @@ from tests.support.state_machine.scripted import (
     ACCOUNT,
     HeardSettlement,
     LabelVault,
-    NoFiles,
     PunctualEntropy,
     ScriptedProvider,
 )
@@ -57,7 +56,6 @@ class StoreSystem:
             vault=LabelVault(),
             providers={**self.scripted, SANDBOX_SLUG: Simulator()},
             lists={},
-            logos=NoFiles(),
         )
         self.heard = HeardSettlement(store, self.clock, self.entropy)
         self.events = replace(self.services.provider_events, settlement=self.heard)
