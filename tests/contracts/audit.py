@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from payagg_testing.builders import NOW, a_delivery, an_actor, an_endpoint, an_entry, an_id
 
@@ -45,34 +46,24 @@ class AuditContract:
             for entry in (base, *others):
                 await tx.audit.add(entry)
 
-        async def numbers(wanted: AuditFilter) -> list[int]:
-            async with store.begin() as tx:
-                return [int(entry.id[-1]) for entry in await tx.audit.listed(wanted, None, 10)]
-
-        assert await numbers(AuditFilter(business_id="biz_1")) == [4, 3, 2, 0]
-        assert await numbers(AuditFilter(subject="bo")) == [4]
-        assert await numbers(AuditFilter(object_id="whe_2")) == [3]
-        assert await numbers(AuditFilter(action="webhook.update")) == [2]
-        assert await numbers(
-            AuditFilter(business_id="biz_1", subject="ada", object_id="whe_1", action="webhook.create")
-        ) == [0]
-        assert await numbers(AuditFilter(business_id="biz_3")) == []
+        assert await numbers(store, business_id="biz_1") == [4, 3, 2, 0]
+        assert await numbers(store, subject="bo") == [4]
+        assert await numbers(store, object_id="whe_2") == [3]
+        assert await numbers(store, action="webhook.update") == [2]
+        assert await numbers(store, business_id="biz_1", subject="ada", object_id="whe_1", action="webhook.create") == [
+            0
+        ]
+        assert await numbers(store, business_id="biz_3") == []
 
     async def test_times_are_kept_to_the_microsecond(self, store: Store) -> None:
-        instants = [NOW, NOW + TICK, NOW + 2 * TICK, NOW + timedelta(milliseconds=1)]
+        milli = timedelta(milliseconds=1)
         async with store.begin() as tx:
-            for number, at in enumerate(instants):
+            for number, at in enumerate((NOW, NOW + TICK, NOW + 2 * TICK, NOW + milli)):
                 await tx.audit.add(replace(an_entry(number, now=at), at=at))
-
-        async def numbers(**bounds: object) -> list[int]:
-            async with store.begin() as tx:
-                wanted = AuditFilter(**bounds)  # type: ignore[arg-type]
-                return [int(entry.id[-1]) for entry in await tx.audit.listed(wanted, None, 10)]
-
-        assert await numbers(since=NOW + TICK) == [3, 2, 1]
-        assert await numbers(until=NOW + 2 * TICK) == [1, 0]
-        assert await numbers(since=NOW + TICK, until=NOW + timedelta(milliseconds=1)) == [2, 1]
-        assert await numbers(since=NOW + timedelta(milliseconds=1, microseconds=1)) == []
+        assert await numbers(store, since=NOW + TICK) == [3, 2, 1]
+        assert await numbers(store, until=NOW + 2 * TICK) == [1, 0]
+        assert await numbers(store, since=NOW + TICK, until=NOW + milli) == [2, 1]
+        assert await numbers(store, since=NOW + milli + TICK) == []
 
     async def test_an_endpoint_that_the_queue_switches_off_is_told_once(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
@@ -95,6 +86,11 @@ class AuditContract:
 
 def failed(claimed: ClaimedDelivery) -> DeliveryResult:
     return DeliveryResult(claimed, DOWN, NOW, None)
+
+
+async def numbers(store: Store, **wanted: Any) -> list[int]:
+    async with store.begin() as tx:
+        return [int(entry.id[-1]) for entry in await tx.audit.listed(AuditFilter(**wanted), None, 10)]
 
 
 async def all_entries(store: Store) -> list[AuditEntry]:
