@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Any
 
 import msgspec
 from payagg_testing.state_machine.system import SILENCE, Said
 
 from payagg.application.ports import Entropy
 from payagg.application.settlement import Settled, Settlement
-from payagg.domain.attempt import Attempt, Charge, HandOff, HandOffKind, payment_reference
+from payagg.domain.attempt import Charge, HandOff, HandOffKind, payment_reference
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
@@ -83,17 +83,8 @@ class HeardSettlement(Settlement):
 
     heard: list[str] = field(default_factory=list)
 
-    async def report(
-        self,
-        report: ProviderReport,
-        gateway: str,
-        environment: Environment,
-        actor: str,
-        *,
-        asked: Attempt | None = None,
-        as_of: datetime | None = None,
-    ) -> Settled:
-        settled = await super().report(report, gateway, environment, actor, asked=asked, as_of=as_of)
+    async def report(self, *arguments: Any, **named: Any) -> Settled:
+        settled = await super().report(*arguments, **named)
         self.heard.append(settled.effect.value)
         return settled
 
