@@ -1,7 +1,7 @@
 """Each step of a payment x our process killed, Postgres killed, connections cut.
 
 After each crash everything starts again, callers who were not answered repeat themselves, workers go on until nothing
-is due, and the invariants INV1 to INV8 are checked (tests/support/judgement.py).
+is due, and the invariants INV1 to INV8 are checked (lab/kit/judgement.py).
 """
 
 import argparse

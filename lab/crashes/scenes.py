@@ -14,6 +14,7 @@ import psycopg
 
 from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED
 from lab.crashes.labels import CrashKind, Label
+from lab.kit.judgement import left_over, sweep, wrongs_of, wrongs_of_everything
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
@@ -30,7 +31,6 @@ from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.builders import AN_ADMIN, a_business, a_key
 from tests.support.images import an_image
-from tests.support.judgement import left_over, sweep, wrongs_of, wrongs_of_everything
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import World, world_on
 from tests.support.receivers import Receiver, a_receiver

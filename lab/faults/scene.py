@@ -11,11 +11,11 @@ import httpx
 
 from lab.faults.cells import Neighbour, NetworkFaultKind
 from lab.faults.site import FaultSite, a_fault_site
+from lab.kit.judgement import left_over, sweep, wrongs_of, wrongs_of_everything
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.attempt import HandOff, HandOffKind
 from payagg.domain.payment import Payment
 from payagg.entrypoints.dev.fake_providers import Book, WebhookMode
-from tests.support.judgement import left_over, sweep, wrongs_of, wrongs_of_everything
 from tests.support.provider_rigs import launch_parameters
 
 EACH = 2  # payers of each provider at each step

@@ -46,7 +46,7 @@ class Site:
     def start(self) -> None:
         """Whatever does not run; returns when all of it is ready. What dies at its start is started again."""
         environ = environment(**self.settings)
-        module = (sys.executable, "-m", "tests.support.loopback_process")
+        module = (sys.executable, "-m", "lab.kit.loopback_process")
 
         def is_up() -> bool:
             for name, port in self.ports.items():

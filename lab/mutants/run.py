@@ -6,11 +6,11 @@ A mutant survives when they all pass. KILLED of the sample must be killed, and `
 import argparse
 from collections.abc import Sequence
 
+from lab.kit.product_copy import Copy, a_copy
 from lab.kit.tally import Tally
 from lab.mutants.explained import EXPLAINED
 from lab.mutants.modules import MODULES
 from lab.mutants.mutants import Mutant, drawn
-from tests.support.product_copy import Copy, a_copy
 
 EACH, SEED = 6, 1  # the usual sample
 KILLED = 0.9

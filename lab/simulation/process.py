@@ -28,7 +28,7 @@ from payagg.application.store import Store
 from payagg.application.verification import Verification
 from payagg.domain.gateway import DRAIN_WINDOW, SANDBOX_SLUG
 from payagg.domain.payment import CHECKOUT_TTL
-from tests.support.state_machine.scripted import LabelVault, NoFiles
+from tests.support.state_machine.scripted import LabelVault
 
 BASE_URL = "https://pay.example"
 PACE = 20.0  # sweeps come round so much less often than in the product, as a history lives through days
@@ -61,7 +61,8 @@ def assembled(
     store: Store, clock: Clock, entropy: Entropy, providers: dict[str, Provider], sender: Sender
 ) -> ProcessServices:
     """Fresh use cases: nothing that an earlier life remembered is in them."""
-    vault, files = LabelVault(), NoFiles()
+    vault = LabelVault()
+    files: Any = None  # no gateway has a logo
     settlement = Settlement(store, clock, entropy)
     options = PaymentOptions(store, clock, vault, providers)
     calls = ProviderCalls(store, clock, entropy, BASE_URL)

@@ -88,6 +88,8 @@ class CellMoveContract:
         assert done.payments == len(REFERENCES)
         assert await everything(other, "gw_there") == before
         assert await originals(other) == list(REFERENCES)
+        assert (await Removal(store, other).command().run(SHOP, by=AN_ADMIN)).payments == 0
+        assert await everything(other, "gw_there") == before
         left = await everything(store, "gw_here")
         assert left.pop("audit") == before["audit"]
         assert left.pop("events") == [([], [])] * len(REFERENCES)
@@ -97,14 +99,6 @@ class CellMoveContract:
             async with place.begin() as tx:
                 entries = await tx.audit.listed(_moves(), None, 10)
             assert [dict(entry.changes["cell"]) for entry in entries] == [{"before": "PAY", "after": GONE}]
-
-    async def test_run_again_it_does_nothing(self, store: Store, other: Store) -> None:
-        await open_cells(store, other)
-        moving = Removal(store, other)
-        await moving.command().run(SHOP, by=AN_ADMIN)
-        there = await everything(other, "gw_there")
-        assert (await moving.command().run(SHOP, by=AN_ADMIN)).payments == 0
-        assert await everything(other, "gw_there") == there
 
     @pytest.mark.parametrize("is_done", [False, True], ids=["before COMMIT", "after COMMIT"])
     async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_nothing(
@@ -157,6 +151,9 @@ class CellMoveContract:
                 await ask()
             assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
         assert await posts.cell_of(REFERENCES[0]) == GONE
+        with pytest.raises(Refusal) as moved:
+            await Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN)
+        assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
         with pytest.raises(Refusal, match="MISDIRECTED_REQUEST") as told:
             await timeline(store, REFERENCES[0])
         assert told.value.message == f"The payment moved to the cell {GONE}."
@@ -267,13 +264,6 @@ class CellMoveContract:
         with pytest.raises(Refusal) as unknown:
             await moving.command().run("biz_9", by=AN_ADMIN)
         assert unknown.value.code is ErrorCode.NOT_FOUND
-
-    async def test_it_says_where_a_business_is_that_left_for_a_third_cell(self, store: Store, other: Store) -> None:
-        await open_cells(store, other)
-        await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
-        with pytest.raises(Refusal) as moved:
-            await Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN)
-        assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
 
 
 def _moves() -> AuditFilter:

@@ -5,14 +5,26 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_business, a_payment, a_transition, an_attempt, an_endpoint, an_id
+from payagg_testing.builders import (
+    NOW,
+    REFERENCE,
+    a_business,
+    a_payment,
+    a_transition,
+    an_attempt,
+    an_endpoint,
+    an_entry,
+    an_id,
+)
 
 from payagg.application.ports import Conflict, ReferenceTaken
 from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
 from payagg.application.store import Store
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
+from payagg.domain.audit import AuditFilter
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
 HOUR = timedelta(hours=1)
@@ -84,44 +96,41 @@ class PaymentContract:
         for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
             assert await store.find_payment(reference) is None
         async with store.begin() as tx:
-            assert await tx.payments.get(REFERENCE) is None
-            assert await tx.payments.lock(REFERENCE) is None
-            assert await tx.payments.attempts(REFERENCE) == []
-            assert await tx.payments.transitions(REFERENCE) == []
+            payments = tx.payments
+            assert [await read(REFERENCE) for read in (payments.get, payments.lock)] == [None, None]
+            assert [await read(REFERENCE) for read in (payments.attempts, payments.transitions)] == [[], []]
 
-    async def test_a_taken_reference_is_refused_and_the_first_payment_stays(self, store: Store) -> None:
-        first = await stored(store)
+    async def test_a_taken_reference_is_refused_and_a_taken_key_gives_the_original(self, store: Store) -> None:
+        """A key is taken in its business and environment alone, and payments without one never meet."""
+        first = await stored(store, idempotency_key="order-1")
         with pytest.raises(ReferenceTaken):
             await store.add_payment(a_payment(amount=999, business_id="biz_2"))
-        assert await store.find_payment(REFERENCE) == first
-
-    async def test_a_taken_idempotency_key_gives_the_original(self, store: Store) -> None:
-        first = await stored(store, idempotency_key="order-1")
         again = await store.add_payment(a_payment(reference=OTHER, amount=999, idempotency_key="order-1"))
         assert again == (first, False)
+        assert await store.find_payment(REFERENCE) == first
         assert await store.find_payment(OTHER) is None
-
-    async def test_a_key_belongs_to_one_business_and_environment(self, store: Store) -> None:
-        first = await stored(store, idempotency_key="order-1")
         await stored(store, reference=OTHER, idempotency_key="order-1", business_id="biz_2")
-        live = await stored(
-            store, reference="PAY-20250131-LIVE00", idempotency_key="order-1", environment=Environment.LIVE
-        )
-        assert await store.find_original("biz_1", Environment.SANDBOX, "order-1") == first
-        assert await store.find_original("biz_1", Environment.LIVE, "order-1") == live
-        assert await store.find_original("biz_1", Environment.SANDBOX, "Order-1") is None
+        live = {"reference": "PAY-20250131-LIVE00", "idempotency_key": "order-1", "environment": Environment.LIVE}
+        taken_there = await stored(store, **live)
+        assert await store.find_original("biz_1", SANDBOX, "order-1") == first
+        assert await store.find_original("biz_1", Environment.LIVE, "order-1") == taken_there
+        assert await store.find_original("biz_1", SANDBOX, "Order-1") is None
+        for number in range(2):
+            await stored(store, reference=f"PAY-20250131-00000{number}")
 
-    async def test_payments_without_a_key_never_meet(self, store: Store) -> None:
-        await stored(store)
-        await stored(store, reference=OTHER)
-
-    async def test_a_move_is_stored_with_its_transition(self, store: Store) -> None:
-        moved, transition = a_transition(await stored(store))
+    async def test_a_payment_that_is_added_in_a_transaction_meets_what_is_taken_too(self, store: Store) -> None:
+        first = a_payment(idempotency_key="order-1", metadata={"a": [1, None]})
         async with store.begin() as tx:
-            await tx.payments.save(moved, transition)
-        assert await store.find_payment(REFERENCE) == moved
+            assert await tx.payments.add(first)
+        assert await store.find_payment(REFERENCE) == await store.find_original("biz_1", SANDBOX, "order-1") == first
+        other = replace(first, reference=OTHER)
         async with store.begin() as tx:
-            assert await tx.payments.transitions(REFERENCE) == [transition]
+            assert not await tx.payments.add(other)
+            assert await tx.payments.add(replace(other, environment=Environment.LIVE))
+        with pytest.raises(ReferenceTaken):
+            async with store.begin() as tx:
+                await tx.payments.add(a_payment(idempotency_key="order-2"))
+        assert await store.find_original("biz_1", SANDBOX, "order-2") is None
 
     async def test_of_two_moves_from_the_same_state_only_the_first_is_stored(self, store: Store) -> None:
         payment = await stored(store)
@@ -176,13 +185,18 @@ class PaymentContract:
             async with store.begin() as tx:
                 await tx.payments.save(moved, transition)
                 await tx.payments.add_attempt(an_attempt(payment))
+                await tx.audit.add(an_entry())
+                await tx.revocations.add(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
                 raise RuntimeError
         assert await store.find_payment(REFERENCE) == payment
+        assert not await store.is_revoked("t-1", "ada", NOW)
         async with store.begin() as tx:
             assert await tx.payments.transitions(REFERENCE) == []
             assert await tx.payments.attempts(REFERENCE) == []
+            assert await tx.audit.listed(AuditFilter(), None, 10) == []
 
-    async def test_expired_payments_are_the_initiated_ones_past_their_window_oldest_first(self, store: Store) -> None:
+    async def test_initiated_payments_are_found_by_the_ends_of_their_windows_oldest_first(self, store: Store) -> None:
+        """All of them, and those whose window has ended."""
         young = await stored(store, reference=OTHER, now=NOW + MINUTE)
         old = await stored(store)
         moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
@@ -193,14 +207,6 @@ class PaymentContract:
             assert await tx.payments.expired(NOW + HOUR, 10) == [old]
             assert await tx.payments.expired(NOW + 2 * HOUR, 10) == [old, young]
             assert await tx.payments.expired(NOW + 2 * HOUR, 1) == [old]
-
-    async def test_initiated_payments_are_walked_in_the_order_of_their_windows_ends(self, store: Store) -> None:
-        young = await stored(store, reference=OTHER, now=NOW + MINUTE)
-        old = await stored(store)
-        moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
-        async with store.begin() as tx:
-            await tx.payments.save(moved, transition)
-        async with store.begin() as tx:
             assert await tx.payments.initiated(NOW, "", 10) == [old, young]
             assert await tx.payments.initiated(NOW, "", 1) == [old]
             assert await tx.payments.initiated(old.expires_at, old.reference, 10) == [young]
@@ -223,19 +229,12 @@ class PaymentContract:
         await handed(store, claim)
         async with store.begin() as tx:
             await tx.payments.save_attempt(taken, claim.token)
-        with pytest.raises(Conflict):
-            async with store.begin() as tx:
-                await tx.payments.save_attempt(late, claim.token)
+        for attempt in (late, an_attempt(payment, 2)):  # taken over, and never added
+            with pytest.raises(Conflict):
+                async with store.begin() as tx:
+                    await tx.payments.save_attempt(attempt, attempt.token)
         async with store.begin() as tx:
             assert await tx.payments.attempts(REFERENCE) == [taken]
-
-    async def test_an_attempt_that_was_never_added_is_not_written(self, store: Store) -> None:
-        payment = await stored(store)
-        with pytest.raises(Conflict):
-            async with store.begin() as tx:
-                await tx.payments.save_attempt(an_attempt(payment), "token 1")
-        async with store.begin() as tx:
-            assert await tx.payments.attempts(REFERENCE) == []
 
     @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.HANDED_OFF])
     async def test_at_most_one_attempt_is_claimed_and_one_handed_off(self, store: Store, state: AttemptState) -> None:
@@ -385,37 +384,17 @@ class PaymentContract:
         assert await store.find_checkout(OTHER) is None
         assert await store.find_checkout("not a reference\x00") is None
 
-    async def test_provider_calls_are_told_in_the_order_they_were_made(self, store: Store) -> None:
-        calls = [
-            ProviderCall(
-                f"pcl_{n}",
-                REFERENCE,
-                1,
-                "provider_a",
-                "fetch_charge",
-                "PENDING",
-                "ongoing",
-                n,
-                "verify",
-                NOW + n * MINUTE,
-            )
-            for n in (1, 2)
-        ]
-        async with store.begin() as tx:
-            for call in reversed(calls):
-                await tx.payments.add_call(call)
-            await tx.payments.add_call(replace(calls[0], id="pcl_3", reference=OTHER, word=None))
-            assert await tx.payments.calls(REFERENCE) == calls
-
-    async def test_the_last_answer_is_the_last_look_up_that_had_one(self, store: Store) -> None:
-        call = ProviderCall(
+    async def test_provider_calls_are_told_in_order_and_the_last_answer_is_the_last_with_a_word(
+        self, store: Store
+    ) -> None:
+        first = ProviderCall(
             an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", "PENDING", "ongoing", 9, "verify", NOW
         )
-        later = replace(call, id=an_id("pcl", 2), result="SUCCEEDED", word="success")
+        later = replace(first, id=an_id("pcl", 2), result="SUCCEEDED", word="success", at=NOW + MINUTE)
+        silent = replace(later, id=an_id("pcl", 3), result="TIMEOUT", word=None, at=NOW + 2 * MINUTE)
         async with store.begin() as tx:
             assert await tx.payments.last_answer(REFERENCE) is None
-            await tx.payments.add_call(later)
-            await tx.payments.add_call(call)
-            await tx.payments.add_call(replace(call, id=an_id("pcl", 3), result="TIMEOUT", word=None))
-            await tx.payments.add_call(replace(call, id=an_id("pcl", 4), reference=OTHER))
+            for call in (later, first, silent, replace(first, id=an_id("pcl", 4), reference=OTHER, at=NOW + HOUR)):
+                await tx.payments.add_call(call)
+            assert await tx.payments.calls(REFERENCE) == [first, later, silent]
             assert await tx.payments.last_answer(REFERENCE) == later

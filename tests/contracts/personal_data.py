@@ -129,19 +129,15 @@ class PersonalDataContract:
     async def test_bodies_of_events_handled_before_are_emptied(self, store: Store) -> None:
         def arrived(number: int, handled: int | None) -> ProviderEvent:
             at = None if handled is None else NOW + handled * DAY
-            result, due = (None, NOW) if at is None else ("MOVED", None)
-            digest = bytes([number])
-            return ProviderEvent(
-                f"inb_{number}", "provider_a", Environment.LIVE, digest, b"{}", NOW, 1, due, at, result
-            )
+            id, due, result = f"inb_{number}", None if at else NOW, "MOVED" if at else None
+            live, digest = Environment.LIVE, bytes([number])
+            return ProviderEvent(id, "provider_a", live, digest, b"{}", NOW, 1, due, at, result)
 
         waiting = arrived(4, None)
         async with store.begin() as tx:
             for event in (arrived(1, 2), arrived(2, 0), arrived(3, 1), waiting):
                 assert await tx.inbox.add(event)
-            assert await tx.inbox.empty(NOW + 2 * DAY, 1) == 1
-            assert await tx.inbox.empty(NOW + 2 * DAY, 9) == 1
-            assert await tx.inbox.empty(NOW + 2 * DAY, 9) == 0
+            assert [await tx.inbox.empty(NOW + 2 * DAY, most) for most in (1, 9, 9)] == [1, 1, 0]
             assert await tx.inbox.lock_due(NOW, 9) == [waiting]
             # The digest stays, so the same event is known.
             assert not await tx.inbox.add(arrived(2, 0))

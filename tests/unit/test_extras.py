@@ -3,7 +3,7 @@
 import pytest
 
 from payagg.extras import UNIX
-from tests.support.extras import brought_by, with_extra
+from tests.unit.extras import brought_by, with_extra
 
 COMMAND = "from payagg.entrypoints.cli.main import main\nmain(sys.argv[1:])"
 IMPORT = """

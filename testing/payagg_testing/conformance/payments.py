@@ -1,27 +1,23 @@
 """Payments: what each of the three readers sees after whatever merchants' servers and payers do."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
+from payagg.domain.values import Environment
 from payagg_testing.conformance.base import ConformanceMachine, needs
 from payagg_testing.conformance.expectation import lacks, matches
 from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.state_machine.model import CARDS, FINAL, HOUR, SIMULATOR, Model
+from payagg_testing.state_machine.system import SILENCE, Said
 
 REFERENCE = r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}"
-FINAL = ("SUCCESS", "FAILED", "REVERSED")
-HOUR = timedelta(hours=1)
-SIMULATOR = "sandbox"
-# Test card: what verify finds at once.
-CARDS = {
-    "4242424242424242": "SUCCESS",
-    "4000000000000002": "FAILED",
-    "4000000000000259": "REVERSED",
-    "4000000000000119": "PENDING",
-}
+START = datetime(2025, 1, 31, 9, tzinfo=UTC)  # of every history: the service's own time is not looked at
+KNOWN_AT_ONCE = sorted(card for card, (_, _, seconds) in CARDS.items() if not seconds)
+STATUS_OF = {"PAYMENT_EXPIRED": 410, "PAYMENT_ALREADY_PROCESSED": 409, "GATEWAY_NOT_AVAILABLE": 400}
 PAYMENTS: Bundle[str] = Bundle("payments")
 AMOUNTS = st.sampled_from([100, 101, 99_999, 150_000, 2**31, 2**53 - 1])
 # What a careless parser lets through: body and the field that must be named.
@@ -61,48 +57,130 @@ CUSTOMER = ("customerEmail", "customerName", "customerPhone")
 
 
 @dataclass
-class ModelPayment:
-    """One payment in the words of the interface."""
+class UrlPayment(Model):
+    """The payment machine's model, and what only those who ask by URL know."""
 
-    amount: int
-    environment: str
-    extra: dict[str, Any]
-    merchant: int
-    age: timedelta = timedelta(0)
-    status: str = "INITIATED"
-    card: str | None = None
-    hand_off: str | None = None
-
-    @property
-    def is_final(self) -> bool:
-        return self.status in FINAL
-
-    @property
-    def is_over(self) -> bool:
-        """Never begun, and its hour has passed: which status it then has, the interface leaves open."""
-        return self.status == "INITIATED" and self.age >= HOUR
+    merchant: int = 0
+    callback_url: str | None = None
+    has_arrived: bool = False  # the payer, at the provider
+    kobo: int | None = None  # as the provider took them
 
 
-class PaymentConformance(ConformanceMachine):
+class PaymentsByUrl(ConformanceMachine):
+    """Drives payments with requests, beside the model that also judges the domain and the use cases. What the interface
+    leaves open stays open: the status of what was never begun in its hour, and which of two true refusals is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.models: dict[str, UrlPayment] = {}
+        self.now = START
+
+    def wait(self, duration: timedelta) -> None:
+        super().wait(duration)
+        self.now += duration
+
+    def server(self, model: UrlPayment) -> str:
+        return f"the server of business {model.merchant + 1} ({model.environment.value})"
+
+    def key(self, model: UrlPayment) -> str:
+        return self.merchants[model.merchant].keys[model.environment.value]
+
+    def may_initiate(self, merchant: int, environment: str) -> bool:
+        held = self.merchants[merchant].keys
+        return environment in held and (environment == "SANDBOX" or self.target.takes_live(self.merchants[merchant]))
+
+    def initiate_payment(self, merchant: int, environment: str, body: dict[str, Any]) -> str:
+        expires, callback_url = self.now + HOUR, body.get("callbackUrl")
+        model = UrlPayment(
+            body["amount"], Environment(environment), expires, merchant=merchant, callback_url=callback_url
+        )
+        answer = self.ask(
+            self.server(model),
+            f"initiates a payment of {model.amount} kobo",
+            "POST",
+            "/payments/initiate",
+            201,
+            bearer=self.key(model),
+            body=body,
+            data={
+                "reference": matches(REFERENCE),
+                "amount": model.amount,
+                "currency": "NGN",
+                "environment": environment,
+                "status": "INITIATED",
+                "checkoutUrl": matches(r"https?://.+"),
+                "expiresAt": matches(r"\d{4}-\d\d-\d\dT.+"),
+            },
+        )
+        reference: str = answer.data["reference"]
+        self.know(reference, model)
+        return reference
+
+    def know(self, reference: str, model: UrlPayment) -> None:
+        if reference in self.models:
+            self.fail("a reference was given out twice")
+        self.models[reference] = model
+
+    def choose_gateway(self, reference: str, what: str, gateway: str, card: str | None = None) -> None:
+        """The payer, by process."""
+        model, body = self.models[reference], {"gatewaySlug": gateway} | ({"cardNumber": card} if card else {})
+        code = model.refusal_of_process(self.now, gateway, is_active=True, refused=False, takes_money=True)
+        statuses, data = [200 if code is None else STATUS_OF[code]], None
+        if code is None:
+            data = {"checkoutUrl": model.hand_off or matches(r".+")}
+        elif model.status in FINAL and self.now >= model.expires:
+            statuses, code = [409, 410], None
+        path = f"/public/payments/{reference}/process"
+        answer = self.ask("the payer", what, "POST", path, *statuses, body=body, code=code, data=data)
+        if answer.status == 200 and model.hand_off is None:
+            model.begin(gateway, None)
+            model.hand_over(answer.data["checkoutUrl"], self.now, card)
+
+    def verify_payment(self, reference: str, said: Said = SILENCE) -> None:
+        """`said` is what the provider will say, should it be asked."""
+        model, status, code = self.models[reference], 200, None
+        if model.status == "PENDING" and model.ask(said, self.now)[0] == "MISMATCH":
+            status, code = 502, "PAYMENT_AMOUNT_MISMATCH"
+        data = {"status": model.status, **({"callbackUrl": model.callback_url} if model.callback_url else {})}
+        path, data = f"/public/payments/{reference}/verify", data if code is None else {}
+        self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
+        self.agrees(reference)
+
+    def simulate_outcome(self, reference: str, outcome: str) -> None:
+        model = self.models[reference]
+        status, code, data = 200, None, {"reference": reference, "status": outcome, "amount": model.amount}
+        if model.environment is Environment.LIVE:
+            status, code, data = 403, "SANDBOX_ONLY", {}
+        elif model.status in FINAL:
+            status, code, data = 409, "PAYMENT_ALREADY_FINAL", {}
+        else:
+            model.move(outcome, self.now, "SIMULATED")
+        path, key, body = f"/payments/{reference}/simulate", self.key(model), {"outcome": outcome}
+        what = f"simulates {outcome}"
+        self.ask(self.server(model), what, "POST", path, status, bearer=key, body=body, code=code, data=data)
+        self.agrees(reference)
+
+    def agrees(self, reference: str) -> None:
+        """The merchant and the payer see what the model says; neither sees more than is theirs."""
+        model, path = self.models[reference], f"/payments/{reference}"
+        status = matches("INITIATED|FAILED") if model.is_expired(self.now) else model.status
+        facts = {"reference": reference, "amount": model.amount, "currency": "NGN", "status": status}
+        own = facts | ({"gateway": model.gateway} if model.gateway else {}) | {"": lacks("businessId")}
+        hidden = lacks("businessId", "id", "metadata", *CUSTOMER)
+        self.ask(self.server(model), "reads", "GET", path, 200, bearer=self.key(model), data=own)
+        self.ask("the payer", "looks at the payment", "GET", f"/public{path}", 200, data=facts | {"": hidden})
+
+
+class PaymentConformance(PaymentsByUrl):
     title = "payments"
 
     @classmethod
     def check_needs(cls, target: ConformanceTarget) -> None:
         needs(any("SANDBOX" in merchant.keys for merchant in target.merchants), "a sandbox key")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.payments: dict[str, ModelPayment] = {}
-
-    def key(self, model: ModelPayment) -> str:
-        return self.merchants[model.merchant].keys[model.environment]
-
-    def server(self, model: ModelPayment) -> str:
-        return f"the server of business {model.merchant + 1} ({model.environment})"
-
     @initialize(target=PAYMENTS)
     def first(self) -> str:
-        return self._initiated(150_000, "SANDBOX", {}, 0)
+        return self.initiate_payment(0, "SANDBOX", {"amount": 150_000})
 
     @rule(
         target=PAYMENTS,
@@ -113,37 +191,9 @@ class PaymentConformance(ConformanceMachine):
     )
     def initiate(self, amount: int, environment: str, extra: dict[str, Any], merchant: int) -> Any:
         merchant %= len(self.merchants)
-        if environment not in self.merchants[merchant].keys:
+        if not self.may_initiate(merchant, environment):
             return multiple()
-        if environment == "LIVE" and not self.target.takes_live(self.merchants[merchant]):
-            return multiple()
-        return self._initiated(amount, environment, extra, merchant)
-
-    def _initiated(self, amount: int, environment: str, extra: dict[str, Any], merchant: int) -> str:
-        model = ModelPayment(amount, environment, extra, merchant)
-        answer = self.ask(
-            self.server(model),
-            f"initiates a payment of {amount} kobo",
-            "POST",
-            "/payments/initiate",
-            201,
-            bearer=self.key(model),
-            body={"amount": amount, **extra},
-            data={
-                "reference": matches(REFERENCE),
-                "amount": amount,
-                "currency": "NGN",
-                "environment": environment,
-                "status": "INITIATED",
-                "checkoutUrl": matches(r"https?://.+"),
-                "expiresAt": matches(r"\d{4}-\d\d-\d\dT.+"),
-            },
-        )
-        reference: str = answer.data["reference"]
-        if reference in self.payments:
-            self.fail("a reference was given out twice")
-        self.payments[reference] = model
-        return reference
+        return self.initiate_payment(merchant, environment, {"amount": amount, **extra})
 
     @rule(bad=st.sampled_from(BAD_BODIES))
     def initiate_badly(self, bad: tuple[dict[str, Any], str]) -> None:
@@ -173,114 +223,40 @@ class PaymentConformance(ConformanceMachine):
 
     @rule(reference=PAYMENTS, outcome=st.sampled_from(FINAL))
     def simulate(self, reference: str, outcome: str) -> None:
-        model, path = self.payments[reference], f"/payments/{reference}/simulate"
-        if model.is_over:
-            return
-        statuses, code = (409,), "PAYMENT_ALREADY_FINAL"
-        if model.environment == "LIVE":
-            statuses, code = (403,), "SANDBOX_ONLY"
-        elif not model.is_final:
-            statuses, code, model.status = (200,), "", outcome
-        self.ask(
-            self.server(model),
-            f"simulates {outcome}",
-            "POST",
-            path,
-            *statuses,
-            bearer=self.key(model),
-            body={"outcome": outcome},
-            code=code or None,
-            data={"reference": reference, "status": outcome} if not code else None,
-        )
-        self.agrees(reference)
+        if not self.models[reference].is_expired(self.now):
+            self.simulate_outcome(reference, outcome)
 
     @rule(
         reference=PAYMENTS, outcome=st.sampled_from([{}, {"outcome": "PENDING"}, {"outcome": "PAID"}, {"outcome": 1}])
     )
     def simulate_badly(self, reference: str, outcome: dict[str, Any]) -> None:
-        model = self.payments[reference]
-        if model.environment == "SANDBOX":
-            path, key = f"/payments/{reference}/simulate", self.key(model)
-            who, code = self.server(model), "VALIDATION_ERROR"
-            self.ask(who, "simulates nonsense", "POST", path, 400, bearer=key, body=outcome, code=code)
+        model = self.models[reference]
+        if model.environment is Environment.SANDBOX:
+            path, key, code = f"/payments/{reference}/simulate", self.key(model), "VALIDATION_ERROR"
+            self.ask(self.server(model), "simulates nonsense", "POST", path, 400, bearer=key, body=outcome, code=code)
             self.agrees(reference)
 
-    @rule(reference=PAYMENTS, card=st.sampled_from(sorted(CARDS)))
+    @rule(reference=PAYMENTS, card=st.sampled_from(KNOWN_AT_ONCE))
     def process(self, reference: str, card: str) -> None:
         """The payer chooses the simulator. On a LIVE payment it is never an option."""
-        model = self.payments[reference]
         self.look_at_options(reference)
-        statuses, code, data = self.foreseen_of_process(model, card)
-        answer = self.ask(
-            "the payer",
-            f"chooses the simulator with the card {card}",
-            "POST",
-            f"/public/payments/{reference}/process",
-            *statuses,
-            body={"gatewaySlug": SIMULATOR, "cardNumber": card},
-            code=code,
-            data=data,
-        )
-        if answer.status == 200 and model.hand_off is None:
-            model.hand_off, model.card, model.status = answer.data["checkoutUrl"], card, "PENDING"
+        self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
         self.agrees(reference)
 
-    def foreseen_of_process(
-        self, model: ModelPayment, card: str
-    ) -> tuple[tuple[int, ...], str | None, dict[str, Any] | None]:
-        if model.is_final and model.age >= HOUR:
-            return (409, 410), None, None
-        if model.is_final:
-            return (409,), "PAYMENT_ALREADY_PROCESSED", None
-        if model.age >= HOUR:
-            return (410,), "PAYMENT_EXPIRED", None
-        if model.environment == "LIVE":
-            return (400,), "GATEWAY_NOT_AVAILABLE", None
-        return (200,), None, {"checkoutUrl": model.hand_off or matches(r".+")}
-
     def look_at_options(self, reference: str) -> None:
-        model, path = self.payments[reference], f"/public/payments/{reference}/gateways"
-        data: dict[str, Any] = {"gateways[*].slug": lacks(SIMULATOR)} if model.environment == "LIVE" else {}
-        if model.environment == "SANDBOX" and model.status == "INITIATED" and not model.is_over:
+        model, path = self.models[reference], f"/public/payments/{reference}/gateways"
+        data: dict[str, Any] = {} if model.may_choose(SIMULATOR, True) else {"gateways[*].slug": lacks(SIMULATOR)}
+        if not data and model.status == "INITIATED" and not model.is_expired(self.now):
             data = {f"gateways[slug={SIMULATOR}].available": True}
         self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
 
     @rule(reference=PAYMENTS)
     def verify(self, reference: str) -> None:
-        model = self.payments[reference]
-        if model.is_over:
-            return
-        if model.status == "PENDING" and model.card is not None:
-            model.status = CARDS[model.card]
-        callback = model.extra.get("callbackUrl")
-        data = {"status": model.status, **({"callbackUrl": callback} if callback else {})}
-        path = f"/public/payments/{reference}/verify"
-        self.ask("the payer's browser", "verifies", "GET", path, 200, data=data)
-        self.agrees(reference)
+        if not self.models[reference].is_expired(self.now):
+            self.verify_payment(reference)
 
     @precondition(lambda self: self.target.service.can_wait)
     @rule(duration=st.sampled_from([timedelta(minutes=30), HOUR - timedelta(seconds=5), HOUR]))
     def time_passes(self, duration: timedelta) -> None:
         self.wait(duration)
         self.target.service.work()
-        for model in self.payments.values():
-            model.age += duration
-
-    def agrees(self, reference: str) -> None:
-        """The merchant and the payer see what the model says; neither sees more than is theirs."""
-        model = self.payments[reference]
-        status: Any = matches("INITIATED|FAILED") if model.is_over else model.status
-        facts = {"reference": reference, "amount": model.amount, "currency": "NGN", "status": status}
-        gateway = {"gateway": SIMULATOR} if model.hand_off is not None else {}
-        path = f"/payments/{reference}"
-        self.ask(
-            self.server(model),
-            "reads",
-            "GET",
-            path,
-            200,
-            bearer=self.key(model),
-            data=facts | gateway | {"": lacks("businessId")},
-        )
-        hidden = lacks("businessId", "id", "metadata", *CUSTOMER)
-        self.ask("the payer", "looks at the payment", "GET", f"/public{path}", 200, data=facts | {"": hidden})

@@ -1,41 +1,36 @@
 """Settlement: charges at providers that the harness plays. Only a genuine report of the right amount moves money's
 status, once, and asking brings the same as being told."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
-from payagg_testing.conformance.base import ConformanceMachine, needs
-from payagg_testing.conformance.expectation import matches
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+from payagg_testing.conformance.base import needs
+from payagg_testing.conformance.payments import PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.provider import PlayedProvider, arrival_fault, charge_fault, event_request
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
+from payagg_testing.state_machine.gateway_model import OVERLAP, GatewayModel
+from payagg_testing.state_machine.system import SILENCE, Said
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 TOGETHER = 3
 ASK_PAUSE = timedelta(seconds=2.1)
-HOUR = timedelta(hours=1)
-OVERLAP = timedelta(hours=24)  # how long a replaced secret still proves events
 FORGERIES = ("no signature", "wrong signature", "other bytes")
 
 
-@dataclass
-class ModelCharge:
-    """One payment and what became of its charge."""
-
-    environment: str
-    amount: int
-    status: str = "INITIATED"
-    hand_off: str | None = None
-    has_arrived: bool = False
-    paid: int | None = None  # kobo, as the provider took them
-    began: timedelta = timedelta(0)  # of the time that passed in this history
+def told_of(model: UrlPayment) -> Said:
+    """What the provider says of the charge."""
+    if model.kobo is None:
+        return SILENCE
+    return Said(Outcome.SUCCEEDED, "WHOLE" if model.kobo == model.amount else "MORE")
 
 
-class SettlementConformance(ConformanceMachine):
+class SettlementConformance(PaymentsByUrl):
     title = "settlement"
 
     @classmethod
@@ -55,14 +50,8 @@ class SettlementConformance(ConformanceMachine):
         self.provider = account
         self.story.provider = type(account).__name__
         self.story.known[account.fake.base_url] = "provider.fake.base_url"
-        self.models: dict[str, ModelCharge] = {}
         self.path = ""
-        self.rotated: timedelta | None = None  # when, of the time that passed in this history
-        self.elapsed = timedelta(0)
-
-    def wait(self, duration: timedelta) -> None:
-        super().wait(duration)
-        self.elapsed += duration
+        self.gateway = GatewayModel("ACTIVE")
 
     @initialize()
     def set_up(self) -> None:
@@ -101,43 +90,26 @@ class SettlementConformance(ConformanceMachine):
     )
     def start(self, environment: str, amount: int, together: bool) -> Any:
         """The payer chooses the provider once, or in several windows at one moment."""
-        key = self.merchants[0].keys.get(environment)
-        if key is None:
+        if environment not in self.merchants[0].keys:
             return multiple()
         body = {"amount": amount, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
-        who, path, what = self.server(environment), "/payments/initiate", f"initiates a payment of {amount} kobo"
-        reference: str = self.ask(who, what, "POST", path, 201, bearer=key, body=body).data["reference"]
-        self.models[reference] = ModelCharge(environment, amount, began=self.elapsed)
+        reference = self.initiate_payment(0, environment, body)
         if together:
             path, body = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
             calls = [ServiceCall("POST", path, body=body)] * TOGETHER
             answers = self.ask_together("the payer chooses the provider", calls, [200] * TOGETHER, "checkoutUrl")
-            self.models[reference].hand_off, self.models[reference].status = answers[0].data["checkoutUrl"], "PENDING"
+            self.models[reference].begin(self.provider.slug, None)
+            self.models[reference].hand_over(answers[0].data["checkoutUrl"], self.now, None)
         self.process(reference)
         return reference
-
-    def server(self, environment: str) -> str:
-        return f"the server of business 1 ({environment})"
 
     @rule(reference=PAYMENTS)
     def process(self, reference: str) -> None:
         """A repeat gives the same hand-off; the provider hears of one charge."""
-        model, path = self.models[reference], f"/public/payments/{reference}/process"
-        if self.is_over(model):
-            body = {"gatewaySlug": self.provider.slug}
-            self.ask("the payer", "comes a day later", "POST", path, 409, 410, body=body)
-            return
-        is_final = model.status not in ("INITIATED", "PENDING")
-        code = "PAYMENT_ALREADY_PROCESSED" if is_final else None
-        data = None if is_final else {"checkoutUrl": model.hand_off or matches(".+")}
-        body = {"gatewaySlug": self.provider.slug}
-        answer = self.ask(
-            "the payer", "chooses the provider", "POST", path, 409 if is_final else 200, body=body, code=code, data=data
-        )
-        if not is_final:
-            model.status, model.hand_off = "PENDING", answer.data["checkoutUrl"]
-            self.arrive(model)
-        amount = model.paid or model.amount
+        model = self.models[reference]
+        self.choose_gateway(reference, "chooses the provider", self.provider.slug)
+        self.arrive(model)
+        amount = model.kobo or model.amount
         line = "expect_charge(provider, {}, {})"
         self.story.noted(f"the provider was asked for {amount} kobo, once", line, reference, amount)
         fault = charge_fault(self.provider, reference, amount)
@@ -145,10 +117,7 @@ class SettlementConformance(ConformanceMachine):
             self.fail(fault, is_replayed=True)
         self.agrees(reference)
 
-    def is_over(self, model: ModelCharge) -> bool:
-        return self.elapsed >= model.began + HOUR
-
-    def arrive(self, model: ModelCharge) -> None:
+    def arrive(self, model: UrlPayment) -> None:
         """The payer's browser goes where it is sent, once."""
         if model.has_arrived or model.hand_off is None:
             return
@@ -175,44 +144,42 @@ class SettlementConformance(ConformanceMachine):
 
     def _pay(self, reference: str, more: int) -> None:
         model = self.models[reference]
-        if model.paid is None and model.hand_off is not None:
-            model.paid = model.amount + more
-            self.provider.pay(self.provider.charges(reference)[0], model.paid)
+        if model.kobo is None and model.hand_off is not None:
+            model.kobo = model.amount + more
+            self.provider.pay(self.provider.charges(reference)[0], model.kobo)
             line = "provider.pay(provider.charges({})[0], {})"
-            self.story.noted(f"the payer pays {model.paid} kobo at the provider", line, reference, model.paid)
+            self.story.noted(f"the payer pays {model.kobo} kobo at the provider", line, reference, model.kobo)
 
     @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), by_alias=st.booleans())
     def event(self, reference: str, times: int, by_alias: bool = False) -> None:
         """The provider's signed event, perhaps twice; LIVE ones also at the path without an environment."""
         model = self.models[reference]
-        if model.paid is None:
+        if model.kobo is None:
             return
         for _ in range(times):
-            self.send_event(reference, model.environment, "reports the charge", None, by_alias=by_alias)
-            self.reported(model)
+            self.send_event(reference, "reports the charge", None, by_alias=by_alias)
+            model.learn(1, told_of(model), None, self.now)
             self.agrees(reference)
 
     @rule(reference=PAYMENTS)
     def event_to_the_other_environment(self, reference: str) -> None:
         """Signed with that environment's own secret, as a provider's test mode could."""
         model = self.models[reference]
-        if model.paid is not None:
-            other = "LIVE" if model.environment == "SANDBOX" else "SANDBOX"
-            self.send_event(reference, other, f"reports the charge to {other}", None)
+        if model.kobo is not None:
+            other = Environment.LIVE if model.environment is Environment.SANDBOX else Environment.SANDBOX
+            self.send_event(reference, f"reports the charge to {other.value}", None, environment=other)
             self.agrees(reference)
 
     @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES))
     def forged_event(self, reference: str, forgery: str) -> None:
         """Tells of a success that never was."""
-        model = self.models[reference]
-        self.send_event(reference, model.environment, f"reports a success with {forgery}", forgery)
+        self.send_event(reference, f"reports a success with {forgery}", forgery)
         self.agrees(reference)
 
     @rule(reference=PAYMENTS, by_alias=st.booleans())
     def malformed_event(self, reference: str, by_alias: bool) -> None:
         """Signed, and no JSON: it moves nothing. For provider_b alone it is acknowledged."""
-        model = self.models[reference]
-        self.send_event(reference, model.environment, "reports what nobody can read", "malformed", by_alias=by_alias)
+        self.send_event(reference, "reports what nobody can read", "malformed", by_alias=by_alias)
         self.agrees(reference)
 
     @rule(reference=PAYMENTS, then_a_day_passes=st.booleans())
@@ -221,7 +188,7 @@ class SettlementConformance(ConformanceMachine):
         self.provider.rotate()
         self.story.noted("the provider has new signing secrets", "provider.rotate()")
         self.store_account("stores the new secrets")
-        self.rotated = self.elapsed
+        self.gateway.move("ROTATE", self.now)
         self._pay(reference, 0)
         self.event_of_before(reference)
         self.event(reference, 1)
@@ -229,37 +196,35 @@ class SettlementConformance(ConformanceMachine):
             self.wait(OVERLAP)
             self.event_of_before(reference)
 
-    @precondition(lambda self: self.rotated is not None)
+    @precondition(lambda self: self.gateway.account > 1)
     @rule(reference=PAYMENTS)
     def event_of_before(self, reference: str) -> None:
         """Signed with the secret that was replaced: proof for a day, and no more than a forgery afterwards."""
         model = self.models[reference]
-        if model.paid is None or self.rotated is None:
+        if model.kobo is None:
             return
-        is_over = self.elapsed >= self.rotated + OVERLAP
+        is_proof = self.gateway.proves(self.gateway.account - 1, self.now)
         what = "reports the charge with the replaced secret"
-        self.send_event(reference, model.environment, what, "replaced secret", is_refused=is_over)
-        if not is_over:
-            self.reported(model)
+        self.send_event(reference, what, "replaced secret", is_refused=not is_proof)
+        if is_proof:
+            model.learn(1, told_of(model), None, self.now)
         self.agrees(reference)
-
-    def reported(self, model: ModelCharge) -> None:
-        if model.paid == model.amount and model.status == "PENDING":
-            model.status = "SUCCESS"
 
     def send_event(
         self,
         reference: str,
-        environment: str,
         what: str,
         variant: str | None,
         *,
+        environment: Environment | None = None,
         by_alias: bool = False,
         is_refused: bool = False,
     ) -> None:
-        event = (reference, environment, variant)
+        """To the payment's own environment, unless told otherwise."""
+        name = (environment or self.models[reference].environment).value
+        event = (reference, name, variant)
         sent = event_request(self.provider, *event)
-        segment = "" if by_alias and environment == "LIVE" else f"/{environment.lower()}"
+        segment = "" if by_alias and name == "LIVE" else f"/{name.lower()}"
         status, code = 200, None
         if is_refused or variant in FORGERIES:
             status, code = 400, "INVALID_WEBHOOK_SIGNATURE"
@@ -273,41 +238,18 @@ class SettlementConformance(ConformanceMachine):
         """Asking finds what the provider took; another amount than the payment's is an error, and moves nothing. What
         becomes of a payment that was not paid within its hour, the interface leaves open."""
         model = self.models[reference]
-        if self.is_over(model) and model.paid is None:
-            return
-        self.pause(ASK_PAUSE)
-        status, code = 200, None
-        if model.paid is not None and model.status == "PENDING":
-            if model.paid == model.amount:
-                model.status = "SUCCESS"
-            else:
-                status, code = 502, "PAYMENT_AMOUNT_MISMATCH"
-        data = {"status": model.status} if status == 200 else None
-        path = f"/public/payments/{reference}/verify"
-        self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
-        self.agrees(reference)
+        if model.kobo is not None or self.now < model.expires:
+            self.pause(ASK_PAUSE)
+            self.verify_payment(reference, told_of(model))
 
     @rule(reference=PAYMENTS, outcome=st.sampled_from(["FAILED", "REVERSED"]))
     def simulate(self, reference: str, outcome: str) -> None:
         """Then the payer pays all the same, and the provider's report comes too late to change anything."""
         model = self.models[reference]
-        if model.environment == "SANDBOX" and model.status == "PENDING":
-            path, key = f"/payments/{reference}/simulate", self.merchants[0].keys["SANDBOX"]
-            who, body = self.server("SANDBOX"), {"outcome": outcome}
-            self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body, data={"status": outcome})
-            model.status = outcome
+        if model.environment is Environment.SANDBOX and model.status == "PENDING":
+            self.simulate_outcome(reference, outcome)
             self._pay(reference, 0)
             self.event(reference, 1)
-
-    def agrees(self, reference: str) -> None:
-        model = self.models[reference]
-        key, who, path = (
-            self.merchants[0].keys[model.environment],
-            self.server(model.environment),
-            f"/payments/{reference}",
-        )
-        data = {"status": model.status, "amount": model.amount, "gateway": self.provider.slug}
-        self.ask(who, "reads", "GET", path, 200, bearer=key, data=data)
 
 
 class SettlementOfProviderB(SettlementConformance):

@@ -132,10 +132,7 @@ class PaymentMachine(GatewayRules):
             return
         is_refused_there = refused and self.takes_money and model.may_choose(gateway, is_active)
         if url is not None or (refusal == "GATEWAY_NOT_AVAILABLE" and is_refused_there):
-            model.attempts.append(gateway)
-            account = self.gateways[gateway][-1] if gateway != SIMULATOR else None
-            model.accounts.append(account)
-            model.opened_with.append(account.account if account is not None else 0)
+            model.begin(gateway, self.gateways[gateway][-1] if gateway != SIMULATOR else None)
         if url is not None:
             model.hand_over(url, now, card)
 

@@ -190,6 +190,12 @@ class Model:
                 fact.is_told = True
                 self.told.append(NOTICES[fact.kind])
 
+    def begin(self, gateway: str, account: GatewayModel | None) -> None:
+        """An attempt at the gateway, through the account; None: the simulator, or one that is never changed."""
+        self.attempts.append(gateway)
+        self.accounts.append(account)
+        self.opened_with.append(account.account if account is not None else 0)
+
     def hand_over(self, url: str, now: datetime, card: str | None) -> None:
         """The payer was sent to the last attempt."""
         self.hand_off, self.handed_at, self.gateway, self.card = url, now, self.attempts[-1], card

@@ -1,6 +1,6 @@
 """F1, F2, F4 and F6 over every field of every operation, generated from the description the application serves.
 
-Each request is valid but for one thing (`tests/support/answers/hostile_cells.py`): nothing else can be refused.
+Each request is valid but for one thing (`tests/integration/http/hostile_cells.py`): nothing else can be refused.
 """
 
 from collections import Counter
@@ -12,8 +12,8 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.openapi.operations import routes_of
+from tests.integration.http.hostile_cells import HostileCell, HostileCells
 from tests.integration.http.test_hostile import NO_LIMITS, credential, in_envelope, in_parallel
-from tests.support.answers.hostile_cells import HostileCell, HostileCells
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api
 

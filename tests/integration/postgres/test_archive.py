@@ -58,7 +58,15 @@ class Archived:
         return done.stdout
 
     def dies_at(self, step: str) -> None:
-        command = [sys.executable, "-m", "tests.support.archiving", self.url, str(self.folder), BEFORE, step]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.integration.postgres.archiving",
+            self.url,
+            str(self.folder),
+            BEFORE,
+            step,
+        ]
         assert subprocess.run(command, check=False, env=environment()).returncode == -signal.SIGKILL
 
     def explained(self, payment: str) -> list[str]:

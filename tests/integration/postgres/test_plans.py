@@ -26,10 +26,10 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
+from tests.integration.postgres.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
 from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.postgres_rules import superuser_url
-from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
 
 SANDBOX = Environment.SANDBOX
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from tests.support.cramped import FULL, READ_ONLY, ran_with
+from tests.integration.process.cramped import FULL, READ_ONLY, ran_with
 from tests.support.processes import environment, payagg
 
 ROOT = Path(__file__).parents[3]

@@ -12,8 +12,8 @@ from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.site.samples import samples
 from payagg.entrypoints.settings import Settings
+from tests.integration.process.listings import Listing, ReadersShell, is_refusal, listings, shape
 from tests.integration.process.test_dev import dev, first_line
-from tests.support.listings import Listing, ReadersShell, is_refusal, listings, shape
 from tests.support.ports import free_port
 
 GUIDES = Path(__file__).parents[3] / "docs" / "guide"

@@ -14,7 +14,7 @@ import pytest
 from payagg_testing.conformance.receiver import check_receiver
 
 from payagg.domain.signing import secret_text, signed_headers
-from tests.support.listings import NODE, ReadersShell, absent, listings, program
+from tests.integration.process.listings import NODE, ReadersShell, absent, listings, program
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
 

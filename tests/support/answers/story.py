@@ -22,7 +22,8 @@ from payagg.adapters.providers.registry import providers_of
 from payagg.application.ports import TryResult
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.app import api_routes, create_app
+from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.support.answers.story_admin import administer
 from tests.support.answers.story_merchant import BETWEEN_CALLS, manage, reconcile
 from tests.support.answers.story_payments import pay
@@ -30,6 +31,7 @@ from tests.support.assembly import services_over
 from tests.support.http_world import admin_token, bearer, merchant_token
 from tests.support.provider_rigs import fakes_running
 
+ROUTES = {route.id: route for route in routes_of(api_routes())}
 SECRETS = (
     (re.compile(r"(ssk_(?:sand|live)_)[0-9a-f]{44}"), r"\g<1>" + "0" * 44),
     (re.compile(r"(whsec_)[A-Za-z0-9+/]{40}"), r"\g<1>" + "A" * 40),
@@ -50,10 +52,12 @@ class Storyteller:
     events: dict[str, Any] = field(default_factory=dict)
     admin: dict[str, str] = field(default_factory=lambda: bearer(admin_token()))
     owner: dict[str, str] = field(default_factory=lambda: bearer(merchant_token("owner-1")))
+    server: dict[str, str] = field(default_factory=dict)  # once it has a SANDBOX key
 
-    async def call(self, id: str, method: str, path: str, status: int = 200, **request: Any) -> Any:
+    async def call(self, id: str, path: str, status: int | None = None, **request: Any) -> Any:
         """The `data` of the answer, kept as the example of the operation `id`; a second call keeps the first one's."""
-        answer = await self._ask(method, path, **request)
+        status = status or ROUTES[id].operation.status
+        answer = await self._ask(ROUTES[id].method.upper(), path, **request)
         assert answer.status_code == status, f"{id}: {answer.status_code} {answer.text}"
         kept = self.operations.setdefault(id, {})
         kept.setdefault(str(status), self._shown(answer))
@@ -75,8 +79,11 @@ class Storyteller:
         await self.services.dispatcher.run_once()
 
     async def _ask(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """By whom the path is for, unless headers say otherwise."""
+        own = {"admin": self.admin, "merchant": self.owner, "payments": self.server, "events": self.server}
         self.clock.move(BETWEEN_CALLS)
-        return await self.client.request(method, path, **request)
+        headers = request.pop("headers", own.get(path.split("/")[1]))
+        return await self.client.request(method, path, headers=headers, **request)
 
     @staticmethod
     def _shown(answer: httpx.Response) -> Any:

@@ -34,38 +34,38 @@ async def pay(told: "Storyteller", shop: Selling) -> None:
 
 async def _initiated(told: "Storyteller", shop: Selling, number: int, **more: Any) -> str:
     body = {"amount": 150000, "idempotencyKey": f"order-{number}", **more}
-    made = await told.call("initiatePayment", "POST", "/payments/initiate", 201, json=body, headers=shop.sandbox)
+    made = await told.call("initiatePayment", "/payments/initiate", json=body)
     return str(made["reference"])
 
 
 async def _with_the_simulator(told: "Storyteller", shop: Selling) -> None:
-    await told.call("getPaymentContext", "GET", "/payments/context", headers=shop.sandbox)
+    await told.call("getPaymentContext", "/payments/context")
     reference = await _initiated(told, shop, 1001, **ORDER)
-    await told.call("initiatePayment", "POST", "/payments/initiate", 200, json=ORDER, headers=shop.sandbox)
+    await told.call("initiatePayment", "/payments/initiate", 200, json=ORDER)
     public = f"/public/payments/{reference}"
-    await told.call("getPublicPayment", "GET", public)
-    await told.call("listPaymentOptions", "GET", f"{public}/gateways")
+    await told.call("getPublicPayment", public)
+    await told.call("listPaymentOptions", f"{public}/gateways")
     card = {"gatewaySlug": "sandbox", "cardNumber": SUCCESS}
-    await told.call("processPayment", "POST", f"{public}/process", json=card)
-    await told.call("verifyPayment", "GET", f"{public}/verify")
-    await told.call("getPayment", "GET", f"/payments/{reference}", headers=shop.sandbox)
+    await told.call("processPayment", f"{public}/process", json=card)
+    await told.call("verifyPayment", f"{public}/verify")
+    await told.call("getPayment", f"/payments/{reference}")
     await told.refused("PAYMENT_ALREADY_PROCESSED", "POST", f"{public}/process", json=card)
     simulate = f"/payments/{reference}/simulate"
-    await told.refused("PAYMENT_ALREADY_FINAL", "POST", simulate, json={"outcome": "FAILED"}, headers=shop.sandbox)
+    await told.refused("PAYMENT_ALREADY_FINAL", "POST", simulate, json={"outcome": "FAILED"})
     await told.refused("SANDBOX_ONLY", "POST", simulate, json={"outcome": "FAILED"}, headers=shop.live)
-    await told.refused("DUPLICATE_PAYMENT", "POST", "/payments/initiate", json=ORDER, headers=shop.sandbox)
+    await told.refused("DUPLICATE_PAYMENT", "POST", "/payments/initiate", json=ORDER)
     for number, card_number in ((1002, NO_FUNDS), (1003, REVERSED)):
         other = f"/public/payments/{await _initiated(told, shop, number)}"
         card = {"gatewaySlug": "sandbox", "cardNumber": card_number}
-        await told.call("processPayment", "POST", f"{other}/process", json=card)
-        await told.call("verifyPayment", "GET", f"{other}/verify")
+        await told.call("processPayment", f"{other}/process", json=card)
+        await told.call("verifyPayment", f"{other}/verify")
     simulated = await _initiated(told, shop, 1004, webhookUrl="https://shop.example/orders/1004")
     outcome = {"outcome": "SUCCESS"}
-    await told.call("simulatePayment", "POST", f"/payments/{simulated}/simulate", json=outcome, headers=shop.sandbox)
+    await told.call("simulatePayment", f"/payments/{simulated}/simulate", json=outcome)
     await told.passes(seconds=5)
     log = f"{shop.path}/payments/{simulated}/deliveries"
-    [sent] = await told.call("listPaymentDeliveries", "GET", log, headers=told.owner)
-    await told.call("redeliverToPayment", "POST", f"{log}/{sent['id']}/redeliver", headers=told.owner)
+    [sent] = await told.call("listPaymentDeliveries", log)
+    await told.call("redeliverToPayment", f"{log}/{sent['id']}/redeliver")
     await told.passes(seconds=5)
 
 
@@ -75,13 +75,13 @@ async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
 
     async def receive(outgoing: Any) -> None:
         headers = {**outgoing.headers}
-        await told.call("receiveProviderASandboxEvent", "POST", events, content=outgoing.body, headers=headers)
+        await told.call("receiveProviderASandboxEvent", events, content=outgoing.body, headers=headers)
         await told.passes(seconds=5)
 
     async def handed_over(number: int) -> str:
         reference = await _initiated(told, shop, number)
         choice = {"gatewaySlug": "provider_a"}
-        await told.call("processPayment", "POST", f"/public/payments/{reference}/process", json=choice)
+        await told.call("processPayment", f"/public/payments/{reference}/process", json=choice)
         return reference
 
     reference = await handed_over(1005)
@@ -95,7 +95,7 @@ async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
     late = await handed_over(1006)
     fake.decline(late)
     await told.passes(minutes=61)
-    await told.call("verifyPayment", "GET", f"/public/payments/{late}/verify")
+    await told.call("verifyPayment", f"/public/payments/{late}/verify")
     await told.passes(seconds=5)
     fake.pay(late)
     await receive(fake.book.waiting[-1])
@@ -115,14 +115,13 @@ async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
     ):
         body = json.dumps({"event": "transfer.success", "data": {}}).encode()
         headers = {"x-provider_a-signature": fake.signature(body, "sk_live_canary")}
-        await told.call(id, "POST", path, content=body, headers=headers)
+        await told.call(id, path, content=body, headers=headers)
         told.operations[id]["request"] = told.operations["receiveProviderASandboxEvent"]["request"]
     await told.refused("INVALID_WEBHOOK_SIGNATURE", "POST", events, content=b"{}", headers={})
 
 
 async def _ended_by_hand(told: "Storyteller", shop: Selling, reference: str) -> None:
     """The payer paid too little; nobody but administrators will end that payment."""
-    as_admin: dict[str, Any] = {"headers": told.admin}
     as_another: dict[str, Any] = {"headers": bearer(a_token("admin-2", type="admin", role="ADMIN"))}
     resolve = f"/admin/payments/{reference}/resolve"
     ending = {
@@ -130,18 +129,18 @@ async def _ended_by_hand(told: "Storyteller", shop: Selling, reference: str) -> 
         "reason": "The payer paid too little.",
         "evidence": "The provider gave it back, case 4711.",
     }
-    await told.refused("RESOLUTION_NOT_ALLOWED", "POST", resolve, json=ending, **as_admin)
+    await told.refused("RESOLUTION_NOT_ALLOWED", "POST", resolve, json=ending)
     told.fakes.paystack.pay(reference)
     told.fakes.paystack.book.alter = {"amount": 149999}
     await told.refused("PAYMENT_AMOUNT_MISMATCH", "GET", f"/public/payments/{reference}/verify")
     told.fakes.paystack.book.alter = {}
     await told.passes(minutes=61)
     await told.refused("RESOLUTION_NOT_REQUESTED", "POST", f"{resolve}/confirm", **as_another)
-    await told.call("requestResolution", "POST", resolve, 201, json=ending, **as_admin)
+    await told.call("requestResolution", resolve, json=ending)
     await told.refused("RESOLUTION_ALREADY_REQUESTED", "POST", resolve, json=ending, **as_another)
-    await told.refused("SECOND_ADMINISTRATOR_REQUIRED", "POST", f"{resolve}/confirm", **as_admin)
-    await told.call("confirmResolution", "POST", f"{resolve}/confirm", **as_another)
-    await told.call("getPaymentStory", "GET", f"/admin/payments/{reference}/story", **as_admin)
+    await told.refused("SECOND_ADMINISTRATOR_REQUIRED", "POST", f"{resolve}/confirm")
+    await told.call("confirmResolution", f"{resolve}/confirm", **as_another)
+    await told.call("getPaymentStory", f"/admin/payments/{reference}/story")
 
 
 async def _with_provider_b(told: "Storyteller", shop: Selling) -> None:
@@ -161,31 +160,29 @@ async def _with_provider_b(told: "Storyteller", shop: Selling) -> None:
     ):
         digest = hmac.new(SIGNING[mode].encode(), body, hashlib.sha512).digest()
         headers = {"x-provider_b-signature": base64.b64encode(digest).decode()}
-        await told.call(id, "POST", path, content=body, headers=headers)
+        await told.call(id, path, content=body, headers=headers)
 
 
 async def _from_the_dashboard(told: "Storyteller", shop: Selling) -> None:
-    as_owner: dict[str, Any] = {"headers": told.owner}
     tests = f"{shop.path}/test-payment"
     body = {"amount": 150000, "idempotencyKey": "try-1"}
-    made = await told.call("createTestPayment", "POST", tests, 201, json=body, **as_owner)
-    await told.call("createTestPayment", "POST", tests, 200, json=body, **as_owner)
+    made = await told.call("createTestPayment", tests, json=body)
+    await told.call("createTestPayment", tests, 200, json=body)
     one = f"{tests}/{made['reference']}"
-    await told.call("simulateTestPayment", "POST", f"{one}/simulate", json={"outcome": "SUCCESS"}, **as_owner)
-    await told.call("getTestPayment", "GET", one, **as_owner)
+    await told.call("simulateTestPayment", f"{one}/simulate", json={"outcome": "SUCCESS"})
+    await told.call("getTestPayment", one)
 
 
 async def _refused(told: "Storyteller", shop: Selling) -> None:
     """What a merchant's first tries meet."""
-    key: dict[str, Any] = {"headers": shop.sandbox}
     initiate = "/payments/initiate"
     await told.refused("INVALID_API_KEY", "GET", "/payments/context", headers={"Authorization": "Bearer ssk_sand_1"})
-    await told.refused("VALIDATION_ERROR", "POST", initiate, json={"amount": 99}, **key)
-    await told.refused("GATEWAY_NOT_FOUND", "POST", initiate, json={"amount": 150000, "gateway": "cash"}, **key)
+    await told.refused("VALIDATION_ERROR", "POST", initiate, json={"amount": 99})
+    await told.refused("GATEWAY_NOT_FOUND", "POST", initiate, json={"amount": 150000, "gateway": "cash"})
     off = {"amount": 150000, "gateway": "provider_b"}
-    await told.refused("GATEWAY_DISABLED", "POST", initiate, json=off, **key)
-    await told.refused("INVALID_REFERENCE", "GET", "/payments/PAY-1", **key)
-    await told.refused("PAYMENT_NOT_FOUND", "GET", "/payments/PAY-20250131-000000", **key)
+    await told.refused("GATEWAY_DISABLED", "POST", initiate, json=off)
+    await told.refused("INVALID_REFERENCE", "GET", "/payments/PAY-1")
+    await told.refused("PAYMENT_NOT_FOUND", "GET", "/payments/PAY-20250131-000000")
     reference = await _initiated(told, shop, 1008)
     process = f"/public/payments/{reference}/process"
     await told.refused("GATEWAY_NOT_AVAILABLE", "POST", process, json={"gatewaySlug": "provider_b"})

@@ -42,28 +42,10 @@ class Told:
     def process(self, payment: str, gateway: str, card: str = CARD, refused: bool = False) -> None:
         self.do("process", reference=payment, gateway=gateway, card=card, refused=refused)
 
-    def hear(
-        self,
-        payment: str,
-        said: Said,
-        id: str | None = None,
-        state: str | None = None,
-        number: int = 1,
-        gateway: str = A,
-        is_ours: bool = True,
-        right_environment: bool = True,
-    ) -> None:
-        self.do(
-            "report",
-            reference=payment,
-            number=number,
-            gateway=gateway,
-            is_ours=is_ours,
-            said=said,
-            id=id,
-            state=state,
-            right_environment=right_environment,
-        )
+    def hear(self, payment: str, said: Said, **drawn: Any) -> None:
+        """Of the first attempt, at A, in its environment and without an id, unless `drawn` says otherwise."""
+        usual = {"number": 1, "gateway": A, "is_ours": True, "id": None, "state": None, "right_environment": True}
+        self.do("report", reference=payment, said=said, **usual | drawn)
 
     def verify(self, payment: str, said: Said, after: timedelta = ASK_PAUSE) -> None:
         self.do("verify", reference=payment, said=said, time=after)

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Any
 
 import msgspec
 from payagg_testing.state_machine.system import SILENCE, Said
 
 from payagg.application.ports import Entropy
 from payagg.application.settlement import Settled, Settlement
-from payagg.domain.attempt import Attempt, Charge, HandOff, HandOffKind, payment_reference
+from payagg.domain.attempt import Charge, HandOff, HandOffKind, payment_reference
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
@@ -83,38 +83,17 @@ class HeardSettlement(Settlement):
 
     heard: list[str] = field(default_factory=list)
 
-    async def report(
-        self,
-        report: ProviderReport,
-        gateway: str,
-        environment: Environment,
-        actor: str,
-        *,
-        asked: Attempt | None = None,
-        as_of: datetime | None = None,
-    ) -> Settled:
-        settled = await super().report(report, gateway, environment, actor, asked=asked, as_of=as_of)
+    async def report(self, *arguments: Any, **named: Any) -> Settled:
+        settled = await super().report(*arguments, **named)
         self.heard.append(settled.effect.value)
         return settled
 
 
-@dataclass(frozen=True)
 class PunctualEntropy:
     """Another's entropy without the spread in time, so that a plain model can say when something is due."""
 
-    entropy: Entropy
-
-    def reference(self, now: datetime) -> str:
-        return self.entropy.reference(now)
-
-    def id(self, prefix: str, now: datetime) -> str:
-        return self.entropy.id(prefix, now)
-
-    def hex(self, size: int) -> str:
-        return self.entropy.hex(size)
-
-    def bytes(self, size: int) -> bytes:
-        return self.entropy.bytes(size)
+    def __init__(self, entropy: Entropy) -> None:
+        self.reference, self.id, self.hex, self.bytes = entropy.reference, entropy.id, entropy.hex, entropy.bytes
 
     def chance(self) -> float:
         return 0.0
@@ -131,19 +110,3 @@ class LabelVault:
         if label != context.encode():
             raise ValueError("sealed for something else")
         return plain
-
-
-class NoFiles:
-    """For gateways without logos: there is nothing to look at, store or delete."""
-
-    async def kind(self, content: bytes) -> str:
-        raise AssertionError("no image is looked at here")
-
-    async def put(self, path: str, content: bytes) -> None:
-        raise AssertionError("nothing is stored here")
-
-    async def get(self, path: str) -> bytes | None:
-        raise AssertionError("nothing is read here")
-
-    async def delete(self, path: str) -> None:
-        raise AssertionError("nothing is deleted here")

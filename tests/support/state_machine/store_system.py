@@ -27,7 +27,6 @@ from tests.support.state_machine.scripted import (
     ACCOUNT,
     HeardSettlement,
     LabelVault,
-    NoFiles,
     PunctualEntropy,
     ScriptedProvider,
 )
@@ -56,7 +55,6 @@ class StoreSystem:
             vault=LabelVault(),
             providers={**self.scripted, SANDBOX_SLUG: Simulator()},
             lists={},
-            logos=NoFiles(),
         )
         self.heard = HeardSettlement(store, self.clock, self.entropy)
         self.events = replace(self.services.provider_events, settlement=self.heard)

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import payagg
-from tests.support.extras import brought_by
+from tests.unit.extras import brought_by
 from tools.lock import LEFT_OUT, LOCKS
 
 ROOT = Path(__file__).parents[3]

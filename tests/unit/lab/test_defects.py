@@ -19,7 +19,7 @@ from lab.defects.run import main
 from lab.defects.services.broken import SharesKeysAcrossEnvironments, TellsRemovedEndpoints
 from lab.defects.services.payments import Handmade
 from lab.defects.table import DEFECTS, Defect, EditDoesNotFit
-from tests.support.product_copy import ROOT
+from lab.kit.product_copy import ROOT
 from tests.support.rounds import scaled
 
 SOURCE = Path(payagg.__file__).parent

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from tests.support.answers.crawler import leaks
 from tests.support.answers.recorder import Answer
 
@@ -32,11 +30,10 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("name", LEAKS)
-def test_a_leak_is_found_at_any_depth(name: str) -> None:
-    leak = {name: LEAKS[name]}
-    assert len(found(leak)) == 1
-    assert len(found([{"a": [[leak]]}])) == 1
+def test_a_leak_is_found_at_any_depth() -> None:
+    for leak in LEAKS.items():
+        assert len(found(dict([leak]))) == 1, leak
+        assert len(found([{"a": [[dict([leak])]]}])) == 1, leak
 
 
 def test_what_the_interface_lists_is_no_leak_there_and_one_elsewhere() -> None:
@@ -51,19 +48,10 @@ def test_what_the_interface_lists_is_no_leak_there_and_one_elsewhere() -> None:
 
 
 def test_ordinary_answers_hold_nothing() -> None:
-    ordinary = {
-        "reference": "PAY-20250131-424242",
-        "id": "biz_01a1fb3aeeaffa69a7289abce0611d8e",
-        "amount": 4242424242424242,
-        "secretKeyDisplay": "ssk_live_...0000",
-        "secretLast4": "0000",
-        "hasCredentials": True,
-        "metadata": {"webhookUrl": "mine"},
-        "createdAt": "2025-01-31T12:00:00.123456Z",
-        "customerPhone": "+2348012345678",
-        "text": "1234567890123456",
-    }
-    assert found(ordinary) == []
+    numbers = {"reference": "PAY-20250131-424242", "amount": 4242424242424242, "customerPhone": "+2348012345678"}
+    words = {"secretKeyDisplay": "ssk_live_...0000", "secretLast4": "0000", "hasCredentials": True}
+    ids = {"id": "biz_01a1fb3aeeaffa69a7289abce0611d8e", "createdAt": "2025-01-31T12:00:00.123456Z"}
+    assert found(numbers | words | ids | {"metadata": {"webhookUrl": "mine"}, "text": "1234567890123456"}) == []
 
 
 def test_pages_are_read_too() -> None:

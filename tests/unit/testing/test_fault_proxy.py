@@ -19,7 +19,6 @@ class Echo:
     """Answers with what it hears. `ended`: how many of its connections are over."""
 
     heard: bytearray = field(default_factory=bytearray)
-    answer: Callable[[bytes], bytes] = lambda said: said
     connections: int = 0
     ended: int = 0
 
@@ -28,7 +27,7 @@ class Echo:
         try:
             while said := await reader.read(65536):
                 self.heard += said
-                writer.write(self.answer(said))
+                writer.write(said)
         except ConnectionError:
             pass
         finally:
@@ -76,6 +75,13 @@ class EchoSite:
         self.echo.heard.clear()
         return client
 
+    async def struck(self, times: int = 1) -> None:
+        await until(lambda: self.proxy.struck == times)
+
+    async def ended(self) -> None:
+        """The one connection of the server is over."""
+        await until(lambda: self.echo.ended == 1)
+
 
 @asynccontextmanager
 async def listening(
@@ -116,28 +122,20 @@ async def test_a_server_that_is_away_is_a_reset_connection() -> None:
         await Client(*await asyncio.open_connection("127.0.0.1", proxy.port)).is_reset()
 
 
-async def test_delay_passes_everything_on_later(site: EchoSite) -> None:
+async def test_delay_and_drip_pass_everything_on_later_and_at_once_when_they_are_over(site: EchoSite) -> None:
     client = await site.connected()
     site.proxy.impose(Delay(0.01))
     assert await client.ask(WORD) == WORD
     assert site.proxy.struck == 2  # each way
-
-
-async def test_what_is_held_back_goes_on_at_once_when_the_fault_is_over(site: EchoSite) -> None:
-    client = await site.connected()
-    site.proxy.impose(Delay(PATIENCE * 10))
-    client.writer.write(WORD)
-    await until(lambda: site.proxy.struck == 1)
-    site.proxy.heal()
-    assert await client.read(len(WORD)) == WORD
-
-
-async def test_drip_passes_everything_on_in_small_pieces(site: EchoSite) -> None:
-    client = await site.connected()
     site.proxy.impose(Drip(3, 0.005))
     client.writer.write(WORD)
     assert await client.reader.read(100) == WORD[:3]
     assert await client.read(7) == WORD[3:]
+    site.proxy.impose(Delay(PATIENCE * 10))
+    client.writer.write(WORD)
+    await site.struck()
+    site.proxy.heal()
+    assert await client.read(len(WORD)) == WORD
 
 
 async def test_blackhole_swallows_and_heals_by_a_reset(site: EchoSite) -> None:
@@ -153,7 +151,7 @@ async def test_blackhole_swallows_and_heals_by_a_reset(site: EchoSite) -> None:
     assert site.echo.ended == 0  # not even the end is told
     site.proxy.heal()
     await new.is_reset()
-    await until(lambda: site.echo.ended == 1)
+    await site.ended()
     assert await untouched.ask(WORD) == WORD
 
 
@@ -165,9 +163,9 @@ async def test_reset_lets_so_many_bytes_of_an_answer_pass(site: EchoSite, after:
     if after > len(WORD):
         assert await client.read(len(WORD)) == WORD
         client.writer.write(WORD)
-    await until(lambda: site.proxy.struck == 1)
+    await site.struck()
     await client.is_reset()
-    await until(lambda: site.echo.ended == 1)
+    await site.ended()
     assert len(site.echo.heard) == (20 if after > len(WORD) else 10)
 
 
@@ -176,7 +174,7 @@ async def test_reset_on_the_way_there_cuts_a_request(site: EchoSite) -> None:
     site.proxy.impose(Reset(4, Direction.TO_SERVER))
     client.writer.write(WORD)
     await client.is_reset()
-    await until(lambda: site.echo.ended == 1)
+    await site.ended()
     assert WORD[:4].startswith(bytes(site.echo.heard))  # RST may overtake them
 
 
@@ -184,7 +182,7 @@ async def test_half_open_hangs_up_on_the_server_alone(site: EchoSite) -> None:
     client = await site.connected()
     site.proxy.impose(HalfOpen())
     client.writer.write(WORD)
-    await until(lambda: site.echo.ended == 1)
+    await site.ended()
     await client.hears_nothing()
     client.writer.write(WORD)
     await client.hears_nothing()
@@ -199,10 +197,10 @@ async def test_half_open_hangs_up_on_the_client_alone(site: EchoSite) -> None:
     client.writer.write(WORD)
     assert await client.reader.read() == b""
     client.writer.close()
-    await until(lambda: site.proxy.struck == 1)
+    await site.struck()
     assert (site.echo.ended, bytes(site.echo.heard)) == (0, WORD)
     site.proxy.heal()
-    await until(lambda: site.echo.ended == 1)
+    await site.ended()
 
 
 @pytest.mark.parametrize("then", list(Then))
@@ -210,22 +208,18 @@ async def test_drop_reply_delivers_the_request_alone(site: EchoSite, then: Then)
     client = await site.connected()
     site.proxy.impose(DropReply(then=then), times=1)
     client.writer.write(WORD)
-    await until(lambda: site.proxy.struck == 1)
+    await site.struck()
     await (client.is_reset() if then is Then.RESET else client.hears_nothing())
     assert bytes(site.echo.heard) == WORD
-    await site.connected()  # once is once
-
-
-async def test_drop_reply_waits_for_a_request_that_comes_in_two_pieces(site: EchoSite) -> None:
-    client = await site.connected()
-    site.proxy.impose(DropReply(after=b"INSERT"))
-    assert await client.ask(b"SELECT INS") == b"SELECT INS"
-    client.writer.write(b"ERT")
-    await client.is_reset()
+    again = await site.connected()  # once is once
+    site.proxy.impose(DropReply(after=b"INSERT"))  # which may come in two pieces
+    assert await again.ask(b"SELECT INS") == b"SELECT INS"
+    again.writer.write(b"ERT")
+    await again.is_reset()
     assert bytes(site.echo.heard) == b"SELECT INSERT"
 
 
-@pytest.mark.parametrize("cut", range(len(COMMITTED)))
+@pytest.mark.parametrize("cut", [0, 1, len(COMMITTED) - 1])
 async def test_the_answer_of_a_commit_is_found_in_the_middle_of_a_pipeline(site: EchoSite, cut: int) -> None:
     before = b"C\x00\x00\x00\x0dINSERT 0 1\x00" + b"C\x00\x00\x00\x0dROLLBACK\x00"
     said = before + COMMITTED + b"Z\x00\x00\x00\x05I"
@@ -234,13 +228,16 @@ async def test_the_answer_of_a_commit_is_found_in_the_middle_of_a_pipeline(site:
     client.writer.write(said[: len(before) + cut])
     assert await client.read(len(before) + cut) == said[: len(before) + cut]
     client.writer.write(said[len(before) + cut :])
-    await until(lambda: site.proxy.struck == 1)
+    await site.struck()
     await client.hears_nothing()
     assert bytes(site.echo.heard) == said
 
 
-async def test_a_fault_that_is_spent_strikes_no_more(site: EchoSite) -> None:
+async def test_a_fault_that_is_spent_strikes_no_more_and_another_counts_anew(site: EchoSite) -> None:
     first, second = await site.connected(), await site.connected()
+    for fault in (Reset(15), Reset(15, Direction.TO_SERVER), Reset(15)):
+        site.proxy.impose(fault)
+        assert await first.ask(WORD) == WORD
     site.proxy.impose(Reset(), times=1)
     first.writer.write(WORD)
     await first.is_reset()
@@ -248,15 +245,6 @@ async def test_a_fault_that_is_spent_strikes_no_more(site: EchoSite) -> None:
     assert site.proxy.struck == 1
     site.proxy.cut()
     await second.is_reset()
-
-
-async def test_another_fault_counts_anew(site: EchoSite) -> None:
-    client = await site.connected()
-    for fault in (Reset(15), Reset(15, Direction.TO_SERVER), Reset(15)):
-        site.proxy.impose(fault)
-        assert await client.ask(WORD) == WORD
-    site.proxy.heal()
-    assert await client.ask(WORD) == WORD
 
 
 @pytest.mark.parametrize(

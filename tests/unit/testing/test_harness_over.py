@@ -5,17 +5,38 @@ from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target
 from payagg_testing.command import main
 from payagg_testing.conformance.run import MACHINES
 
+from payagg.adapters.memory import MemoryStore
+from payagg.application.store import KeyHolder
+from payagg.domain.checks import revised
+from payagg.domain.payment import Payment, Status
+from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
 
 OF_THE_DOMAIN = ("payments", "idempotency", "api-keys", "businesses", "gateways", "webhooks")
-BRIEF = Effort(histories=scaled(40), actions=30)
+BRIEF = Effort(histories=scaled(20), actions=30)
 
 
 @pytest.mark.parametrize("name", OF_THE_DOMAIN)
 def test_no_history_breaks_the_domains_rules(name: str) -> None:
     verdict = run_machine(name, domain_target(), BRIEF)
     assert (verdict.violation, verdict.skipped) == (None, None)
-    assert verdict.requests > 300
+    assert verdict.requests > 150
+
+
+class TurnsReversalsIntoSuccesses(MemoryStore):
+    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+        found = await super().find_payment(reference, remembered)
+        if found is None or found.status is not Status.REVERSED:
+            return found
+        return revised(found, status=Status.SUCCESS)
+
+
+def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> None:
+    target = InProcess(TurnsReversalsIntoSuccesses()).target()
+    verdict = run_machine("payments", target, Effort(histories=100, actions=20, seed=1, shrinks=False))
+    target.close()
+    assert verdict.violation is not None
+    assert verdict.violation.fault == 'status is "SUCCESS"'
 
 
 def test_what_the_domain_cannot_answer_is_said() -> None:

@@ -12,29 +12,25 @@ from hypothesis.stateful import run_state_machine_as_test
 from payagg_testing.clocks import SeededEntropy
 from payagg_testing.state_machine.domain import DomainSystem
 from payagg_testing.state_machine.machine import payment_machine
-from payagg_testing.state_machine.model import GATEWAYS
-from payagg_testing.state_machine.system import Facts, GatewayFacts, PaymentSystem, Said
+from payagg_testing.state_machine.system import Facts, PaymentSystem, Said
 
 from payagg.adapters.memory import MemoryStore
-from payagg.adapters.memory.gateways import MemoryGateways
 from payagg.adapters.memory.payments import MemoryPayments
-from payagg.application.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.settlement import Settlement
 from payagg.application.store import Transaction
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt
 from payagg.domain.checks import revised
-from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway, GatewayStatus
-from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Status, Transition
-from payagg.domain.report import TRIGGER_FOR, Outcome, ProviderReport
+from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Transition
+from payagg.domain.report import TRIGGER_FOR
 from payagg.domain.values import Environment
-from payagg.domain.webhook import EventType, notice_of
+from payagg.domain.webhook import EventType
 from tests.support.rounds import scaled
 from tests.support.state_machine.histories import HISTORIES, Told, tell
 from tests.support.state_machine.store_system import StoreSystem
 
-BRIEF = settings(max_examples=scaled(60), stateful_step_count=50, deadline=None, database=None)
+BRIEF = settings(max_examples=scaled(30), stateful_step_count=50, deadline=None, database=None)
 # Planted defects need not be made small, only found; the same search each time keeps the test from flickering.
 HUNT = settings(BRIEF, max_examples=1000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
 
@@ -54,52 +50,22 @@ def test_a_known_history_goes_as_foreseen_on_the_memory_store(history: Callable[
     tell(payment_machine(on_memory), history)
 
 
+# Refusals, what reports do, what is told, and every move, anomaly and notice that there is.
 EVERYTHING = {
-    "DUPLICATE_PAYMENT",
-    "GATEWAY_ALREADY_ENABLED",
-    "GATEWAY_IN_USE",
-    "GATEWAY_NOT_ACTIVE",
-    "GATEWAY_NOT_AVAILABLE",
-    "GATEWAY_SLUG_EXISTS",
-    "INVALID_WEBHOOK_SIGNATURE",
-    "NOT_FOUND",
-    "NO_GATEWAY_AVAILABLE",
-    "PAYMENT_ALREADY_FINAL",
-    "PAYMENT_ALREADY_PROCESSED",
-    "PAYMENT_AMOUNT_MISMATCH",
-    "PAYMENT_EXPIRED",
-    "PAYMENT_NOT_FOUND",
-    "PARTIAL_REFUND",
-    "payment.attention",
-    "told while it is open",
-    "a final payment is verified",
-    "what was paid is asked about",
-    "MOVED",
-    "MOVED through a deleted gateway",
-    "UNCHANGED",
-    "ANOMALY",
-    "MISMATCH",
-    "DECLINED",
-    "LATE_SUCCESS",
-    "SECOND_CHARGE",
-    "LATE_FAILURE",
-    "LATE_REVERSAL",
-    "payment.late_success",
-    "payment.refunded",
-    "DISPUTE",
-    "payment.disputed",
-    "NO_EVIDENCE",
-    "WRONG_ENVIRONMENT",
-    "WRONG_PROVIDER",
+    *("DUPLICATE_PAYMENT", "NO_GATEWAY_AVAILABLE", "PAYMENT_ALREADY_FINAL", "PAYMENT_ALREADY_PROCESSED"),
+    *("PAYMENT_AMOUNT_MISMATCH", "PAYMENT_EXPIRED", "PAYMENT_NOT_FOUND", "INVALID_WEBHOOK_SIGNATURE", "NOT_FOUND"),
+    *("GATEWAY_ALREADY_ENABLED", "GATEWAY_IN_USE", "GATEWAY_NOT_ACTIVE", "GATEWAY_NOT_AVAILABLE"),
+    *("GATEWAY_SLUG_EXISTS", "MOVED", "UNCHANGED", "ANOMALY", "MISMATCH", "DECLINED"),
+    *("told while it is open", "a final payment is verified", "what was paid is asked about"),
+    *("MOVED through a deleted gateway", "payment.attention", "payment.late_success", "payment.refunded"),
+    *("payment.disputed", "PARTIAL_REFUND", "LATE_SUCCESS", "SECOND_CHARGE", "LATE_FAILURE", "LATE_REVERSAL"),
+    *("DISPUTE", "NO_EVIDENCE", "WRONG_ENVIRONMENT", "WRONG_PROVIDER"),
+    *(
+        f"{start} {trigger}"
+        for start in ("INITIATED", "PENDING")
+        for trigger in ("SUCCEED", "FAIL", "REVERSE", "EXPIRE")
+    ),
     "INITIATED PROCESS",
-    "INITIATED SUCCEED",
-    "INITIATED FAIL",
-    "INITIATED REVERSE",
-    "INITIATED EXPIRE",
-    "PENDING EXPIRE",
-    "PENDING SUCCEED",
-    "PENDING FAIL",
-    "PENDING REVERSE",
 }
 
 
@@ -118,25 +84,10 @@ class OverwritesFinalStates(DomainSystem):
         return super().report(reference, number, gateway, said, environment)
 
 
-class ForgetsExpiryUntilTheSweep(DomainSystem):
-    def facts(self, reference: str) -> Facts:
-        return replace(super().facts(reference), payment=self.payments[reference])
-
-
 class ExpiresAnInstantLate(DomainSystem):
     def facts(self, reference: str) -> Facts:
         seen = self.payments[reference].as_of(self.now() - timedelta(microseconds=1))
         return replace(super().facts(reference), payment=seen)
-
-
-class TakesPaymentsPastTheWindow(DomainSystem):
-    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
-        payment = self.payments[reference]
-        self.payments[reference] = replace(payment, expires_at=payment.expires_at + timedelta(days=1))
-        try:
-            return super().process(reference, gateway, card, refused)
-        finally:
-            self.payments[reference] = replace(self.payments[reference], expires_at=payment.expires_at)
 
 
 class HandsOffTwice(DomainSystem):
@@ -153,28 +104,9 @@ class BelievesAnyAmount(DomainSystem):
         return super().report(reference, number, gateway, replace(said, share="WHOLE"), environment)
 
 
-class BelievesAnyProvider(DomainSystem):
-    def report(self, reference: str, number: int, gateway: str, said: Said, environment: Environment) -> str:
-        taken = self.attempts[reference][number - 1 : number]
-        return super().report(reference, number, taken[0].gateway if taken else gateway, said, environment)
-
-
-class ServesASuspendedBusiness(DomainSystem):
-    def set_standing(self, is_active: bool) -> None:
-        """Whatever is said of it, it takes money."""
-
-
 class ForgetsIdempotencyKeys(DomainSystem):
     def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
         self.originals.clear()
-        return super().initiate(amount, environment, key)
-
-
-class SharesKeysBetweenEnvironments(DomainSystem):
-    def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
-        if key is not None:
-            for (business_id, _, known), reference in list(self.originals.items()):
-                self.originals |= {(business_id, every, known): reference for every in Environment}
         return super().initiate(amount, environment, key)
 
 
@@ -191,13 +123,6 @@ class SkipsASequenceNumber(DomainSystem):
         super().write(payment, transition)
 
 
-class SweepsPendingPaymentsToo(DomainSystem):
-    def sweep(self) -> None:
-        for payment in list(self.payments.values()):
-            if not payment.is_final and self.now() >= payment.expires_at:
-                self.write(*payment.expire())
-
-
 class WritesBeforeItRefuses(DomainSystem):
     def simulate(self, reference: str, outcome: str) -> None:
         payment = self.payments[reference]
@@ -206,43 +131,11 @@ class WritesBeforeItRefuses(DomainSystem):
         super().simulate(reference, outcome)
 
 
-class ServesLiveWithTheSimulator(DomainSystem):
-    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
-        payment = self.payments[reference]
-        self.payments[reference] = replace(payment, environment=Environment.SANDBOX)
-        try:
-            return super().process(reference, gateway, card, refused)
-        finally:
-            self.payments[reference] = replace(self.payments[reference], environment=payment.environment)
-
-
 class WipesSecretsAtOnce(DomainSystem):
     def move_gateway(self, slug: str, move: str) -> None:
         super().move_gateway(slug, move)
         if move == "DELETE":
             self.keep_gateway(replace(self.newest(slug), credentials=None))
-
-
-class WipesSecretsOfOpenAttempts(DomainSystem):
-    def sweep(self) -> None:
-        super().sweep()
-        for gateway in self.gateways.values():
-            self.keep_gateway(gateway.wiped(self.now(), has_open_attempts=False))
-
-
-class KeepsSecretsForEver(DomainSystem):
-    def sweep(self) -> None:
-        before = dict(self.gateways)
-        super().sweep()
-        for id, gateway in self.gateways.items():
-            self.keep_gateway(replace(gateway, credentials=before[id].credentials))
-
-
-class ListsDeletedGateways(DomainSystem):
-    def gateway_facts(self) -> GatewayFacts:
-        newest = [self.newest(slug).as_of(self.now()) for slug in GATEWAYS]
-        listed = tuple((gateway.slug, gateway.status.value) for gateway in newest)
-        return replace(super().gateway_facts(), listed=listed)
 
 
 class ShowsDrainingGateways(DomainSystem):
@@ -255,35 +148,10 @@ class ForgetsDrainsUntilTheSweep(DomainSystem):
         return [gateway for gateway in self.gateways.values() if gateway.status is not GatewayStatus.DELETED]
 
 
-class DeletesWhileDraining(DomainSystem):
-    def move_gateway(self, slug: str, move: str) -> None:
-        newest = self.newest(slug) if move == "DELETE" else None
-        if newest is not None and newest.drain_ends_at is not None:
-            self.keep_gateway(newest.as_of(newest.drain_ends_at))
-        super().move_gateway(slug, move)
-
-
-class KeepsSlugsOfDeletedGateways(DomainSystem):
-    def move_gateway(self, slug: str, move: str) -> None:
-        if move == "CREATE" and any(gateway.slug == slug for gateway in self.gateways.values()):
-            raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS)
-        super().move_gateway(slug, move)
-
-
-class ChargesThroughDeletedGateways(DomainSystem):
-    def may_choose(self, payment: Payment, slug: str) -> bool:
-        return super().may_choose(payment, slug) or (slug in GATEWAYS and not payment.is_test)
-
-
 class StopsAskingOnceDeleted(DomainSystem):
     def can_ask(self, attempt: Attempt) -> bool:
         account = self.account(attempt)
         return account is None or account.status is not GatewayStatus.DELETED
-
-
-class ExpiresPaymentsOnSilence(DomainSystem):
-    def ask(self, attempt: Attempt, said: Said) -> None:
-        super().ask(attempt, Said(Outcome.UNPAID) if said.outcome is Outcome.PENDING else said)
 
 
 class OffersProvidersForTestPayments(DomainSystem):
@@ -292,29 +160,9 @@ class OffersProvidersForTestPayments(DomainSystem):
         return super().options(reference) | {(one.slug, business.is_active) for one in self.offered(business.id)}
 
 
-class ServesTestPaymentsWithProviders(DomainSystem):
-    def process(self, reference: str, gateway: str, card: str | None, refused: bool) -> str:
-        payment = self.payments[reference]
-        self.payments[reference] = replace(payment, is_test=False)
-        try:
-            return super().process(reference, gateway, card, refused)
-        finally:
-            self.payments[reference] = replace(self.payments[reference], is_test=payment.is_test)
-
-
 class TellsNothingKnownBeforeTheSuccess(DomainSystem):
     def notice(self, fact: Anomaly, payment: Payment) -> EventType | None:
         return super().notice(fact, payment) if fact is self.anomalies[payment.reference][-1] else None
-
-
-class TellsNothingOfAFailedPaymentThatWasPaid(DomainSystem):
-    def notice(self, fact: Anomaly, payment: Payment) -> EventType | None:
-        return notice_of(fact, was_paid=payment.status in (Status.SUCCESS, Status.REVERSED))
-
-
-class TellsRefundsOfUnpaidPayments(DomainSystem):
-    def notice(self, fact: Anomaly, payment: Payment) -> EventType | None:
-        return notice_of(fact, was_paid=payment.is_final)
 
 
 class NumbersNoticesApart(DomainSystem):
@@ -322,20 +170,6 @@ class NumbersNoticesApart(DomainSystem):
         before = self.payments[reference].sequence
         super().tell(reference)
         self.payments[reference] = replace(self.payments[reference], sequence=before)
-
-
-class TakesEqualRefundsForOne(DomainSystem):
-    def keep(self, reference: str, kind: AnomalyKind, details: Mapping[str, Any]) -> None:
-        equal = kind, details.get("amounts")
-        if all((fact.kind, fact.details.get("amounts")) != equal for fact in self.anomalies[reference]):
-            super().keep(reference, kind, details)
-
-
-class BelievesThatAnotherAccountHasNoCharge(DomainSystem):
-    def answer(self, attempt: Attempt, said: Said) -> ProviderReport:
-        answer = super().answer(attempt, said)
-        is_no_charge = not answer.is_of_a_charge
-        return Said(Outcome.UNPAID).report(attempt.provider_reference, 100) if is_no_charge else answer
 
 
 class NeverAsksWhatWasPaidAgain(DomainSystem):
@@ -348,21 +182,6 @@ class NeverAsksWhatWasPaidAgain(DomainSystem):
 class AsksAboutFinalPaymentsEachTime(DomainSystem):
     def is_spared(self, payment: Payment, attempt: Attempt) -> bool:
         return super().is_spared(payment, replace(attempt, last_ask_at=None))
-
-
-class NeverAsksAboutFinalPayments(DomainSystem):
-    def is_spared(self, payment: Payment, attempt: Attempt) -> bool:
-        return payment.is_final
-
-
-class ProvesNoEventOfDeletedGateways(DomainSystem):
-    def wipe(self, gateway: Gateway, has_open_attempts: bool) -> Gateway:
-        return gateway.wiped(self.now(), has_open_attempts)
-
-
-class ProvesEventsOfDeletedGatewaysForEver(DomainSystem):
-    def wipe(self, gateway: Gateway, has_open_attempts: bool) -> Gateway:
-        return super().wipe(replace(gateway, updated_at=gateway.updated_at + timedelta(days=200)), has_open_attempts)
 
 
 class ProvesNoEventOfReplacedAccounts(DomainSystem):
@@ -401,39 +220,6 @@ def with_mute_settlement() -> StoreSystem:
     return system
 
 
-@dataclass(frozen=True)
-class OptionsByNewestGateway(PaymentOptions):
-    """Asks through another account than the one that holds the charge."""
-
-    async def assigned(self, tx: Transaction, attempt: Attempt, environment: Environment) -> ChosenProvider | None:
-        newest = await tx.gateways.by_slug(attempt.gateway)
-        return await super().assigned(tx, replace(attempt, gateway_id=newest.id) if newest else attempt, environment)
-
-
-def with_options_by_newest_gateway() -> StoreSystem:
-    system = on_memory()
-    services, own = system.services, system.services.payment_options
-    options = OptionsByNewestGateway(own.store, own.clock, own.vault, own.providers)
-    verification = replace(services.verification, payment_options=options)
-    reconciler = replace(services.reconciler, payment_options=options)
-    system.services = replace(services, verification=verification, reconciler=reconciler)
-    return system
-
-
-@dataclass(frozen=True)
-class LivingGateways(MemoryGateways):
-    """Finds no secrets but those of gateways that live."""
-
-    async def settling(self, slug: str) -> list[Gateway]:
-        return [gateway for gateway in await super().settling(slug) if gateway.status is not GatewayStatus.DELETED]
-
-
-def with_signatures_of_living_gateways() -> StoreSystem:
-    store = MemoryStore()
-    store.transaction = replace(store.transaction, gateways=LivingGateways(store.state))
-    return on_memory(store)
-
-
 def with_forgetful_rows() -> StoreSystem:
     store = MemoryStore()
     store.transaction = replace(store.transaction, payments=ForgetfulRows(store.state))
@@ -444,8 +230,6 @@ DEFECTS = [
     *DomainSystem.__subclasses__(),
     with_mute_settlement,
     with_forgetful_rows,
-    with_options_by_newest_gateway,
-    with_signatures_of_living_gateways,
 ]
 
 
@@ -455,18 +239,9 @@ def test_the_machine_notices_a_planted_defect(defective: Callable[[], PaymentSys
         tell(payment_machine(defective))
 
 
-# One of each part: the end, the checkout, the idempotency key, the money that came back, the gateway, the store.
-FOUND = [
-    OverwritesFinalStates,
-    HandsOffTwice,
-    ForgetsIdempotencyKeys,
-    DropsLateNews,
-    WipesSecretsAtOnce,
-    with_forgetful_rows,
-]
-
-
-@pytest.mark.parametrize("defective", FOUND, ids=lambda defect: defect.__name__)
+@pytest.mark.parametrize(
+    "defective", [HandsOffTwice, DropsLateNews, with_forgetful_rows], ids=lambda defect: defect.__name__
+)
 def test_the_search_finds_a_planted_defect_by_itself(defective: Callable[[], PaymentSystem]) -> None:
     with pytest.raises(AssertionError):
         run_state_machine_as_test(payment_machine(defective), settings=HUNT)

@@ -51,28 +51,17 @@ VALUES: dict[str, tuple[SearchStrategy[Any], SearchStrategy[Any], Callable[[Any]
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_a_good_value_is_taken(kind: str) -> None:
-    good, _, take = VALUES[kind]
+def test_a_good_value_is_taken_and_a_hostile_one_refused(kind: str) -> None:
+    good, bad, take = VALUES[kind]
 
-    @given(good)
+    @given(good, bad)
     @settings(max_examples=50)
-    def taken(value: Any) -> None:
+    def told_apart(value: Any, hostile_value: Any) -> None:
         take(value)
-
-    taken()
-
-
-@pytest.mark.parametrize("kind", VALUES)
-def test_a_hostile_value_is_refused(kind: str) -> None:
-    _, bad, take = VALUES[kind]
-
-    @given(bad)
-    @settings(max_examples=50)
-    def refused(value: Any) -> None:
         with pytest.raises(Refusal):
-            take(value)
+            take(hostile_value)
 
-    refused()
+    told_apart()
 
 
 ENTITIES: list[SearchStrategy[Any]] = [

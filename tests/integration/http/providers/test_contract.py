@@ -1,23 +1,77 @@
 """Both adapters pass the shipped contract against their fakes over real HTTP."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from tests.contracts.provider import ProviderContract
-from tests.contracts.provider_rig import Rig
-from tests.support.provider_rigs import payaza_rig, paystack_rig
+from payagg.adapters.providers.registry import providers_of
+from payagg.domain.attempt import HandOff
+from payagg.entrypoints.dev.fake_providers import FakePayaza, FakePaystack, WebhookMode
+from tests.contracts.provider import ProviderContract, Rig
+from tests.support.provider_rigs import (
+    IMPATIENCE,
+    MODE,
+    SECRET_KEYS,
+    SIGNING,
+    credentials_a,
+    credentials_b,
+    fakes_running,
+    launch_parameters,
+)
+
+
+def a_rig(slug: str, fake: FakePaystack | FakePayaza, secrets: dict[str, str], **own: Any) -> Rig:
+    def adapter(**deadline: Any) -> Any:
+        return providers_of(allow_loopback=True, **deadline)[slug]
+
+    fake.book.webhooks = WebhookMode.HELD
+    return Rig(
+        provider=adapter(),
+        impatient=adapter(deadline=IMPATIENCE),
+        book=fake.book,
+        header=f"x-{slug}-signature",
+        pay=lambda reference, fee: fake.pay(reference, fees=fee),
+        decline=fake.decline,
+        sign=lambda body, environment: fake.signature(body, secrets[MODE[environment]]),
+        **own,
+    )
 
 
 class TestPaystack(ProviderContract):
     @pytest.fixture
     async def rig(self) -> AsyncIterator[Rig]:
-        async with paystack_rig() as rig:
-            yield rig
+        async with fakes_running() as fakes:
+            yield a_rig(
+                "provider_a",
+                fakes.paystack,
+                SECRET_KEYS,
+                credentials=credentials_a(fakes),
+                open=lambda hand_off: None,
+                event=lambda reference: fakes.paystack.book.waiting[-1].body,
+                calls_to_start=True,
+                tells_environment=True,
+                fails_by_event=False,
+            )
 
 
 class TestPayaza(ProviderContract):
     @pytest.fixture
     async def rig(self) -> AsyncIterator[Rig]:
-        async with payaza_rig() as rig:
-            yield rig
+        async with fakes_running() as fakes:
+            fake = fakes.payaza
+
+            def opened(hand_off: HandOff) -> None:
+                assert fake.open(launch_parameters(hand_off)) is None
+
+            yield a_rig(
+                "provider_b",
+                fake,
+                SIGNING,
+                credentials=credentials_b(fakes),
+                open=opened,
+                event=lambda reference: fake.event(fake.book.charges[reference]).body,
+                calls_to_start=False,
+                tells_environment=False,
+                fails_by_event=True,
+            )

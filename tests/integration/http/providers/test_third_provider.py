@@ -9,8 +9,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
 from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
-from tests.contracts.provider import ProviderContract
-from tests.contracts.provider_rig import Rig
+from tests.contracts.provider import ProviderContract, Rig
 from tests.integration.http.providers.acme import ACME
 from tests.integration.http.providers.acme.fake import HEADER, FakeAcme, credentials, fake_acme
 from tests.support.assembly import SETTINGS, services_over

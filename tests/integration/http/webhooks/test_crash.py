@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from payagg.domain.webhook import ALONE_FROM
-from tests.support.outbox_rows import load_deliveries, load_endpoints
+from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
 from tests.support.receivers import Receiver, a_receiver, until
 
 pytestmark = pytest.mark.anyio

@@ -24,9 +24,9 @@ from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.application.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
 from payagg.application.ports import TryResult
+from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
 from tests.support.assembly import KEYS
 from tests.support.builders import a_delivery, an_event, an_id
-from tests.support.outbox_rows import load_deliveries, load_endpoints
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from payagg.adapters.webhooks import dialer, resolver
 from payagg.adapters.webhooks.dialer import LOOKUPS_EACH, TEST_LOOKUPS_EACH, TEST_LOOKUPS_MAX, Budget
 from payagg.adapters.webhooks.resolver import Resolver
 from payagg.adapters.webhooks.sender import HttpSender
-from tests.support.name_servers import NameServer, a_name_server
+from tests.integration.http.webhooks.name_servers import NameServer, a_name_server
 from tests.support.receivers import Receiver, a_receiver, until
 
 pytestmark = pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""`payagg archive --remove` that dies: `python -m tests.support.archiving URL FOLDER BEFORE STEP`."""
+"""`payagg archive --remove` that dies: `python -m tests.integration.postgres.archiving URL FOLDER BEFORE STEP`."""
 
 import asyncio
 import sys

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 PATIENCE = 300  # seconds; Go compiles what it uses of its library
-NODE = Path(__file__).parents[1] / "node" / "node_modules"
+NODE = Path(__file__).parents[2] / "node" / "node_modules"
 _FENCE = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
