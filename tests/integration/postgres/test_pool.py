@@ -51,7 +51,7 @@ def url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str
 WAYS = {"uvloop, prepared": (True, False), "asyncio, through PgBouncer": (False, True)}
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS)
+@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
 def way(request: pytest.FixtureRequest) -> tuple[bool, bool]:
     uses_uvloop, by_pgbouncer = request.param
     return uses_uvloop, by_pgbouncer

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -101,6 +102,22 @@ async def test_a_repeated_key_gets_the_original_whoever_asks_beside_it(store: Po
     repeated, fresh = await together(store, numbered(2, idempotency_key="order-1", amount=2000), other)
     assert repeated == (original, False)
     assert fresh == (other, True)
+
+
+async def test_one_key_in_two_businesses_and_environments_makes_a_payment_in_each(
+    store: PostgresStore, database_url: str
+) -> None:
+    other = PostgresStore(database_url, pool_size=8, pgbouncer=False)
+    places = list(product(("biz_1", "biz_2"), Environment)) * 8
+    payments = [
+        numbered(n, business_id=business, environment=environment, idempotency_key="order-1")
+        for n, (business, environment) in enumerate(places)
+    ]
+    answers = await asyncio.gather(*((store, other)[n % 2].add_payment(one) for n, one in enumerate(payments)))
+    await other.close()
+    assert [created for _, created in answers].count(True) == 4
+    assert [(kept.business_id, kept.environment) for kept, _ in answers] == places
+    assert len({kept.reference for kept, _ in answers}) == 4
 
 
 async def test_a_key_that_cannot_be_kept_is_refused_alone(store: PostgresStore) -> None:

@@ -69,17 +69,6 @@ async def test_64_clicks_are_one_charge_though_the_first_callers_go_away(crowd: 
         assert crowd.charges(reference) == 1
 
 
-async def test_32_clicks_for_each_of_two_gateways_are_one_charge(crowd: TwoServers) -> None:
-    for turn in range(CROWDS):
-        reference = (await crowd.initiate(0, f"order {turn}")).json()["data"]["reference"]
-        order = random.Random(turn).sample(range(CALLERS), CALLERS)
-        answers = await asyncio.gather(*(crowd.process(n, reference, (A, B)[n // 2 % 2]) for n in order))
-        assert {answer.status_code for answer in answers} == {200}
-        [chosen] = {answer.json()["data"]["gateway"] for answer in answers}
-        assert len({answer.text for answer in answers}) == 1
-        assert crowd.charges(reference) == (chosen == A)
-
-
 @pytest.mark.rule("payments.6")
 async def test_64_requests_with_one_key_are_one_payment(crowd: TwoServers) -> None:
     for turn in range(CROWDS):

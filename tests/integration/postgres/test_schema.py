@@ -22,97 +22,69 @@ from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
 
 NOW = "2025-01-31T12:00:00Z"
-PAYMENT_ROW = {
-    "reference": "PAY-20250131-000001",
-    "business_id": "biz_1",
-    "environment": "SANDBOX",
-    "amount": 150000,
-    "currency": "NGN",
-    "status": "INITIATED",
-    "sequence": 0,
-    "created_at": NOW,
-    "updated_at": NOW,
-    "expires_at": NOW,
-}
-BUSINESS_ROW = {
-    "id": "biz_1",
-    "name": "Shop",
-    "status": "ACTIVE",
-    "kyc_status": "NOT_SUBMITTED",
-    "created_at": NOW,
-    "updated_at": NOW,
-}
-KEY_ROW = {
-    "id": "key_1",
-    "business_id": "biz_1",
-    "environment": "SANDBOX",
-    "name": "till",
-    "public_key": "spk_1",
-    "secret_hash": b"1",
-    "secret_last4": "0000",
-    "status": "ACTIVE",
-    "created_at": NOW,
-}
-GATEWAY_ROW = {
-    "id": "gw_1",
-    "slug": "provider-a",
-    "name": "A",
-    "display_order": 0,
-    "is_built_in": False,
-    "status": "DISABLED",
-    "created_at": NOW,
-    "updated_at": NOW,
-}
-SETTINGS_ROW = {
-    "business_id": "biz_1",
-    "gateway_id": "gw_1",
-    "is_enabled": True,
-    "is_default": True,
-    "created_at": NOW,
-    "updated_at": NOW,
-}
-ATTEMPT_ROW = {
-    "reference": PAYMENT_ROW["reference"],
-    "number": 1,
-    "gateway": "sandbox",
-    "provider_reference": PAYMENT_ROW["reference"],
-    "token": "t",
-    "state": "HANDED_OFF",
-    "lease_until": NOW,
-    "hand_off_kind": "SIMULATOR",
-    "hand_off_url": "https://pay.example/1",
-    "created_at": NOW,
-    "asks": 0,
-}
-AUDIT_ROW = {
-    "id": "aud_1",
-    "at": NOW,
-    "realm": "admin",
-    "subject": "ada",
-    "action": "gateway.enable",
-    "object_kind": "gateway",
-    "object_id": "gw_1",
-    "changes": "{}",
-}
+REFERENCE = "PAY-20250131-000001"
 HEARD = {"provider": "provider_a", "environment": "LIVE", "digest": b"d", "received_at": NOW}
+MADE = {"created_at": NOW, "updated_at": NOW}
 # A row of each table that its rules let in.
 ROWS: dict[str, dict[str, Any]] = {
-    "payments": PAYMENT_ROW,
-    "businesses": BUSINESS_ROW,
-    "api_keys": KEY_ROW,
-    "gateways": GATEWAY_ROW,
-    "business_gateways": SETTINGS_ROW,
-    "attempts": ATTEMPT_ROW,
-    "audit": AUDIT_ROW,
-    "inbox": {**HEARD, "id": "in_1", "body": b"{}"},
-    "refused_events": {
-        **HEARD,
-        "fault": "WRONG_SECRET",
-        "slot": 49,
-        "path": "/provider_a",
-        "size": 1,
-        "headers": "{}",
+    "payments": {
+        "reference": REFERENCE,
+        "business_id": "biz_1",
+        "environment": "SANDBOX",
+        "amount": 150000,
+        "currency": "NGN",
+        "status": "INITIATED",
+        "sequence": 0,
+        **MADE,
+        "expires_at": NOW,
     },
+    "businesses": {"id": "biz_1", "name": "Shop", "status": "ACTIVE", "kyc_status": "NOT_SUBMITTED", **MADE},
+    "api_keys": {
+        "id": "key_1",
+        "business_id": "biz_1",
+        "environment": "SANDBOX",
+        "name": "till",
+        "public_key": "spk_1",
+        "secret_hash": b"1",
+        "secret_last4": "0000",
+        "status": "ACTIVE",
+        "created_at": NOW,
+    },
+    "gateways": {
+        "id": "gw_1",
+        "slug": "provider-a",
+        "name": "A",
+        "display_order": 0,
+        "is_built_in": False,
+        "status": "DISABLED",
+        **MADE,
+    },
+    "business_gateways": {"business_id": "biz_1", "gateway_id": "gw_1", "is_enabled": True, "is_default": True, **MADE},
+    "attempts": {
+        "reference": REFERENCE,
+        "number": 1,
+        "gateway": "sandbox",
+        "provider_reference": REFERENCE,
+        "token": "t",
+        "state": "HANDED_OFF",
+        "lease_until": NOW,
+        "hand_off_kind": "SIMULATOR",
+        "hand_off_url": "https://pay.example/1",
+        "created_at": NOW,
+        "asks": 0,
+    },
+    "audit": {
+        "id": "aud_1",
+        "at": NOW,
+        "realm": "admin",
+        "subject": "ada",
+        "action": "gateway.enable",
+        "object_kind": "gateway",
+        "object_id": "gw_1",
+        "changes": "{}",
+    },
+    "inbox": {**HEARD, "id": "in_1", "body": b"{}"},
+    "refused_events": {**HEARD, "fault": "WRONG_SECRET", "slot": 49, "path": "/provider_a", "size": 1, "headers": "{}"},
 }
 # What a row of each state needs beside the state itself, to meet the other checks.
 MACHINES: dict[str, tuple[Machine[Any, Any], str, dict[str, dict[str, Any]]]] = {
