@@ -36,7 +36,6 @@ async def test_64_callers_on_two_servers_share_one_charge_and_one_hand_off(world
 @pytest.mark.parametrize(
     ("label", "slug", "calls"),
     [
-        ("P2", "provider_a", ["verify", "initialize"]),
         # The provider knows of a charge that nobody was sent to; it is asked before a second one is begun.
         ("P4", "provider_a", ["initialize", "verify", "initialize"]),
         ("P5", "provider_a", ["initialize"]),
