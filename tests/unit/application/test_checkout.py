@@ -348,8 +348,7 @@ async def test_nobody_pays_a_business_that_is_not_there(shop: MemoryShop) -> Non
     assert await shop.attempts(reference) == []
 
 
-@pytest.mark.rule("payments.27")
-@pytest.mark.rule("payments.28")
+@pytest.mark.rule("payments.27", "payments.28")
 @pytest.mark.parametrize("standing", [BusinessStatus.SUSPENDED, BusinessStatus.RESTRICTED])
 async def test_a_business_that_is_not_active_takes_no_charge_and_what_is_pending_settles(
     shop: MemoryShop, standing: BusinessStatus

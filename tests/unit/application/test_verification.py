@@ -91,8 +91,7 @@ async def test_callers_of_one_moment_share_one_call(shop: MemoryShop) -> None:
     assert (len(shop.a.fetched), shop.verification.verifying) == (1, {})
 
 
-@pytest.mark.rule("checkout.11")
-@pytest.mark.rule("checkout.12")
+@pytest.mark.rule("checkout.11", "checkout.12")
 async def test_a_difference_moves_nothing_and_stands_until_another_answer(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
 

@@ -54,14 +54,10 @@ async def verified(world: World, payment: Payment) -> Status:
     return (await world.services.verification.verify(payment.reference)).status
 
 
-@pytest.mark.rule("gateways.16")
-@pytest.mark.rule("gateways.17")
+@pytest.mark.rule("gateways.16", "gateways.17")
 async def test_a_deleted_gateway_takes_no_new_charge_and_what_it_was_handed_settles(world: World) -> None:
-    paid, asked, fresh = (
-        await world.handed_over(),
-        await world.handed_over(),
-        await world.payment(ttl=timedelta(hours=3)),
-    )
+    paid, asked = await world.handed_over(), await world.handed_over()
+    fresh = await world.payment(ttl=timedelta(hours=3))
     await delete_provider_a(world)
     assert await world.services.gateway_settling.wipe() == 0
     slugs = [option.slug for option in (await world.services.checkout.options(fresh.reference)).gateways]
