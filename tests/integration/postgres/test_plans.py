@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -30,7 +30,18 @@ from payagg.entrypoints.http.metrics import snapshot
 from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.postgres_rules import superuser_url
-from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
+from tests.support.query_plans import (
+    BIG,
+    EVERYBODY,
+    Plan,
+    Recorder,
+    Watched,
+    fill,
+    forget_what_waits,
+    nth,
+    parents,
+    watched,
+)
 
 SANDBOX = Environment.SANDBOX
 MINUTE = timedelta(minutes=1)
@@ -484,14 +495,23 @@ async def drive(database_url: str) -> list[Plan]:
     return recorder.plans
 
 
+@pytest.fixture(scope="module")
+def full_tables(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    with new_database() as url:
+        fill(url)
+        yield url
+
+
 @pytest.fixture(params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
-def plans(postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
-    name = sql.Identifier("full_tables")
+def plans(full_tables: str, postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
+    """Of a copy of the full tables, as the drive changes them."""
+    name, full = sql.Identifier("driven"), sql.Identifier(str(psycopg.conninfo.conninfo_to_dict(full_tables)["dbname"]))
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template_of_tests").format(name))
-        url = postgres.replace("/payagg?", "/full_tables?")
-        fill(url, after_quiet=request.param)
-        yield asyncio.run(drive(url))
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(name, full))
+    url = postgres.replace("/payagg?", "/driven?")
+    if request.param:
+        forget_what_waits(url)
+    yield asyncio.run(drive(url))
     with psycopg.connect(superuser_url(postgres), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
