@@ -14,7 +14,7 @@ from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.migrations.upgrade import MIGRATION_LOCK, migrate
 from payagg.adapters.postgres.partitions import AHEAD, LOCK, drop, make, make_patiently
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.cell_schemas import ROLES, CellDatabases, execute, rows, url_of
+from tests.support.cell_schemas import ROLES, execute, rows, url_of
 
 NOW = datetime(2025, 1, 29, 12, tzinfo=UTC)
 BUSINESS = "INSERT INTO businesses VALUES ('biz', 'Shop', 'ACTIVE', 'APPROVED', now(), now())"
@@ -23,26 +23,6 @@ ALL_WEEKS = AHEAD + 1
 
 def told(_: str) -> None:
     """Progress that nobody looks at."""
-
-
-def test_each_schema_is_migrated_for_itself(cell_schemas: CellDatabases, postgres: str) -> None:
-    name = "cells_migrated"
-    execute(
-        url_of(postgres, "postgres", "payagg"),
-        f"CREATE DATABASE {name} OWNER payagg",
-        f"GRANT ALL ON DATABASE {name} TO pcx",
-    )
-    home, own = url_of(postgres, "payagg", name), url_of(postgres, "pcx", name)
-    migrate(home)
-    # Even where it might use the first cell's tables.
-    execute(home, "GRANT ALL ON ALL TABLES IN SCHEMA public TO pcx")
-    execute(own, "CREATE SCHEMA pcx")
-    assert not is_current(own)
-    migrate(own)
-    assert is_current(own)
-    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
-    assert rows(own, tables, "pcx") == rows(own, tables, "public")
-    execute(url_of(postgres, "postgres", "payagg"), f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.mark.anyio
@@ -69,6 +49,7 @@ async def test_another_cells_migrations_neither_count_nor_disturb(
     execute(own, "DROP TABLE alembic_version")
     execute(cell_urls["payagg"], "GRANT SELECT ON alembic_version TO pcx")
     assert not await store_in_schema.is_current()
+    assert not is_current(own)
 
 
 def test_partitions_are_made_while_another_cell_makes_its_own(cell_urls: dict[str, str]) -> None:
@@ -101,7 +82,10 @@ async def test_each_cell_has_its_own_place_rows_rules_and_findings(
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             rows(cell_urls["pcx"], f"SELECT FROM {schema}.payments")
     for role in ROLES:
+        assert is_current(cell_urls[role])
         assert all(rule.is_kept for rule in examine(cell_urls[role]).rules)
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
+    assert rows(cell_urls["pcx"], tables, "pcx") == rows(cell_urls["pcx"], tables, "public")
     execute(cell_urls["pcx"], BUSINESS, "INSERT INTO moved_businesses VALUES ('biz', 'PBX', 'MOVING', NULL, now())")
     execute(cell_urls["payagg"], BUSINESS)
     for role in ("pcx", "postgres"):
