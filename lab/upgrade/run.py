@@ -38,7 +38,6 @@ READ_SECONDS = 5.0  # that a report goes on once the migration has begun
 # Of the previous release's tests: those of what a server does with the database, and nothing that goes by the clock.
 TESTS = (
     "tests/integration/postgres/test_contract.py",
-    "tests/integration/postgres/test_races.py",
     "tests/integration/postgres/test_row_locks.py",
     "tests/integration/http/webhooks/test_queue.py",
 )

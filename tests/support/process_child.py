@@ -19,8 +19,6 @@ async def main(url: str, folder: str, now: str, label: str, verb: str, *words: s
     if verb == "process":
         reference, slug = words
         await services.checkout.process(reference, ProcessPayment(gateway_slug=slug))
-    elif verb == "verify":
-        await services.verification.verify(words[0])
     elif verb == "reconcile":
         await services.reconciler.run_once()
     elif verb == "receive":

@@ -127,25 +127,26 @@ WAITING = {
 }
 
 
-def fill(database_url: str, *, after_quiet: bool = False) -> None:
-    """`after_quiet`: the server's statistics are of a time when nothing waited, as they are when a rush begins.
-
-    Events lie half in one week of several that have partitions, and half in none of them."""
+def fill(database_url: str) -> None:
+    """Events lie half in one week of several that have partitions, and half in none of them."""
     make(database_url, "PAY", NOW)
     make(database_url, "PAY", LATER)
     with psycopg.connect(database_url, autocommit=True) as connection:
         for table in TABLES:
             connection.execute(f"DROP TABLE {Week.of('PAY', LATER.date()).table(table)}".encode())
         connection.execute(FILL.encode())
-        if not after_quiet:
-            connection.execute("VACUUM ANALYZE")
-            return
+        connection.execute("VACUUM ANALYZE")
+
+
+def forget_what_waits(database_url: str) -> None:
+    """The server's statistics are then of a time when nothing waited, as they are when a rush begins."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
         for table, waits in WAITING.items():
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
             connection.execute(f"CREATE TEMP TABLE waiting_{table} AS SELECT * FROM {table} WHERE {waits}".encode())
+            connection.execute("SET session_replication_role = replica")
             connection.execute(f"DELETE FROM {table} WHERE {waits}".encode())
-        connection.execute("VACUUM ANALYZE")
-        for table in WAITING:
+            connection.execute(f"VACUUM ANALYZE {table}".encode())
             connection.execute(f"INSERT INTO {table} SELECT * FROM waiting_{table}".encode())
 
 

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.migrations.upgrade import MIGRATION_LOCK, migrate
 from payagg.adapters.postgres.partitions import AHEAD, LOCK, drop, make, make_patiently
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.cell_schemas import CellDatabases, execute, rows, url_of
+from tests.support.cell_schemas import ROLES, execute, rows, url_of
 
 NOW = datetime(2025, 1, 29, 12, tzinfo=UTC)
 BUSINESS = "INSERT INTO businesses VALUES ('biz', 'Shop', 'ACTIVE', 'APPROVED', now(), now())"
@@ -25,65 +25,31 @@ def told(_: str) -> None:
     """Progress that nobody looks at."""
 
 
-def test_each_schema_is_migrated_for_itself(cell_schemas: CellDatabases, postgres: str) -> None:
-    name = "cells_migrated"
-    execute(
-        url_of(postgres, "postgres", "payagg"),
-        f"CREATE DATABASE {name} OWNER payagg",
-        f"GRANT ALL ON DATABASE {name} TO pcx",
-    )
-    home, own = url_of(postgres, "payagg", name), url_of(postgres, "pcx", name)
-    migrate(home)
-    # Even where it might use the first cell's tables.
-    execute(home, "GRANT ALL ON ALL TABLES IN SCHEMA public TO pcx")
-    execute(own, "CREATE SCHEMA pcx")
-    assert not is_current(own)
-    migrate(own)
-    assert is_current(own)
-    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
-    assert rows(own, tables, "pcx") == rows(own, tables, "public")
-    execute(url_of(postgres, "postgres", "payagg"), f"DROP DATABASE {name} WITH (FORCE)")
-
-
 @pytest.mark.anyio
-async def test_a_server_asks_for_the_schema_of_its_own_cell(
+async def test_another_cells_migrations_neither_count_nor_disturb(
     cell_urls: dict[str, str], store_in_schema: PostgresStore
 ) -> None:
-    execute(cell_urls["pcx"], "DROP TABLE alembic_version")
-    execute(cell_urls["payagg"], "GRANT SELECT ON alembic_version TO pcx")
-    assert not await store_in_schema.is_current()
-
-
-def test_a_migration_does_not_wait_for_another_cells(cell_urls: dict[str, str]) -> None:
-    execute(cell_urls["pcx"], "DROP TABLE token_revocations", "UPDATE alembic_version SET version_num = '0011'")
+    own, index = cell_urls["pcx"], "idempotency_keys_by_day"
+    execute(own, "DROP TABLE token_revocations", "UPDATE alembic_version SET version_num = '0011'")
     with ThreadPoolExecutor(1) as pool, psycopg.connect(cell_urls["payagg"]) as home:
         home.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATION_LOCK])
         home.execute("SELECT pg_advisory_xact_lock(%s, 'public'::regnamespace::oid::int)", [MIGRATION_LOCK])
-        migrating = pool.submit(migrate, cell_urls["pcx"], to="0012")
+        migrating = pool.submit(migrate, own, to="0012")
         wait([migrating], timeout=60)
         home.rollback()
         assert migrating.done()
-    assert rows(cell_urls["pcx"], "SELECT to_regclass('pcx.token_revocations') IS NOT NULL") == [(True,)]
-
-
-def test_an_index_that_another_cell_is_building_is_left_alone(cell_urls: dict[str, str]) -> None:
-    name = "idempotency_keys_by_day"
-    execute(cell_urls["pcx"], f"DROP INDEX {name}", "UPDATE alembic_version SET version_num = '0015'")
-    execute(
-        cell_urls["postgres"], f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'public.{name}'::regclass"
-    )
-    migrate(cell_urls["pcx"], to="0016")
-    assert rows(cell_urls["pcx"], f"SELECT to_regclass('pcx.{name}')::text, to_regclass('public.{name}')::text") == [
-        (name, f"public.{name}")
-    ]
-
-
-def test_the_rules_of_the_schema_hold_whoever_writes(cell_urls: dict[str, str]) -> None:
-    execute(cell_urls["pcx"], BUSINESS, "INSERT INTO moved_businesses VALUES ('biz', 'PBX', 'MOVING', NULL, now())")
-    execute(cell_urls["payagg"], BUSINESS)
-    for role in ("pcx", "postgres"):
-        with pytest.raises(psycopg.errors.SerializationFailure):
-            execute(cell_urls[role], "INSERT INTO pcx.members VALUES ('biz', 'ada', 'OWNER')")
+    assert rows(own, "SELECT to_regclass('pcx.token_revocations') IS NOT NULL") == [(True,)]
+    # An index that another cell is building is left alone.
+    execute(own, f"DROP INDEX {index}", "UPDATE alembic_version SET version_num = '0015'")
+    building = f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'public.{index}'::regclass"
+    execute(cell_urls["postgres"], building)
+    migrate(own, to="0016")
+    both = f"SELECT to_regclass('pcx.{index}')::text, to_regclass('public.{index}')::text"
+    assert rows(own, both) == [(index, f"public.{index}")]
+    execute(own, "DROP TABLE alembic_version")
+    execute(cell_urls["payagg"], "GRANT SELECT ON alembic_version TO pcx")
+    assert not await store_in_schema.is_current()
+    assert not is_current(own)
 
 
 def test_partitions_are_made_while_another_cell_makes_its_own(cell_urls: dict[str, str]) -> None:
@@ -107,17 +73,24 @@ def test_a_check_of_another_cell_proves_nothing(cell_urls: dict[str, str], monke
 
 
 @pytest.mark.anyio
-async def test_two_cells_of_one_database_have_different_places(
-    store_in_schema: PostgresStore, other_in_schema: PostgresStore
+async def test_each_cell_has_its_own_place_rows_rules_and_findings(
+    cell_urls: dict[str, str], store_in_schema: PostgresStore, other_in_schema: PostgresStore
 ) -> None:
     async with store_in_schema.begin() as one, other_in_schema.begin() as two:
         assert await one.moves.database() != await two.moves.database()
-
-
-@pytest.mark.parametrize("schema", ["public", "pbx"])
-def test_a_cells_rows_are_out_of_anothers_reach(cell_urls: dict[str, str], schema: str) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        rows(cell_urls["pcx"], f"SELECT FROM {schema}.payments")
+    for schema in ("public", "pbx"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            rows(cell_urls["pcx"], f"SELECT FROM {schema}.payments")
+    for role in ROLES:
+        assert is_current(cell_urls[role])
+        assert all(rule.is_kept for rule in examine(cell_urls[role]).rules)
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
+    assert rows(cell_urls["pcx"], tables, "pcx") == rows(cell_urls["pcx"], tables, "public")
+    execute(cell_urls["pcx"], BUSINESS, "INSERT INTO moved_businesses VALUES ('biz', 'PBX', 'MOVING', NULL, now())")
+    execute(cell_urls["payagg"], BUSINESS)
+    for role in ("pcx", "postgres"):
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            execute(cell_urls[role], "INSERT INTO pcx.members VALUES ('biz', 'ada', 'OWNER')")
 
 
 def test_a_dump_of_its_schema_is_the_whole_cell(cell_urls: dict[str, str], postgres: str) -> None:
@@ -138,8 +111,3 @@ def test_a_dump_of_its_schema_is_the_whole_cell(cell_urls: dict[str, str], postg
     with pytest.raises(psycopg.errors.SerializationFailure):
         execute(own, "INSERT INTO members VALUES ('biz', 'ada', 'OWNER')")
     execute(admin, "DROP DATABASE moved_out WITH (FORCE)")
-
-
-def test_the_doctor_looks_at_one_cell(cell_urls: dict[str, str]) -> None:
-    for role in ("pbx", "pcx", "payagg"):
-        assert all(rule.is_kept for rule in examine(cell_urls[role]).rules)

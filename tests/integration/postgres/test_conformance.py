@@ -8,7 +8,7 @@ from payagg_testing.conformance.run import MACHINES
 
 from tests.support.rounds import scaled
 
-BRIEF = Effort(histories=scaled(3), actions=12)
+BRIEF = Effort(histories=scaled(1), actions=12)
 
 
 @pytest.fixture

@@ -53,11 +53,21 @@ except psycopg.OperationalError as error:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
+def fresh(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "state"
     yield folder
     if folder.exists():
         EmbeddedPostgres(folder).destroy()
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A stopped server's data, with a word in it; each test leaves them so."""
+    folder = tmp_path_factory.mktemp("stopped") / "state"
+    with EmbeddedPostgres(folder) as server, psycopg.connect(server.url) as connection:
+        connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
+    yield folder
+    EmbeddedPostgres(folder).destroy()
 
 
 @pytest.fixture(scope="module")
@@ -116,15 +126,13 @@ def answers(server: EmbeddedPostgres) -> bool:
 
 
 def test_what_was_written_is_there_after_a_stop_and_durable_unless_said_otherwise(state: Path) -> None:
-    with EmbeddedPostgres(state) as server:
-        with psycopg.connect(server.url) as connection:
-            connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
-        pid = postmaster(state)
-        assert asked(server, "SELECT current_setting('fsync') || current_setting('synchronous_commit')") == "onon"
-    assert not is_alive(pid)
-    with EmbeddedPostgres(state, durable=False) as server:
-        assert asked(server, "SELECT word FROM kept") == "here"
-        assert asked(server, "SELECT current_setting('fsync')") == "off"
+    for durable, settings in ((True, "onon"), (False, "offoff")):
+        with EmbeddedPostgres(state, durable=durable) as server:
+            pid = postmaster(state)
+            assert asked(server, "SELECT word FROM kept") == "here"
+            query = "SELECT current_setting('fsync') || current_setting('synchronous_commit')"
+            assert asked(server, query) == settings
+        assert not is_alive(pid)
 
 
 def test_it_listens_on_no_network_address(running: EmbeddedPostgres) -> None:
@@ -190,14 +198,22 @@ def test_a_pid_file_that_names_another_program_is_stale(state: Path) -> None:
         assert asked(server, "SELECT 1") == 1
 
 
-def test_an_interrupted_first_start_leaves_nothing_in_the_way(state: Path) -> None:
-    half = state / "postgres.init-1"
+def test_an_interrupted_first_start_leaves_nothing_in_the_way_and_broken_data_are_told(fresh: Path) -> None:
+    half = fresh / "postgres.init-1"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("18\n")
-    (state / "postgres").mkdir()
-    with EmbeddedPostgres(state) as server:
+    (fresh / "postgres").mkdir()
+    with EmbeddedPostgres(fresh) as server:
         assert asked(server, "SELECT 1") == 1
     assert not half.exists()
+    for file, content, words in (
+        ("global/pg_control", b"", r"did not start: .*pg_control"),
+        ("PG_VERSION", b"17\n", "made by Postgres 17, this is 18"),
+    ):
+        (fresh / "postgres" / file).write_bytes(content)
+        with pytest.raises(EmbeddedPostgresError, match=words) as raised:
+            EmbeddedPostgres(fresh).start()
+        assert "\n" not in str(raised.value)
 
 
 def test_a_missing_socket_folder_is_made_again(state: Path) -> None:
@@ -210,30 +226,17 @@ def test_a_missing_socket_folder_is_made_again(state: Path) -> None:
     assert not is_alive(orphan)
 
 
-def test_data_that_no_server_can_use_is_one_clear_line(state: Path) -> None:
-    with EmbeddedPostgres(state):
-        pass
-    for file, content, words in (
-        ("global/pg_control", b"", r"did not start: .*pg_control"),
-        ("PG_VERSION", b"17\n", "made by Postgres 17, this is 18"),
-    ):
-        (state / "postgres" / file).write_bytes(content)
-        with pytest.raises(EmbeddedPostgresError, match=words) as raised:
-            EmbeddedPostgres(state).start()
-        assert "\n" not in str(raised.value)
-
-
-def test_a_folder_that_is_no_database_is_left_alone(state: Path) -> None:
-    (state / "postgres").mkdir(parents=True)
-    (state / "postgres" / "letter.txt").write_text("dear reader")
+def test_a_folder_that_is_no_database_is_left_alone(fresh: Path) -> None:
+    (fresh / "postgres").mkdir(parents=True)
+    (fresh / "postgres" / "letter.txt").write_text("dear reader")
     with pytest.raises(EmbeddedPostgresError, match="not a Postgres data folder"):
-        EmbeddedPostgres(state).start()
-    assert (state / "postgres" / "letter.txt").read_text() == "dear reader"
-    (state / "postgres" / "letter.txt").unlink()
+        EmbeddedPostgres(fresh).start()
+    assert (fresh / "postgres" / "letter.txt").read_text() == "dear reader"
+    (fresh / "postgres" / "letter.txt").unlink()
 
 
-def test_a_path_too_long_for_a_socket_gets_a_short_folder(state: Path) -> None:
-    deep = state / ("d" * SOCKET_PATH_MAX)
+def test_a_path_too_long_for_a_socket_gets_a_short_folder(fresh: Path) -> None:
+    deep = fresh / ("d" * SOCKET_PATH_MAX)
     with EmbeddedPostgres(deep) as server:
         assert asked(server, "SELECT 1") == 1
         first = server.url
@@ -255,8 +258,6 @@ def test_the_application_owns_its_database_and_is_no_superuser(running: Embedded
 @pytest.mark.error_lines("the embedded Postgres ended; starting it again")
 def test_a_server_that_is_killed_under_its_user_is_started_again(state: Path) -> None:
     with EmbeddedPostgres(state) as server, EmbeddedPostgres(state) as second:
-        with psycopg.connect(server.url) as connection:
-            connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
         killed = postmaster(state)
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda: answers(server))
@@ -281,32 +282,24 @@ def test_root_runs_it_under_an_id_that_is_nobodys_and_without_rights(running: Em
 
 
 @AS_ROOT
-@pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_another_account_neither_connects_nor_reads_the_data(umask: int) -> None:
-    before = os.umask(umask)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            os.chmod(folder, 0o755)
-            state = Path(folder) / "state"
-            with EmbeddedPostgres(state) as server:
-                nobody = pwd.getpwnam("nobody")
-                for denied in (state / "postgres" / "PG_VERSION", state / "postgres.hba", state / "run" / SOCKET):
-                    assert as_account(nobody, ["cat", str(denied)]).stderr.endswith("Permission denied\n")
-                # With every folder and the socket open to all, the server itself refuses.
-                for opened in (state, state / "run", state / "run" / SOCKET):
-                    opened.chmod(0o777)
-                for role in ("payagg", "postgres"):
-                    told = run_python(CONNECT, server.url.replace("payagg@", f"{role}@"), account=nobody).stdout
-                    assert f'Peer authentication failed for user "{role}"' in told
-                assert asked(server, "SELECT 1") == 1
-    finally:
-        os.umask(before)
+def test_another_account_neither_connects_nor_reads_the_data() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        state = Path(folder) / "state"
+        with EmbeddedPostgres(state) as server:
+            nobody = pwd.getpwnam("nobody")
+            for denied in (state / "postgres" / "PG_VERSION", state / "postgres.hba", state / "run" / SOCKET):
+                assert as_account(nobody, ["cat", str(denied)]).stderr.endswith("Permission denied\n")
+            # With every folder and the socket open to all, the server itself refuses.
+            for opened in (state, state / "run", state / "run" / SOCKET):
+                opened.chmod(0o777)
+            for role in ("payagg", "postgres"):
+                told = run_python(CONNECT, server.url.replace("payagg@", f"{role}@"), account=nobody).stdout
+                assert f'Peer authentication failed for user "{role}"' in told
 
 
 @AS_ROOT
 def test_a_folder_that_belonged_to_an_account_with_a_name_is_taken_from_it(state: Path) -> None:
-    with EmbeddedPostgres(state) as server, psycopg.connect(server.url) as connection:
-        connection.execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
     nobody = pwd.getpwnam("nobody")
     for path in (state / "postgres", *(state / "postgres").rglob("*")):
         os.chown(path, nobody.pw_uid, nobody.pw_gid)
@@ -321,8 +314,12 @@ def test_a_folder_that_belonged_to_an_account_with_a_name_is_taken_from_it(state
 def test_root_runs_it_below_a_folder_closed_to_others_and_leaves_it_closed(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    with EmbeddedPostgres(closed / "state") as server:
-        assert asked(server, "SELECT 1") == 1
+    before = os.umask(0o077)  # closes what is made, too
+    try:
+        with EmbeddedPostgres(closed / "state") as server:
+            assert asked(server, "SELECT 1") == 1
+    finally:
+        os.umask(before)
     assert closed.stat().st_mode & 0o777 == 0o700
     EmbeddedPostgres(closed / "state").destroy()
 

@@ -9,30 +9,16 @@ from payagg_testing.network_faults import Blackhole, DropReply
 
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.errors import RuleBroken, meaning
-from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Conflict, ReferenceTaken, Unavailable
 from payagg.application.store import KeyHolder
 from payagg.domain.checks import revised
-from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from tests.support.builders import a_business, a_key, a_transition
 from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_leaving_a_block_by_an_exception_rolls_back(store: PostgresStore) -> None:
-    async def refused() -> None:
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business())
-            raise Refusal(ErrorCode.NOT_FOUND)
-
-    with pytest.raises(Refusal):
-        await refused()
-    async with store.begin() as tx:
-        assert await tx.businesses.get("biz_1") is None
 
 
 async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
@@ -44,16 +30,6 @@ async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
     await saves_what_it_read_before()
     with pytest.raises(Conflict):
         await saves_what_it_read_before()
-
-
-async def test_a_transaction_that_swallowed_an_error_never_pretends_to_commit(store: PostgresStore) -> None:
-    async def swallows() -> None:
-        async with store.pool.transaction() as connection:
-            with pytest.raises(psycopg.DataError):
-                await connection.rows(Statement("SELECT 1/0"))
-
-    with pytest.raises(Conflict):
-        await swallows()
 
 
 async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStore) -> None:
@@ -68,58 +44,7 @@ async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStor
     assert "ada" not in str(broken.value)
 
 
-async def test_a_text_that_postgres_cannot_hold_is_the_callers_fault(store: PostgresStore) -> None:
-    async def adds() -> None:
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business(name="zero \x00 byte"))
-
-    with pytest.raises(Refusal) as refused:
-        await adds()
-    assert refused.value.code is ErrorCode.VALIDATION_ERROR
-
-
-async def test_a_connection_lost_inside_a_transaction_is_a_conflict(store: PostgresStore, database_url: str) -> None:
-    async def loses_it() -> None:
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business())
-            await kill_others(database_url)
-            await tx.businesses.get("biz_1")
-
-    with pytest.raises(Conflict):
-        await loses_it()
-    async with store.begin() as tx:
-        assert await tx.businesses.get("biz_1") is None
-
-
-async def test_a_connection_lost_before_commit_was_sent_is_a_conflict(store: PostgresStore, database_url: str) -> None:
-    async def loses_it() -> None:
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business())
-            await kill_others(database_url)
-
-    with pytest.raises(Conflict):
-        await loses_it()
-    async with store.begin() as tx:
-        assert await tx.businesses.get("biz_1") is None
-
-
-async def test_a_commit_whose_answer_is_lost_is_unavailable_though_it_happened(database_url: str) -> None:
-    async def commits() -> None:
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business())
-
-    async with by_proxy(database_url) as (proxy, url):
-        proxy.impose(DropReply(after=b"INSERT INTO businesses"), times=1)
-        store = PostgresStore(url, pool_size=1, pgbouncer=False)
-        with pytest.raises(Unavailable):
-            await commits()
-        async with store.begin() as tx:
-            assert await tx.businesses.get("biz_1") == a_business()
-        await store.close()
-
-
-@pytest.mark.parametrize("remembered", [None, KeyHolder(a_key(), a_business())], ids=["key read", "key remembered"])
-@pytest.mark.parametrize("key", [None, "order-1"])
+@pytest.mark.parametrize(("remembered", "key"), [(None, None), (KeyHolder(a_key(), a_business()), "order")])
 async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
     database_url: str, store: PostgresStore, key: str | None, remembered: KeyHolder | None
 ) -> None:
@@ -135,18 +60,7 @@ async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
     assert await count(database_url, "payments") == 5
 
 
-async def test_single_calls_survive_connections_that_died_while_idle(store: PostgresStore, database_url: str) -> None:
-    await together(store, *(numbered(n) for n in range(3)))
-    for again in range(3, 6):
-        await kill_others(database_url)
-        assert await store.find_payment(numbered(0).reference) == numbered(0)
-        await kill_others(database_url)
-        assert await store.add_payment(numbered(again)) == (numbered(again), True)
-        await kill_others(database_url)
-        await store.now()
-
-
-async def test_a_restart_of_the_database_fails_nobody_who_comes_after_it(
+async def test_connections_that_died_while_idle_fail_nobody_who_comes_after(
     store: PostgresStore, database_url: str
 ) -> None:
     together_at = asyncio.Barrier(6)
@@ -160,7 +74,14 @@ async def test_a_restart_of_the_database_fails_nobody_who_comes_after_it(
     await kill_others(database_url)
     async with store.begin() as tx:
         assert await tx.businesses.get("biz_1") is None
-    assert await store.find_payment("PAY-20250131-ABSENT") is None
+    assert await store.add_payment(numbered(0)) == (numbered(0), True)
+    for again in range(1, 4):
+        await kill_others(database_url)
+        assert await store.find_payment(numbered(0).reference) == numbered(0)
+        await kill_others(database_url)
+        assert await store.add_payment(numbered(again)) == (numbered(again), True)
+        await kill_others(database_url)
+        await store.now()
 
 
 async def test_connections_to_a_server_that_takes_no_writes_are_given_up(
@@ -201,7 +122,7 @@ async def test_no_payment_is_lost_or_doubled_while_connections_die(store: Postgr
 
     async def buyer(buyer_number: int) -> list[tuple[Payment, bool]]:
         answers = []
-        for turn in range(20):
+        for turn in range(10):
             payment = numbered(100 * buyer_number + turn, idempotency_key=f"{buyer_number}-{turn}")
             while True:
                 try:
@@ -217,9 +138,9 @@ async def test_no_payment_is_lost_or_doubled_while_connections_die(store: Postgr
     answers = [answer for group in await asyncio.gather(*map(buyer, range(1, 9))) for answer in group]
     stop.set()
     await killer
-    assert len({payment.reference for payment, _ in answers}) == 160
-    assert await count(database_url, "payments") == 160
-    assert await count(database_url, "idempotency_keys") == 160
+    assert len({payment.reference for payment, _ in answers}) == 80
+    assert await count(database_url, "payments") == 80
+    assert await count(database_url, "idempotency_keys") == 80
 
 
 async def test_a_database_that_is_down_is_unavailable(tmp_path: Any) -> None:
@@ -248,13 +169,6 @@ async def test_the_url_may_name_several_hosts(database_url: str, tmp_path: Any) 
     url = f"postgresql+psycopg://payagg@/{database}?host={tmp_path},{socket}&target_session_attrs=read-write"
     store = PostgresStore(url, pool_size=1, pgbouncer=False)
     assert await store.is_current()
-    await store.close()
-
-
-async def test_callers_beyond_the_pool_are_served_in_turn(database_url: str) -> None:
-    store = PostgresStore(database_url, pool_size=2, pgbouncer=False)
-    await asyncio.gather(*(store.now() for _ in range(20)))
-    await asyncio.gather(*(store.add_payment(numbered(n)) for n in range(20)), *(store.now() for _ in range(20)))
     await store.close()
 
 

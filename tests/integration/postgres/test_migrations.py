@@ -156,7 +156,7 @@ def test_a_schema_that_is_ahead_stays_as_it_is(database_url: str) -> None:
     assert payagg("migrate", PAYAGG_DATABASE_URL=database_url).returncode == 0
 
 
-def test_a_dry_run_prints_what_is_pending_and_changes_nothing(empty_url: str) -> None:
+def test_a_dry_run_prints_what_is_pending_and_the_command_tells_its_progress(empty_url: str) -> None:
     whole = payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=empty_url)
     assert whole.returncode == 0, whole.stderr
     assert "CREATE TABLE payments" in whole.stdout
@@ -169,16 +169,13 @@ def test_a_dry_run_prints_what_is_pending_and_changes_nothing(empty_url: str) ->
     assert "CREATE INDEX CONCURRENTLY IF NOT EXISTS payments_with_payer ON payments" in rest
     assert f"UPDATE alembic_version SET version_num='{HEAD}'" in rest
     assert revision_of(empty_url) == "0007"
-    migrate(empty_url)
-    assert payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=empty_url).stdout == "Nothing is pending.\n"
-
-
-def test_progress_is_told_by_the_command(empty_url: str) -> None:
     told = payagg("migrate", PAYAGG_DATABASE_URL=empty_url).stdout.splitlines()
     assert told[0].startswith("The database is ")
-    assert told[1].startswith("0001: ")
-    assert told[2].startswith("  done in ")
+    assert told[1].startswith("0008: ")
+    assert told[2].startswith("  ")
+    assert any(line.startswith("  done in ") for line in told)
     assert told[-1] == "The schema is up to date."
+    assert payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=empty_url).stdout == "Nothing is pending.\n"
 
 
 def test_a_database_that_is_away_is_one_line() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from payagg_testing.builders import an_event
 from payagg_testing.clocks import ManualClock
 from psycopg import sql
 from structlog.testing import capture_logs
@@ -21,7 +20,6 @@ from payagg.adapters.postgres.partitions import AHEAD, TABLES, Week, drop, make,
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.partitions import Partitions
 from payagg.application.ports import Unavailable
-from payagg.application.retry import retried
 from payagg.domain.webhook import RETENTION
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api
@@ -221,32 +219,15 @@ def test_an_event_that_is_being_stored_is_never_dropped(
 
 
 @pytest.mark.anyio
-async def test_an_event_that_is_being_stored_while_its_week_is_made_goes_there(
-    store: PostgresStore, database_url: str
-) -> None:
-    @retried
-    async def emit() -> None:
-        async with store.begin() as tx:
-            await tx.webhooks.emit(an_event(reference="PAY-20250129-000001"), [])
-
-    with psycopg.connect(database_url) as maker:
-        with maker.transaction():
-            # Both are seen by the others once they are committed, but the default is locked from now on.
-            assert partitions._made(maker, THIS)
-            emitting = asyncio.create_task(emit())
-            await until(lambda: somebody_waits(database_url))
-        await emitting
-        assert where(maker, "PAY-20250129-000001") == {"events_pay_20250127"}
-
-
-@pytest.mark.anyio
 async def test_a_payer_who_pays_while_the_week_is_made_is_answered(store: PostgresStore, database_url: str) -> None:
     async with an_api(services_over(store)) as api:
         reference = (await api.initiate(await api.open_shop()))["reference"]
         place, card = f"/public/payments/{reference}", {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
         with psycopg.connect(database_url) as maker:
             with maker.transaction():
-                assert partitions._made(maker, Week.of("PAY", datetime.now(UTC).date()))
+                # Others see it once it is committed, but the default is locked from now on.
+                week = Week.of("PAY", datetime.now(UTC).date())
+                assert partitions._made(maker, week)
                 paying = asyncio.create_task(api.client.post(f"{place}/process", json=card))
                 await until(lambda: somebody_waits(database_url))
             assert (await paying).status_code == 200
@@ -255,6 +236,7 @@ async def test_a_payer_who_pays_while_the_week_is_made_is_answered(store: Postgr
                 "SELECT type FROM events WHERE reference = %s ORDER BY sequence", [reference]
             ).fetchall()
             assert told == [("payment.pending",), ("payment.success",)]
+            assert where(maker, reference) == {week.table("events")}
 
 
 def test_a_role_that_may_make_no_tables_is_told_what_to_do(

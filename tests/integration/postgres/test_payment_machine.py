@@ -13,7 +13,7 @@ from tests.support.state_machine.histories import tell
 from tests.support.state_machine.store_system import StoreSystem
 
 BRIEF = settings(
-    max_examples=scaled(12),
+    max_examples=scaled(6),
     stateful_step_count=20,
     deadline=None,
     database=None,

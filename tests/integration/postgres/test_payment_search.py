@@ -41,12 +41,6 @@ async def references(store: PostgresStore, after: PaymentCursor | None = None) -
         return [payment.reference for payment in await tx.payment_search.page(OWN, datetime.now(UTC), after, 100)]
 
 
-async def test_a_payment_is_listed_by_the_next_request(dating: PostgresStore) -> None:
-    for number in range(20):
-        payment, _ = await dating.add_payment(drawn(number))
-        assert (await references(dating))[0] == payment.reference
-
-
 @pytest.mark.rule("reports.1")
 async def test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed(
     dating: PostgresStore, database_url: str

@@ -78,12 +78,12 @@ async def test_everything_works_through_pgbouncer_in_transaction_mode(bouncer: s
     assert await count(database_url, "payments WHERE status = 'SUCCESS'") == STORES * JOURNEYS
 
 
-async def test_the_commands_and_the_serving_processes_work_through_pgbouncer(bouncer: str) -> None:
+async def test_the_commands_and_a_server_work_through_pgbouncer(bouncer: str) -> None:
     def run() -> None:
         for command in (("migrate",), ("doctor",), ("business", "create", "--name", "Ada's", "--owner", "ada")):
             done = payagg(*command, PAYAGG_DATABASE_URL=bouncer, PAYAGG_PGBOUNCER="true")
             assert done.returncode == 0, done.stderr
-        with serving(bouncer, "--workers", "2", PAYAGG_PGBOUNCER="true"):
+        with serving(bouncer, PAYAGG_PGBOUNCER="true"):
             pass
 
     await asyncio.to_thread(run)

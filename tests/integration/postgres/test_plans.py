@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -26,7 +27,18 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
-from tests.integration.postgres.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
+from tests.integration.postgres.query_plans import (
+    BIG,
+    EVERYBODY,
+    Plan,
+    Recorder,
+    Watched,
+    fill,
+    forget_what_waits,
+    nth,
+    parents,
+    watched,
+)
 from tests.support.assembly import services_over
 from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.postgres_rules import superuser_url
@@ -36,6 +48,7 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 TX = Callable[[PostgresTransaction], Awaitable[Any]]
 MANY = 64
+prefixes = map("N{:02d}".format, count())  # of references that are drawn here
 TOUCHED_MAX = 2_000  # rows that one step may look at: some for each lane or row that it is about, never the table
 
 
@@ -350,14 +363,16 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
 }
 
 
-async def initiate(hot: FastPath, prefix: str) -> None:
+async def initiate(hot: FastPath) -> None:
+    prefix = next(prefixes)
     payments = [
         a_payment(reference=f"PAY-20250131-{prefix}{n:03d}", idempotency_key=prefix + str(n)) for n in range(MANY)
     ]
     assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
 
 
-async def initiate_remembered(hot: FastPath, prefix: str) -> None:
+async def initiate_remembered(hot: FastPath) -> None:
+    prefix = next(prefixes)
     keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
     payments = [
         a_payment(
@@ -411,33 +426,20 @@ HELD = {"api_keys_pkey"}
 ADDED = HELD | {"payments_pkey"}  # looked up, whether the reference is taken
 REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
 FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
-# What is not done in a transaction of the caller's.
+# What callers of one moment share, as it is sent directly and through PgBouncer.
+SHARED: dict[str, tuple[Callable[[FastPath], Awaitable[None]], set[str]]] = {
+    "initiate": (initiate, ADDED),
+    "initiate with a remembered key": (initiate_remembered, ADDED | {"api_keys_secret_hash_key"}),
+    "initiate replayed": (replay, REPLAYED),
+    "originals found": (find_originals, REPLAYED | {"api_keys_secret_hash_key"}),
+    "payment and key found": (find, FOUND),
+    "checkouts found": (find_checkouts, {"payments_pkey"}),
+    "keys used": (use, {"api_keys_pkey"}),
+}
+# What else is not done in a transaction of the caller's.
 ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
-    "initiate": (lambda on: initiate(on.hot, "NEW"), ADDED),
-    "initiate with a remembered key": (
-        lambda on: initiate_remembered(on.hot, "BEL"),
-        ADDED | {"api_keys_secret_hash_key"},
-    ),
-    "initiate with a remembered key, through PgBouncer": (
-        lambda on: initiate_remembered(on.bounced, "BEP"),
-        ADDED | {"api_keys_secret_hash_key"},
-    ),
-    "initiate replayed": (lambda on: replay(on.hot), REPLAYED),
-    "originals found": (lambda on: find_originals(on.hot), REPLAYED | {"api_keys_secret_hash_key"}),
-    "payment and key found": (lambda on: find(on.hot), FOUND),
-    "initiate through PgBouncer": (lambda on: initiate(on.bounced, "POL"), ADDED),
-    "initiate replayed through PgBouncer": (lambda on: replay(on.bounced), REPLAYED),
-    "originals found through PgBouncer": (
-        lambda on: find_originals(on.bounced),
-        REPLAYED | {"api_keys_secret_hash_key"},
-    ),
-    "payment and key found through PgBouncer": (lambda on: find(on.bounced), FOUND),
-    "checkouts found": (lambda on: find_checkouts(on.hot), {"payments_pkey"}),
-    "checkouts found through PgBouncer": (lambda on: find_checkouts(on.bounced), {"payments_pkey"}),
     "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
     "ask begun": (lambda on: on.store.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
-    "keys used": (lambda on: use(on.hot), {"api_keys_pkey"}),
-    "keys used through PgBouncer": (lambda on: use(on.bounced), {"api_keys_pkey"}),
     "whose secrets sign events": (lambda on: on.store.find_settling("provider_a"), set()),
     "hit counted, old ones swept": (
         lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
@@ -462,6 +464,11 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
 }
 
 
+BOUNCED = "{} through PgBouncer"
+ALL: dict[str, set[str]] = {name: indexes for name, (_, indexes) in (IN_A_TRANSACTION | SHARED | ALONE).items()}
+ALL |= {BOUNCED.format(name): indexes for name, (_, indexes) in SHARED.items()}
+
+
 class Undone(Exception):
     pass
 
@@ -476,6 +483,11 @@ async def drive(database_url: str) -> list[Plan]:
                     await use(tx)
                     await tx.payments._connection.flush()
                 raise Undone
+    for name, (share, _) in SHARED.items():
+        with recorder.naming(name):
+            await share(on.hot)
+        with recorder.naming(BOUNCED.format(name)):
+            await share(on.bounced)
     for name, (call, _) in ALONE.items():
         with recorder.naming(name):
             await call(on)
@@ -483,14 +495,23 @@ async def drive(database_url: str) -> list[Plan]:
     return recorder.plans
 
 
+@pytest.fixture(scope="module")
+def full_tables(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    with new_database() as url:
+        fill(url)
+        yield url
+
+
 @pytest.fixture(params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
-def plans(postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
-    name = sql.Identifier("full_tables")
+def plans(full_tables: str, postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
+    """Of a copy of the full tables, as the drive changes them."""
+    name, full = sql.Identifier("driven"), sql.Identifier(str(psycopg.conninfo.conninfo_to_dict(full_tables)["dbname"]))
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template_of_tests").format(name))
-        url = postgres.replace("/payagg?", "/full_tables?")
-        fill(url, after_quiet=request.param)
-        yield asyncio.run(drive(url))
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(name, full))
+    url = postgres.replace("/payagg?", "/driven?")
+    if request.param:
+        forget_what_waits(url)
+    yield asyncio.run(drive(url))
     with psycopg.connect(superuser_url(postgres), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
@@ -504,19 +525,12 @@ def test_every_use_goes_by_its_indexes_and_looks_at_few_rows(plans: list[Plan]) 
     met: dict[str, set[str]] = {plan.name: set() for plan in plans}
     for plan in plans:
         met[plan.name] |= {visit.index for visit in plan.visits if visit.index is not None}
-    assert met == {name: indexes for name, (_, indexes) in (IN_A_TRANSACTION | ALONE).items()}
+    assert met == ALL
 
 
 WRITTEN_FOR_EACH_PAYMENT = [
-    "event_metadata",
-    "idempotency_keys",
-    "payments",
-    "transitions",
-    "attempts",
-    "events",
-    "deliveries",
-    "inbox",
-    "provider_calls",
+    *("payments", "idempotency_keys", "transitions", "attempts", "provider_calls"),
+    *("events", "event_metadata", "deliveries", "inbox"),
 ]
 OF_THE_RELEASE_BEFORE = {"attempts_to_ask", "attempts_open_of_gateway", "payments_of_email"}
 
@@ -529,5 +543,5 @@ def test_every_index_that_a_payment_pays_for_serves_a_statement_or_a_rule(databa
             " WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique",
             [WRITTEN_FOR_EACH_PAYMENT],
         ).fetchall()
-    used = set[str]().union(*(indexes for _, indexes in (IN_A_TRANSACTION | ALONE).values()))
+    used = set[str]().union(*ALL.values())
     assert {name for (name,) in rows} - used == OF_THE_RELEASE_BEFORE

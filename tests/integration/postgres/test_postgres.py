@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -37,16 +38,11 @@ async def test_every_field_survives_the_shared_insert(store: PostgresStore) -> N
         idempotency_key="key, with {braces} and \\ and NULL",
         fingerprint=bytes(range(32)),
     )
-    assert await store.add_payment(payment) == (payment, True)
+    bare = numbered(2)
+    assert (bare.metadata, bare.fingerprint, bare.idempotency_key) == (None, None, None)
+    assert await together(store, payment, bare) == [(payment, True), (bare, True)]
     assert await store.find_payment(payment.reference) == payment
-
-
-async def test_absent_fields_stay_absent(store: PostgresStore) -> None:
-    payment = numbered(1)
-    await store.add_payment(payment)
-    found = await store.find_payment(payment.reference)
-    assert found == payment
-    assert (payment.metadata, payment.fingerprint, payment.idempotency_key) == (None, None, None)
+    assert await store.find_payment(bare.reference) == bare
 
 
 async def test_a_row_the_database_refuses_fails_alone(store: PostgresStore, database_url: str) -> None:
@@ -108,6 +104,22 @@ async def test_a_repeated_key_gets_the_original_whoever_asks_beside_it(store: Po
     assert fresh == (other, True)
 
 
+async def test_one_key_in_two_businesses_and_environments_makes_a_payment_in_each(
+    store: PostgresStore, database_url: str
+) -> None:
+    other = PostgresStore(database_url, pool_size=8, pgbouncer=False)
+    places = list(product(("biz_1", "biz_2"), Environment)) * 8
+    payments = [
+        numbered(n, business_id=business, environment=environment, idempotency_key="order-1")
+        for n, (business, environment) in enumerate(places)
+    ]
+    answers = await asyncio.gather(*((store, other)[n % 2].add_payment(one) for n, one in enumerate(payments)))
+    await other.close()
+    assert [created for _, created in answers].count(True) == 4
+    assert [(kept.business_id, kept.environment) for kept, _ in answers] == places
+    assert len({kept.reference for kept, _ in answers}) == 4
+
+
 async def test_a_key_that_cannot_be_kept_is_refused_alone(store: PostgresStore) -> None:
     original = numbered(1, idempotency_key="order-1")
     await store.add_payment(original)
@@ -138,18 +150,6 @@ async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) ->
             assert isinstance(answer, StaleKey)
         else:
             assert answer == (payments[n % 10] if n < 30 else None)
-
-
-async def test_a_key_is_found_with_its_business(store: PostgresStore) -> None:
-    business, key = a_business(), a_key()
-    async with store.begin() as tx:
-        await tx.businesses.add(business)
-        await tx.api_keys.add(key)
-    first, second, unknown = await asyncio.gather(*map(store.find_key, (key.secret_hash, key.secret_hash, b"x")))
-    assert first == second
-    assert first is not None
-    assert (first.key, first.business) == (key, business)
-    assert unknown is None
 
 
 async def test_a_revocation_that_was_answered_is_seen_by_every_later_lookup(
@@ -185,28 +185,6 @@ async def test_a_caller_that_gives_up_leaves_the_others_payment_alone(store: Pos
     assert [created for _, created in answers] == [True] * 5
 
 
-async def test_last_use_is_written_at_most_once_a_minute_and_never_after_revocation(store: PostgresStore) -> None:
-    key = a_key()
-    async with store.begin() as tx:
-        await tx.businesses.add(a_business())
-        await tx.api_keys.add(key)
-
-    async def used() -> Any:
-        found = await store.find_key(key.secret_hash)
-        assert found is not None
-        return found.key.last_used_at
-
-    await store.touch_key(key.id, NOW)
-    await store.touch_key(key.id, NOW + timedelta(seconds=59))
-    assert await used() == NOW
-    await store.touch_key(key.id, NOW + timedelta(seconds=60))
-    assert await used() == NOW + timedelta(seconds=60)
-    async with store.begin() as tx:
-        await tx.api_keys.save(key.revoke(NOW))
-    await store.touch_key(key.id, NOW + timedelta(hours=1))
-    assert await used() == NOW + timedelta(seconds=60)
-
-
 async def test_hits_of_many_callers_are_counted_exactly_and_old_buckets_go_away(
     store: PostgresStore, database_url: str
 ) -> None:
@@ -220,20 +198,13 @@ async def test_hits_of_many_callers_are_counted_exactly_and_old_buckets_go_away(
     assert await count(database_url, "rate_hits") == 1
 
 
-async def test_times_come_back_in_utc(store: PostgresStore) -> None:
-    assert (await store.now()).utcoffset() == timedelta(0)
-
-
-async def test_a_migrated_database_is_current(store: PostgresStore, postgres: str) -> None:
-    assert await store.is_current()
+async def test_the_next_release_s_schema_will_do_and_an_older_one_or_none_will_not(
+    store: PostgresStore, database_url: str, postgres: str
+) -> None:
     empty = PostgresStore(postgres, pool_size=1, pgbouncer=False)
     assert not await empty.is_current()
     await empty.close()
-
-
-async def test_the_next_release_s_schema_will_do_and_an_older_one_will_not(
-    store: PostgresStore, database_url: str
-) -> None:
+    assert await store.is_current()
     for versions, will_do in ((["9999"], True), (["0001"], False), (["0001", "9999"], False), ([], False)):
         with psycopg.connect(database_url) as connection:
             connection.execute("DELETE FROM alembic_version")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -21,96 +22,77 @@ from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
 
 NOW = "2025-01-31T12:00:00Z"
-PAYMENT_ROW = {
-    "reference": "PAY-20250131-000001",
-    "business_id": "biz_1",
-    "environment": "SANDBOX",
-    "amount": 150000,
-    "currency": "NGN",
-    "status": "INITIATED",
-    "sequence": 0,
-    "created_at": NOW,
-    "updated_at": NOW,
-    "expires_at": NOW,
-}
-BUSINESS_ROW = {
-    "id": "biz_1",
-    "name": "Shop",
-    "status": "ACTIVE",
-    "kyc_status": "NOT_SUBMITTED",
-    "created_at": NOW,
-    "updated_at": NOW,
-}
-KEY_ROW = {
-    "id": "key_1",
-    "business_id": "biz_1",
-    "environment": "SANDBOX",
-    "name": "till",
-    "public_key": "spk_1",
-    "secret_hash": b"1",
-    "secret_last4": "0000",
-    "status": "ACTIVE",
-    "created_at": NOW,
-}
-GATEWAY_ROW = {
-    "id": "gw_1",
-    "slug": "provider-a",
-    "name": "A",
-    "display_order": 0,
-    "is_built_in": False,
-    "status": "DISABLED",
-    "created_at": NOW,
-    "updated_at": NOW,
-}
-SETTINGS_ROW = {
-    "business_id": "biz_1",
-    "gateway_id": "gw_1",
-    "is_enabled": True,
-    "is_default": True,
-    "created_at": NOW,
-    "updated_at": NOW,
-}
-ATTEMPT_ROW = {
-    "reference": PAYMENT_ROW["reference"],
-    "number": 1,
-    "gateway": "sandbox",
-    "provider_reference": PAYMENT_ROW["reference"],
-    "token": "t",
-    "state": "HANDED_OFF",
-    "lease_until": NOW,
-    "hand_off_kind": "SIMULATOR",
-    "hand_off_url": "https://pay.example/1",
-    "created_at": NOW,
-    "asks": 0,
-}
-AUDIT_ROW = {
-    "id": "aud_1",
-    "at": NOW,
-    "realm": "admin",
-    "subject": "ada",
-    "action": "gateway.enable",
-    "object_kind": "gateway",
-    "object_id": "gw_1",
-    "changes": "{}",
+REFERENCE = "PAY-20250131-000001"
+HEARD = {"provider": "provider_a", "environment": "LIVE", "digest": b"d", "received_at": NOW}
+MADE = {"created_at": NOW, "updated_at": NOW}
+# A row of each table that its rules let in.
+ROWS: dict[str, dict[str, Any]] = {
+    "payments": {
+        "reference": REFERENCE,
+        "business_id": "biz_1",
+        "environment": "SANDBOX",
+        "amount": 150000,
+        "currency": "NGN",
+        "status": "INITIATED",
+        "sequence": 0,
+        **MADE,
+        "expires_at": NOW,
+    },
+    "businesses": {"id": "biz_1", "name": "Shop", "status": "ACTIVE", "kyc_status": "NOT_SUBMITTED", **MADE},
+    "api_keys": {
+        "id": "key_1",
+        "business_id": "biz_1",
+        "environment": "SANDBOX",
+        "name": "till",
+        "public_key": "spk_1",
+        "secret_hash": b"1",
+        "secret_last4": "0000",
+        "status": "ACTIVE",
+        "created_at": NOW,
+    },
+    "gateways": {
+        "id": "gw_1",
+        "slug": "provider-a",
+        "name": "A",
+        "display_order": 0,
+        "is_built_in": False,
+        "status": "DISABLED",
+        **MADE,
+    },
+    "business_gateways": {"business_id": "biz_1", "gateway_id": "gw_1", "is_enabled": True, "is_default": True, **MADE},
+    "attempts": {
+        "reference": REFERENCE,
+        "number": 1,
+        "gateway": "sandbox",
+        "provider_reference": REFERENCE,
+        "token": "t",
+        "state": "HANDED_OFF",
+        "lease_until": NOW,
+        "hand_off_kind": "SIMULATOR",
+        "hand_off_url": "https://pay.example/1",
+        "created_at": NOW,
+        "asks": 0,
+    },
+    "audit": {
+        "id": "aud_1",
+        "at": NOW,
+        "realm": "admin",
+        "subject": "ada",
+        "action": "gateway.enable",
+        "object_kind": "gateway",
+        "object_id": "gw_1",
+        "changes": "{}",
+    },
+    "inbox": {**HEARD, "id": "in_1", "body": b"{}"},
+    "refused_events": {**HEARD, "fault": "WRONG_SECRET", "slot": 49, "path": "/provider_a", "size": 1, "headers": "{}"},
 }
 # What a row of each state needs beside the state itself, to meet the other checks.
-MACHINES: dict[str, tuple[Machine[Any, Any], str, dict[str, Any], dict[str, dict[str, Any]]]] = {
-    "payments": (
-        PAYMENT,
-        "status",
-        PAYMENT_ROW,
-        {state: {"settled_at": NOW} for state in ("SUCCESS", "FAILED", "REVERSED")},
-    ),
-    "gateways": (GATEWAY, "status", GATEWAY_ROW, {"DRAINING": {"drain_ends_at": NOW}}),
-    "api_keys": (API_KEY, "status", KEY_ROW, {}),
-    "businesses": (KYC, "kyc_status", BUSINESS_ROW, {}),
+MACHINES: dict[str, tuple[Machine[Any, Any], str, dict[str, dict[str, Any]]]] = {
+    "payments": (PAYMENT, "status", {state: {"settled_at": NOW} for state in ("SUCCESS", "FAILED", "REVERSED")}),
+    "gateways": (GATEWAY, "status", {"DRAINING": {"drain_ends_at": NOW}}),
+    "api_keys": (API_KEY, "status", {}),
+    "businesses": (KYC, "kyc_status", {}),
 }
-PAIRS = [
-    (table, a.value, b.value)
-    for table, (machine, *_) in MACHINES.items()
-    for a in machine.states
-    for b in machine.states
-]
 
 
 class Rows:
@@ -119,16 +101,21 @@ class Rows:
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
 
-    def add(self, table: str, row: dict[str, Any], **changes: Any) -> None:
-        values = {**row, **changes}
+    def add(self, table: str, **changes: Any) -> None:
+        """The table's row with what is different in this one."""
+        values = {**ROWS[table], **changes}
         places = ", ".join(["%s"] * len(values))
         self.run(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", *values.values())
 
-    def load(self, table: str, row: dict[str, Any], **changes: Any) -> None:
+    def load(self, table: str, **changes: Any) -> None:
         """As the owner's bulk load does, past the triggers."""
         self.run("SET session_replication_role = replica")
-        self.add(table, row, **changes)
+        self.add(table, **changes)
         self.run("SET session_replication_role = DEFAULT")
+
+    def undone(self) -> Any:
+        """A block whose writes go away at its end."""
+        return self._connection.transaction(force_rollback=True)
 
     def run(self, statement: str, *values: Any) -> Any:
         with self._connection.transaction():
@@ -193,40 +180,8 @@ def test_what_lives_for_an_hour_at_most_is_not_logged(rows: Rows, table: str) ->
     assert rows.run("SELECT relpersistence FROM pg_class WHERE relname = %s", table).fetchone() == ("u",)
 
 
-def test_refused_events_are_bounded(rows: Rows) -> None:
-    event = {
-        "provider": "provider_a",
-        "environment": "LIVE",
-        "fault": "WRONG_SECRET",
-        "slot": 49,
-        "path": "/provider_a",
-        "digest": b"d",
-        "size": 1,
-        "headers": "{}",
-        "received_at": NOW,
-    }
-    rows.add("refused_events", event)
-    with refused("refused_events_pkey"):
-        rows.add("refused_events", event)
-    for changes, rule in (({"slot": 50}, "slot_in_bounds"), ({"fault": "OTHER"}, "fault_known")):
-        with refused(rule):
-            rows.add("refused_events", event, **changes)
-
-
-def test_replaced_secrets_have_an_end(rows: Rows) -> None:
-    with refused("replaced_secrets_end"):
-        rows.add("gateways", GATEWAY_ROW, replaced_secrets=b"s")
-
-
-@pytest.mark.rule("payments.26")
-def test_a_test_payment_is_never_moved_to_a_provider(rows: Rows) -> None:
-    rows.add("payments", PAYMENT_ROW, is_test=True, gateway="sandbox")
-    with refused("test_is_simulated"):
-        rows.run("UPDATE payments SET gateway = 'provider_a'")
-
-
 def test_a_server_of_the_release_before_adds_payments_that_are_no_test(rows: Rows) -> None:
-    rows.add("payments", PAYMENT_ROW)
+    rows.add("payments")
     assert rows.run("SELECT is_test FROM payments").fetchone() == (False,)
 
 
@@ -239,91 +194,117 @@ def test_several_processes_may_migrate_at_once(postgres: str) -> None:
     assert is_current(url)
 
 
-@pytest.mark.parametrize(("table", "start", "end"), PAIRS)
-def test_a_status_moves_only_as_its_machine_says(rows: Rows, table: str, start: str, end: str) -> None:
-    machine, column, row, needs = MACHINES[table]
+@pytest.mark.parametrize("table", MACHINES)
+def test_a_status_moves_only_as_its_machine_says(rows: Rows, table: str) -> None:
+    machine, column, needs = MACHINES[table]
     if table == "api_keys":
-        rows.add("businesses", BUSINESS_ROW)
-    rows.load(table, row, **{column: start, **needs.get(start, {})})
-    key = next(iter(row))
+        rows.add("businesses")
     cleared = {name: None for state in needs.values() for name in state}
-    changes = {column: end, **cleared, **needs.get(end, {})}
-    assignments = ", ".join(f"{name} = %s" for name in changes)
-    update = f"UPDATE {table} SET {assignments} WHERE {key} = %s"
-    if start == end or (start, end) in machine.pairs():
-        rows.run(update, *changes.values(), row[key])
-    else:
-        with refused(f"{table}.*(cannot make that move|in a final state cannot change)"):
-            rows.run(update, *changes.values(), row[key])
+    for start, end in product([state.value for state in machine.states], repeat=2):
+        changes = {column: end, **cleared, **needs.get(end, {})}
+        update = f"UPDATE {table} SET {', '.join(f'{name} = %s' for name in changes)}"
+        with rows.undone():
+            rows.load(table, **{column: start, **needs.get(start, {})})
+            if start == end or (start, end) in machine.pairs():
+                rows.run(update, *changes.values())
+            else:
+                with refused(f"{table}.*(cannot make that move|in a final state cannot change)"):
+                    rows.run(update, *changes.values())
 
 
 @pytest.mark.parametrize("table", ["payments", "gateways", "api_keys"])
 def test_a_new_row_starts_in_the_first_state(rows: Rows, table: str) -> None:
-    machine, column, row, needs = MACHINES[table]
-    rows.add("businesses", BUSINESS_ROW)
+    machine, column, needs = MACHINES[table]
+    rows.add("businesses")
     for state in machine.states:
         if state is not machine.initial:
             with refused(f"{table}.{column} starts as {machine.initial.value}"):
-                rows.add(table, row, **{column: state.value, **needs.get(state.value, {})})
-
-
-def test_the_built_in_gateway_is_always_active(rows: Rows) -> None:
-    rows.add("gateways", GATEWAY_ROW, is_built_in=True, status="ACTIVE")
-    with refused("built_in_stays_active"):
-        rows.run("UPDATE gateways SET status = 'DRAINING', drain_ends_at = now()")
+                rows.add(table, **{column: state.value, **needs.get(state.value, {})})
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("table", "changes", "rule"),
     [
-        "reference = 'PAY-20250131-000002'",
-        "business_id = 'biz_2'",
-        "environment = 'LIVE'",
-        "amount = amount + 1",
-        "currency = 'USD'",
-        "created_at = created_at - interval '1 day'",
-        "is_test = true",
+        ("payments", {"amount": 99}, "amount_in_bounds"),
+        ("payments", {"amount": 2**53}, "amount_in_bounds"),
+        ("payments", {"currency": "USD"}, "currency_is_ngn"),
+        ("payments", {"environment": "TEST"}, "environment_known"),
+        ("payments", {"environment": "LIVE", "gateway": "sandbox"}, "live_never_simulated"),
+        ("payments", {"environment": "LIVE", "is_test": True}, "test_is_simulated"),
+        ("payments", {"is_test": True, "gateway": "provider_a"}, "test_is_simulated"),
+        ("payments", {"settled_at": NOW}, "final_is_settled"),
+        ("payments", {"failure_reason": "EXPIRED"}, "only_failures_have_a_reason"),
+        ("gateways", {"replaced_secrets": b"s"}, "replaced_secrets_end"),
+        ("attempts", {"hand_off_url": None}, "hand_off_is_whole"),
+        ("attempts", {"state": "UNKNOWN"}, "hand_off_is_whole"),
+        ("audit", {"realm": "root"}, "realm_known"),
+        ("refused_events", {"slot": 50}, "slot_in_bounds"),
+        ("refused_events", {"fault": "OTHER"}, "fault_known"),
     ],
 )
-def test_the_facts_of_a_payment_never_change(rows: Rows, change: str) -> None:
-    rows.add("payments", PAYMENT_ROW)
-    with refused("cannot change"):
-        rows.run(f"UPDATE payments SET {change}")
+def test_a_row_holds_what_its_kind_may_be(rows: Rows, table: str, changes: dict[str, Any], rule: str) -> None:
+    with refused(rule):
+        rows.add(table, **changes)
+
+
+@pytest.mark.rule("payments.26")
+@pytest.mark.parametrize(
+    ("table", "row", "change", "rule"),
+    [
+        ("payments", {"is_test": True, "gateway": "sandbox"}, "gateway = 'provider_a'", "test_is_simulated"),
+        ("payments", {"environment": "LIVE"}, "gateway = 'sandbox'", "live_never_simulated"),
+        ("payments", {}, "reference = 'PAY-20250131-000002'", "cannot change"),
+        ("payments", {}, "business_id = 'biz_2'", "cannot change"),
+        ("payments", {}, "environment = 'LIVE'", "cannot change"),
+        ("payments", {}, "amount = amount + 1", "cannot change"),
+        ("payments", {}, "currency = 'USD'", "cannot change"),
+        ("payments", {}, "created_at = created_at - interval '1 day'", "cannot change"),
+        ("payments", {}, "is_test = true", "cannot change"),
+        ("gateways", {"status": "ACTIVE"}, "status = 'DRAINING'", "drain_has_an_end"),
+        (
+            "gateways",
+            {"is_built_in": True, "status": "ACTIVE"},
+            "status = 'DRAINING', drain_ends_at = now()",
+            "built_in_stays_active",
+        ),
+    ],
+)
+def test_a_row_is_never_changed_against_its_rules(
+    rows: Rows, table: str, row: dict[str, Any], change: str, rule: str
+) -> None:
+    rows.load(table, **row)
+    with refused(rule):
+        rows.run(f"UPDATE {table} SET {change}")
+
+
+@pytest.mark.parametrize(
+    ("table", "first", "second", "rule"),
+    [
+        ("payments", {}, {"business_id": "biz_2"}, "payments_pkey"),
+        ("attempts", {"state": "CLAIMED", "hand_off_url": None}, {"number": 2}, "one_claim_per_payment"),
+        ("attempts", {}, {"number": 2}, "one_hand_off_per_payment"),
+        ("api_keys", {}, {"id": "key_2", "public_key": "spk_2"}, "api_keys_secret_hash_key"),
+        ("refused_events", {}, {}, "refused_events_pkey"),
+        ("inbox", {}, {"id": "in_2"}, "inbox_once"),
+    ],
+)
+def test_of_two_rows_that_are_one_thing_the_second_is_refused(
+    rows: Rows, table: str, first: dict[str, Any], second: dict[str, Any], rule: str
+) -> None:
+    rows.add("businesses")
+    rows.add(table, **first)
+    with refused(rule):
+        rows.add(table, **{**first, **second})
 
 
 @pytest.mark.rule("payments.2")
 @pytest.mark.parametrize("change", ["gateway = 'other'", "settled_at = now()", "callback_url = 'x'", "sequence = 9"])
 def test_a_final_payment_never_changes(rows: Rows, change: str) -> None:
-    rows.add("payments", PAYMENT_ROW)
+    rows.add("payments")
     rows.run("UPDATE payments SET status = 'SUCCESS', settled_at = %s, sequence = 1", NOW)
     with refused("in a final state cannot change"):
         rows.run(f"UPDATE payments SET {change}")
     rows.run("UPDATE payments SET status = 'SUCCESS', settled_at = %s, sequence = 1", NOW)
-
-
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"amount": 99}, "amount_in_bounds"),
-        ({"amount": 2**53}, "amount_in_bounds"),
-        ({"currency": "USD"}, "currency_is_ngn"),
-        ({"environment": "TEST"}, "environment_known"),
-        ({"environment": "LIVE", "gateway": "sandbox"}, "live_never_simulated"),
-        ({"environment": "LIVE", "is_test": True}, "test_is_simulated"),
-        ({"is_test": True, "gateway": "provider_a"}, "test_is_simulated"),
-        ({"settled_at": NOW}, "final_is_settled"),
-        ({"failure_reason": "EXPIRED"}, "only_failures_have_a_reason"),
-    ],
-)
-def test_a_payment_row_holds_what_a_payment_may_be(rows: Rows, changes: dict[str, Any], rule: str) -> None:
-    with refused(rule):
-        rows.add("payments", PAYMENT_ROW, **changes)
-
-
-def test_a_live_payment_is_never_moved_to_the_simulator(rows: Rows) -> None:
-    rows.add("payments", PAYMENT_ROW, environment="LIVE")
-    with refused("live_never_simulated"):
-        rows.run("UPDATE payments SET gateway = 'sandbox'")
 
 
 @pytest.mark.rule("personal-data.5")
@@ -331,7 +312,7 @@ def test_a_live_payment_is_never_moved_to_the_simulator(rows: Rows) -> None:
 def test_of_a_final_payment_the_payer_may_be_cleared_and_nothing_else(rows: Rows, state: str) -> None:
     payer = {"customer_email": "a@b.example", "customer_name": "Ada", "customer_phone": "1", "metadata": '{"a": 1}'}
     final = {"status": state, "settled_at": NOW, "gateway": "provider_a", "idempotency_key": "k", "fingerprint": b"f"}
-    rows.load("payments", PAYMENT_ROW, **payer, **final)
+    rows.load("payments", **payer, **final)
     columns = [
         name
         for (name,) in rows.run(
@@ -354,63 +335,37 @@ def test_of_a_final_payment_the_payer_may_be_cleared_and_nothing_else(rows: Rows
         rows.run("UPDATE payments SET customer_email = 'a@b.example'")
 
 
-def test_a_reference_names_one_payment(rows: Rows) -> None:
-    rows.add("payments", PAYMENT_ROW)
-    with refused("payments_pkey"):
-        rows.add("payments", PAYMENT_ROW, business_id="biz_2")
-
-
-def test_a_payment_has_one_hand_off(rows: Rows) -> None:
-    rows.add("attempts", ATTEMPT_ROW)
-    rows.add("attempts", ATTEMPT_ROW, number=2, state="REFUSED", hand_off_url=None)
+def test_a_second_attempt_cannot_become_a_second_hand_off(rows: Rows) -> None:
+    rows.add("attempts")
+    rows.add("attempts", number=2, state="REFUSED", hand_off_url=None)
     with refused("one_hand_off_per_payment"):
         rows.run("UPDATE attempts SET state = 'HANDED_OFF', hand_off_url = 'https://pay.example/2' WHERE number = 2")
 
 
-def test_a_payment_has_one_claim(rows: Rows) -> None:
-    rows.add("attempts", ATTEMPT_ROW, state="CLAIMED", hand_off_url=None)
-    with refused("one_claim_per_payment"):
-        rows.add("attempts", ATTEMPT_ROW, number=2, state="CLAIMED", hand_off_url=None)
-
-
-@pytest.mark.parametrize("changes", [{"hand_off_url": None}, {"state": "UNKNOWN"}])
-def test_a_hand_off_is_whole(rows: Rows, changes: dict[str, Any]) -> None:
-    with refused("hand_off_is_whole"):
-        rows.add("attempts", ATTEMPT_ROW, **changes)
+def test_an_inbound_event_is_one_in_its_environment(rows: Rows) -> None:
+    rows.add("inbox")
+    rows.add("inbox", id="in_2", environment="SANDBOX")
 
 
 @pytest.mark.rule("options.6")
 def test_a_business_has_one_default_gateway_and_it_is_enabled(rows: Rows) -> None:
-    rows.add("businesses", BUSINESS_ROW)
-    rows.add("gateways", GATEWAY_ROW)
-    rows.add("gateways", GATEWAY_ROW, id="gw_2", slug="provider-b")
-    rows.add("business_gateways", SETTINGS_ROW)
+    rows.add("businesses")
+    rows.add("gateways")
+    rows.add("gateways", id="gw_2", slug="provider-b")
+    rows.add("business_gateways")
     with refused("one_default_per_business"):
-        rows.add("business_gateways", SETTINGS_ROW, gateway_id="gw_2")
+        rows.add("business_gateways", gateway_id="gw_2")
     with refused("default_is_enabled"):
         rows.run("UPDATE business_gateways SET is_enabled = false")
 
 
 @pytest.mark.rule("gateways.3")
 def test_a_slug_is_free_again_once_its_gateway_is_deleted(rows: Rows) -> None:
-    rows.add("gateways", GATEWAY_ROW)
+    rows.add("gateways")
     with refused("gateways_slug"):
-        rows.add("gateways", GATEWAY_ROW, id="gw_2")
+        rows.add("gateways", id="gw_2")
     rows.run("UPDATE gateways SET status = 'DELETED'")
-    rows.add("gateways", GATEWAY_ROW, id="gw_2")
-
-
-def test_a_draining_gateway_has_an_end(rows: Rows) -> None:
-    rows.load("gateways", GATEWAY_ROW, status="ACTIVE")
-    with refused("drain_has_an_end"):
-        rows.run("UPDATE gateways SET status = 'DRAINING'")
-
-
-def test_a_secret_belongs_to_one_key(rows: Rows) -> None:
-    rows.add("businesses", BUSINESS_ROW)
-    rows.add("api_keys", KEY_ROW)
-    with refused("api_keys_secret_hash_key"):
-        rows.add("api_keys", KEY_ROW, id="key_2", public_key="spk_2")
+    rows.add("gateways", id="gw_2")
 
 
 @pytest.mark.rule("audit.4")
@@ -419,20 +374,7 @@ def test_a_secret_belongs_to_one_key(rows: Rows) -> None:
     ["UPDATE audit SET subject = 'eve'", "UPDATE audit SET changes = '{}'", "DELETE FROM audit", "TRUNCATE audit"],
 )
 def test_an_audit_entry_is_never_changed_or_deleted(rows: Rows, statement: str) -> None:
-    rows.add("audit", AUDIT_ROW)
+    rows.add("audit")
     with refused("audit rows are never changed or deleted"):
         rows.run(statement)
     assert rows.run("SELECT subject FROM audit").fetchall() == [("ada",)]
-
-
-def test_an_audit_entry_says_by_what_right(rows: Rows) -> None:
-    with refused("realm_known"):
-        rows.add("audit", AUDIT_ROW, realm="root")
-
-
-def test_an_inbound_event_is_kept_once(rows: Rows) -> None:
-    event = {"id": "in_1", "provider": "a", "environment": "LIVE", "digest": b"d", "body": b"{}", "received_at": NOW}
-    rows.add("inbox", event)
-    rows.add("inbox", event, id="in_2", environment="SANDBOX")
-    with refused("inbox_once"):
-        rows.add("inbox", event, id="in_3")

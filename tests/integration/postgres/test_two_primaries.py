@@ -59,12 +59,11 @@ async def who(pool: StatementPool) -> str:
     return str(name)
 
 
-@pytest.mark.parametrize("is_old_first", [True, False])
-async def test_of_two_that_take_writes_the_one_promoted_last_is_asked(two: Two, is_old_first: bool) -> None:
-    servers = (two.old, two.new) if is_old_first else (two.new, two.old)
-    pool = StatementPool(connector(two.url(*servers), pgbouncer=False), 2)
-    assert await who(pool) == "new"
-    await pool.close()
+async def test_of_two_that_take_writes_the_one_promoted_last_is_asked(two: Two) -> None:
+    for servers in ((two.old, two.new), (two.new, two.old)):
+        pool = StatementPool(connector(two.url(*servers), pgbouncer=False), 2)
+        assert await who(pool) == "new"
+        await pool.close()
 
 
 async def test_a_connection_to_the_old_one_is_not_used_once_the_new_one_is_known(two: Two) -> None:

@@ -15,15 +15,16 @@ from payagg.adapters.memory.store import MemoryTransaction
 from payagg.application import checkout
 from payagg.application.checkout import WAIT
 from payagg.application.ports import Unavailable
-from payagg.domain.attempt import ATTEMPTS_MAX, LEASE, AttemptState, HandOffKind
+from payagg.domain.attempt import ASK_AFTER, ATTEMPTS_MAX, LEASE, AttemptState, HandOffKind
+from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
-from tests.support.builders import a_gateway
-from tests.support.memory_shop import MemoryShop
+from tests.support.builders import a_business, a_gateway
+from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
 from tests.support.refusals import refused_with
 
@@ -345,6 +346,34 @@ async def test_nobody_pays_a_business_that_is_not_there(shop: MemoryShop) -> Non
     shop.store.state.businesses.clear()
     assert (await refused_with(shop.process(reference)))[0] is ErrorCode.PAYMENT_NOT_FOUND
     assert await shop.attempts(reference) == []
+
+
+@pytest.mark.rule("payments.27", "payments.28")
+@pytest.mark.parametrize("standing", [BusinessStatus.SUSPENDED, BusinessStatus.RESTRICTED])
+async def test_a_business_that_is_not_active_takes_no_charge_and_what_is_pending_settles(
+    shop: MemoryShop, standing: BusinessStatus
+) -> None:
+    fresh, live = await shop.initiated(), await shop.initiated(environment=LIVE)
+    verified, asked = await shop.handed_over(), await shop.handed_over()
+    async with shop.store.begin() as tx:
+        await tx.businesses.save(a_business(SHOP, status=standing))
+    for reference in (fresh, live, verified):
+        assert await refused_with(shop.process(reference, "provider_a")) == NOT_AVAILABLE
+    assert await refused_with(shop.process(fresh, "sandbox", GOOD_CARD)) == NOT_AVAILABLE
+    assert await shop.attempts(fresh) == await shop.attempts(live) == []
+    shop.says(Outcome.SUCCEEDED)
+    assert (await shop.verification.verify(verified)).status is Status.SUCCESS
+    shop.clock.move(ASK_AFTER[0] * 2)
+    await shop.reconciler.run_once()
+    assert (await shop.payment(asked)).status is Status.SUCCESS
+    assert await refused_with(shop.process(verified)) == (ErrorCode.PAYMENT_ALREADY_PROCESSED, None)
+    async with shop.store.begin() as tx:
+        await tx.businesses.save(a_business(SHOP))
+    assert (await shop.process(fresh)).status is Status.PENDING
+    shop.clock.move(HOUR)
+    async with shop.store.begin() as tx:
+        await tx.businesses.save(a_business(SHOP, status=standing))
+    assert await refused_with(shop.process(live)) == (ErrorCode.PAYMENT_EXPIRED, None)
 
 
 async def test_calls_from_before_a_pause_do_not_stretch_it(shop: MemoryShop) -> None:

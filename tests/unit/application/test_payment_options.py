@@ -61,6 +61,7 @@ async def test_nobody_pays_for_an_unknown_reference(shop: MemoryShop) -> None:
         assert await refused_with(question) == (ErrorCode.PAYMENT_NOT_FOUND, None)
 
 
+@pytest.mark.rule("checkout.6")
 async def test_options_say_why_they_cannot_be_chosen(shop: MemoryShop) -> None:
     reference = await shop.initiated()
     await shop.change("provider_b", credentials=None)
@@ -152,6 +153,7 @@ async def test_sandbox_alone_offers_the_simulator_and_a_test_payment_nothing_els
     assert (await shop.checkout.page(test)).method == "Sandbox simulator"
 
 
+@pytest.mark.rule("payments.27")
 async def test_a_suspended_business_lists_everything_and_takes_nothing(shop: MemoryShop) -> None:
     reference, handed = await shop.initiated(), await shop.handed_over()
     async with shop.store.begin() as tx:

@@ -9,10 +9,11 @@ from payagg_testing.clocks import START, SeededEntropy
 from payagg.application.reconciliation import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, ASK_PAID_AFTER, ASK_SPREAD_MAX, LEASE, AttemptState, Charge
-from payagg.domain.payment import EXPIRED_REASON, Status
+from payagg.domain.payment import CHECKOUT_TTL, EXPIRED_REASON, Status
 from payagg.domain.report import FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
 from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
@@ -46,6 +47,7 @@ async def to_the_end(shop: MemoryShop, reference: str) -> list[timedelta]:
         asked += [shop.clock.now() - START] * (len(shop.a.fetched) - before)
 
 
+@pytest.mark.rule("checkout.14")
 async def test_an_open_payment_is_asked_about_on_schedule_and_expires_on_evidence(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.UNPAID)
@@ -88,6 +90,26 @@ async def test_a_success_without_its_event_is_found_and_then_asked_about_seldom(
     assert (await shop.payment(reference)).status is Status.SUCCESS
     async with shop.store.begin() as tx:
         assert [one.actor for one in await tx.payments.transitions(reference)] == ["payer", "reconciler"]
+
+
+@pytest.mark.rule("description.5")
+async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_schedule(shop: MemoryShop) -> None:
+    declined, expired = await shop.handed_over(), await shop.initiated()
+    shop.a.start_fault = FaultKind.TIMEOUT  # its charge was begun and our answer lost; nobody was sent there
+    await refused_with(shop.process(expired))
+    shop.clock.move(CHECKOUT_TTL)
+    shop.says(Outcome.FAILED)
+    await shop.services.settlement.expire_due()
+    await shop.reconciler.run_once()
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.set(START + ASK_AFTER[-1])
+    await shop.reconciler.run_once()
+    assert await shop.anomalies() == [AnomalyKind.LATE_SUCCESS] * 2
+    for reference in (declined, expired):
+        assert (await shop.payment(reference)).status is Status.FAILED
+        [attempt] = await shop.attempts(reference)
+        assert attempt.confirmed_at == shop.clock.now()
+        assert attempt.next_ask_at == shop.clock.now() + ASK_PAID_AFTER[0]
 
 
 async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(shop: MemoryShop) -> None:

@@ -6,6 +6,7 @@ import pytest
 from payagg_testing.clocks import START
 
 from payagg.application.verification import redirect_url
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import VERIFY_EVERY
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import CHECKOUT_TTL, Status
@@ -90,17 +91,27 @@ async def test_callers_of_one_moment_share_one_call(shop: MemoryShop) -> None:
     assert (len(shop.a.fetched), shop.verification.verifying) == (1, {})
 
 
+@pytest.mark.rule("checkout.11", "checkout.12")
 async def test_a_difference_moves_nothing_and_stands_until_another_answer(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
-    shop.says(Outcome.SUCCEEDED, right_amount=False)
-    for _ in range(2):
-        assert await refused_with(shop.verification.verify(reference)) == MISMATCH
-    assert len(shop.a.fetched) == 1
+
+    async def verify_twice(*, differs: bool) -> None:
+        for _ in range(2):  # the second is answered without asking the provider, and alike
+            if differs:
+                assert await refused_with(shop.verification.verify(reference)) == MISMATCH
+            else:
+                assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+    for right_amount in (False, True, False):
+        shop.says(Outcome.PENDING if right_amount else Outcome.SUCCEEDED, right_amount=right_amount)
+        await verify_twice(differs=not right_amount)
+        shop.clock.move(VERIFY_EVERY)
+    assert len(shop.a.fetched) == 3
     assert (await shop.payment(reference)).status is Status.PENDING
-    shop.says(Outcome.PENDING)
-    shop.clock.move(VERIFY_EVERY)
-    for _ in range(2):
-        assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert await shop.anomalies() == [AnomalyKind.MISMATCH]
+    shop.a.fetch_fault = FaultKind.TIMEOUT  # takes nothing back
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    await verify_twice(differs=True)
 
 
 async def test_what_an_event_claimed_is_no_finding_of_verify(shop: MemoryShop) -> None:
@@ -115,6 +126,7 @@ async def test_what_an_event_claimed_is_no_finding_of_verify(shop: MemoryShop) -
     assert (await shop.verification.verify(reference)).status is Status.PENDING
 
 
+@pytest.mark.rule("checkout.10")
 @pytest.mark.parametrize("fault", [FaultKind.TIMEOUT, FaultKind.SERVER_ERROR, FaultKind.RATE_LIMITED])
 async def test_a_provider_that_gives_no_answer_leaves_the_stored_status(shop: MemoryShop, fault: FaultKind) -> None:
     reference = await shop.handed_over()
@@ -162,6 +174,7 @@ async def test_a_decline_is_told_until_another_card_is_tried_or_the_window_close
     assert (told.status, told.last_decline) == (Status.FAILED, None)
 
 
+@pytest.mark.rule("checkout.13")
 @pytest.mark.parametrize(
     ("callback", "leads_to"),
     [
@@ -169,6 +182,10 @@ async def test_a_decline_is_told_until_another_card_is_tried_or_the_window_close
         ("https://shop.example", "https://shop.example?reference={}&status=INITIATED"),
         ("HTTP://shop.example/a?b=c", "http://shop.example/a?b=c&reference={}&status=INITIATED"),
         ("https://shop.example/a#end", "https://shop.example/a?reference={}&status=INITIATED#end"),
+        (
+            "https://bücher.example/ọjà?x=a|b#ọ",
+            "https://xn--bcher-kva.example/%E1%BB%8Dj%C3%A0?x=a%7Cb&reference={}&status=INITIATED#%E1%BB%8D",
+        ),
     ],
 )
 def test_the_way_home_carries_reference_and_status(callback: str | None, leads_to: str | None) -> None:

@@ -1,33 +1,28 @@
 """A gateway that is deleted from under its payments: what was handed to it settles through its own credentials."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.application.explain import timeline
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
-from payagg.application.schemas.payments import ProcessPayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SETTLING_MAX, Gateway
 from payagg.domain.payment import Payment, Status
-from payagg.entrypoints.dev.fake_providers import WebhookMode
+from payagg.entrypoints.dev.fake_providers import Fault, WebhookMode
 from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import credentials_a
-from tests.support.provider_world import World, world_on
+from tests.support.provider_world import World
 
 pytestmark = pytest.mark.anyio
 RULE = "a PENDING payment's gateway can be asked: it has credentials, deleted or not"
 
 
-@pytest.fixture
-async def world(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    async with world_on(database_url, tmp_path) as world:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield world
+@pytest.fixture(autouse=True)
+def providers_send_no_events(world: World) -> None:
+    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
 
 
 async def delete_provider_a(world: World) -> str:
@@ -59,51 +54,46 @@ async def verified(world: World, payment: Payment) -> Status:
     return (await world.services.verification.verify(payment.reference)).status
 
 
-@pytest.mark.rule("gateways.16")
-async def test_what_was_handed_to_a_deleted_gateway_is_still_verified(world: World) -> None:
-    payment = await world.handed_over()
-    world.fakes.paystack.pay(payment.reference)
+@pytest.mark.rule("gateways.16", "gateways.17")
+async def test_a_deleted_gateway_takes_no_new_charge_and_what_it_was_handed_settles(world: World) -> None:
+    paid, asked = await world.handed_over(), await world.handed_over()
+    fresh = await world.payment(ttl=timedelta(hours=3))
     await delete_provider_a(world)
-    await world.services.gateway_settling.wipe()
-    assert await verified(world, payment) is Status.SUCCESS
-
-
-@pytest.mark.rule("gateways.16")
-async def test_what_was_handed_to_a_deleted_gateway_is_still_asked_about(world: World) -> None:
-    payment = await world.handed_over()
-    world.fakes.paystack.pay(payment.reference)
-    await delete_provider_a(world)
-    await world.services.gateway_settling.wipe()
-    await world.services.reconciler.run_once()
-    assert (await world.read(payment)).status is Status.SUCCESS
-
-
-@pytest.mark.rule("gateways.17")
-async def test_a_deleted_gateway_takes_no_new_charge_and_no_list_shows_it(world: World) -> None:
-    pending, fresh = await world.handed_over(), await world.payment(ttl=timedelta(hours=3))
-    await delete_provider_a(world)
+    assert await world.services.gateway_settling.wipe() == 0
     slugs = [option.slug for option in (await world.services.checkout.options(fresh.reference)).gateways]
     assert slugs == ["provider_b", "sandbox"]
     with pytest.raises(Refusal) as refused:
         await world.process(fresh)
     assert refused.value.code is ErrorCode.GATEWAY_NOT_AVAILABLE
     assert "provider_a" not in [gateway.slug for gateway in await world.services.gateways.listed()]
-    seen = await world.services.checkout.process(pending.reference, ProcessPayment(gateway_slug="provider_a"))
-    assert seen.gateway == "provider_a"  # the hand-off that the payer was given stands
-    assert world.fakes.paystack.book.count("initialize") == 1
+    assert (await world.process(paid)).gateway == "provider_a"  # the hand-off that the payer was given stands
+    assert world.fakes.paystack.book.count("initialize") == 2
+    for payment in (paid, asked):
+        world.fakes.paystack.pay(payment.reference)
+    assert await verified(world, paid) is Status.SUCCESS
+    await world.services.reconciler.run_once()
+    assert (await world.read(asked)).status is Status.SUCCESS
 
 
 @pytest.mark.rule("gateways.18")
 async def test_the_deleted_gateway_and_the_one_created_again_each_ask_with_their_own_credentials(world: World) -> None:
-    old = await world.handed_over()
+    old, unknown = await world.handed_over(), await world.payment(ttl=timedelta(hours=3))
+    world.fakes.paystack.book.faults.append(Fault.RESET)
+    with pytest.raises(Refusal):
+        await world.process(unknown)
     deleted = await delete_provider_a(world)
     created = await create_again(world)
     # Nobody listens where the new one's credentials lead: whoever is asked shows whose credentials were used.
     await world.set_credentials("provider_a", {**credentials_a(world.fakes), "sandboxBaseUrl": "http://127.0.0.1:9"})
-    world.fakes.paystack.pay(old.reference)
+    for payment in (old, unknown):
+        world.fakes.paystack.pay(payment.reference)
     with pytest.raises(Refusal):
         await world.process(await world.payment())
     assert await verified(world, old) is Status.SUCCESS
+    with pytest.raises(Refusal) as refused:
+        await world.process(unknown)
+    assert refused.value.code is ErrorCode.PAYMENT_ALREADY_PROCESSED
+    assert (await world.read(unknown)).status is Status.SUCCESS
     await world.set_credentials("provider_a", credentials_a(world.fakes))
     new = await world.handed_over()
     assert [attempt.gateway_id for attempt in await world.attempts(old)] == [deleted]
@@ -154,15 +144,3 @@ async def test_secrets_go_after_72_hours_and_the_doctor_names_what_cannot_be_ask
     await world.services.reconciler.run_once()
     assert (await world.read(payment)).status is Status.PENDING
     assert [a.kind for a in await world.anomalies(payment)] == [AnomalyKind.NO_EVIDENCE]
-
-
-@pytest.mark.rule("gateways.18")
-async def test_an_attempt_of_unknown_outcome_is_taken_over_through_its_own_gateway(world: World) -> None:
-    payment = await world.payment(ttl=timedelta(hours=3))
-    await world.killed(payment, "P4")
-    await delete_provider_a(world)
-    world.fakes.paystack.pay(payment.reference)
-    with pytest.raises(Refusal) as refused:
-        await world.process(payment)
-    assert refused.value.code is ErrorCode.PAYMENT_ALREADY_PROCESSED
-    assert (await world.read(payment)).status is Status.SUCCESS
