@@ -17,7 +17,7 @@ from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
 from lab.simulation.loop import NothingLeft
 from lab.simulation.people import Merchant, Operators, Payer
-from lab.simulation.process import Life, ProcessServices, SimulatedProcess, assembled
+from lab.simulation.process import Life, SimulatedProcess, assembled
 from lab.simulation.shops import Mail, ShopReceiver
 from lab.simulation.store import ReachedStore
 from lab.simulation.world import InvariantBroken, SimulatedWorld
@@ -26,6 +26,7 @@ from payagg.application.store import Store
 from payagg.domain.gateway import SANDBOX_SLUG, Gateway
 from payagg.domain.values import Environment
 from payagg.domain.webhook import DeliveryStatus, secret_context
+from payagg.entrypoints.bootstrap import Services
 from tests.support.state_machine.scripted import ACCOUNT, LabelVault
 
 STEP_SECONDS = 3.0
@@ -207,7 +208,7 @@ class Director:
         is_closed = self.chance.happens(0.05)
         self.receivers[url] = ShopReceiver(self.world, url, business_id, environment, key, is_closed)
 
-    def _services(self, life: Life) -> ProcessServices:
+    def _services(self, life: Life) -> Services:
         world = self.world
         store = cast(Store, ReachedStore(life, self.invariants.on_commit))
         providers = {slug: BankClient(self.bank, life, slug) for slug in (PAGE, SDK)}

@@ -10,7 +10,7 @@ from payagg_testing.builders import AN_ADMIN, an_actor
 from lab.simulation.bank import PAGE, SDK, Bank
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
-from lab.simulation.process import ProcessServices, SimulatedProcess
+from lab.simulation.process import SimulatedProcess
 from lab.simulation.world import Lost, SimulatedWorld
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
@@ -19,6 +19,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services
 from tests.support.state_machine.scripted import ACCOUNT
 
 HOUR = 3600.0
@@ -243,7 +244,7 @@ class Operators:
         id = self.gateway_ids[slug]
         return await self._ask_for(f"{move} {slug}", lambda services: getattr(services.gateways, move)(id, by=AN_ADMIN))
 
-    async def _ask_for(self, what: str, work: Callable[[ProcessServices], Awaitable[Any]]) -> bool:
+    async def _ask_for(self, what: str, work: Callable[[Services], Awaitable[Any]]) -> bool:
         """Whether it was done, as far as anybody was told."""
         for pause in (0.0, 3.0, 30.0):
             await self.world.wait(pause)

@@ -22,7 +22,8 @@ from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 
 if TYPE_CHECKING:
-    from lab.simulation.process import Life, ProcessServices, SimulatedProcess
+    from lab.simulation.process import Life, SimulatedProcess
+    from payagg.entrypoints.bootstrap import Services
 
 R = TypeVar("R")
 CLIENT_SECONDS = 60.0  # how long a client waits for an answer
@@ -162,7 +163,7 @@ class SimulatedWorld:
 
     # --- the network -------------------------------------------------------------------------------------------------
 
-    async def ask(self, who: str, what: str, work: "Callable[[ProcessServices], Awaitable[R]]") -> R:
+    async def ask(self, who: str, what: str, work: "Callable[[Services], Awaitable[R]]") -> R:
         """One request to whichever process, and its answer; raises Lost, or the Refusal that came."""
         with self.working():
             await asyncio.sleep(self.chance.random() * 0.02)
@@ -239,7 +240,7 @@ class SimulatedWorld:
         self.tell("world", "peace")
 
 
-async def _served(work: "Callable[[ProcessServices], Awaitable[R]]", services: "ProcessServices") -> R:
+async def _served(work: "Callable[[Services], Awaitable[R]]", services: "Services") -> R:
     return await work(services)
 
 
