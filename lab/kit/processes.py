@@ -62,6 +62,12 @@ class Processes:
         lines = (self.folder / f"{name}.log").read_text("utf-8", "replace").splitlines()
         return "\n".join(["", *lines[-20:]])
 
+    def errors(self) -> list[str]:
+        """The lines of all logs that tell of an error in our own code."""
+        logs = sorted(self.folder.glob("*.log"))
+        lines = [line for log in logs for line in log.read_text("utf-8", "replace").splitlines()]
+        return [line for line in lines if "Error" in line or "Exception" in line]
+
     def __enter__(self) -> "Processes":
         return self
 

@@ -107,6 +107,7 @@ async def kills(tally: Tally, crew: str, rounds: int) -> int:
             buyer = site.buyer(RETRY)
             for seed in range(first, first + rounds):
                 told, wrong = await a_round(site, url, folder, buyer, seed)
+                wrong += site.processes.errors() if wrong else []
                 tally.line(f"{crew}, {told}", wrong)
             for name in list(site.processes.running):
                 site.processes.stop(name)
@@ -122,14 +123,17 @@ def search(tally: Tally, files: str, times: int) -> None:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab soak", description=__doc__)
     parser.add_argument("--only", choices=("kills", "searches", "steady"))
+    parser.add_argument("--crew", choices=CREWS, help="that alone is killed; several and many go through PgBouncer")
     parser.add_argument("--rounds", type=int, help="of kills, for each crew; default: 60, 1 and 3")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the steady load")
     chosen = parser.parse_args(arguments)
     status = 0
     if chosen.only in (None, "kills"):
         tally = Tally("soak", arguments)
-        payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in CREWS)
-        status |= tally.end(whole=chosen.rounds is None, name="soak kills", payments=payments)
+        crews = [chosen.crew] if chosen.crew else CREWS
+        payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in crews)
+        whole = chosen.rounds is None and chosen.crew is None
+        status |= tally.end(whole=whole, name="soak kills", payments=payments)
     if chosen.only in (None, "searches"):
         tally = Tally("soak", arguments)
         for files in SEARCHES:
