@@ -93,8 +93,6 @@ def payments(url: str, first: int, last: int) -> None:
         connection.execute("VACUUM ANALYZE transitions")
 
 
-# --- what settled payments leave behind, for `benchmarks.growth` ---------------------------------------------------
-
 OPEN = 2_000
 # Ids begin with their instant in ms, as the product draws them; those of the past lie within the last three hours.
 _ID = "lpad(to_hex(({start} + n)::bigint), 12, '0') || lpad(to_hex(n), 20, '0')"

@@ -186,8 +186,6 @@ class Director:
             if chance.happens(share):
                 world.send_out(errand())
 
-    # --- the scene ---------------------------------------------------------------------------------------------------
-
     def _build(self) -> None:
         state = self.world.store.state
         for slug, id in self.gateway_ids.items():

@@ -58,8 +58,6 @@ class Invariants:
         self.later = LaterMoney(world)
         self._keys: dict[tuple[str, object, str], str] = {}
 
-    # --- after each commit -------------------------------------------------------------------------------------------
-
     def on_commit(self, life: Life) -> None:
         state = self.state
         for reference, payment in state.payments.items():
@@ -182,8 +180,6 @@ class Invariants:
         if status == "DISABLED" and any(self.state.payments[each].status.value == "PENDING" for each in at_it):
             self.world.sometimes["a drain ends with a payment in flight"] += 1
 
-    # --- after each answer -------------------------------------------------------------------------------------------
-
     def on_order(self, order: Order, reference: str) -> None:
         if order.reference not in (None, reference):
             self.world.fail("INV6", f"the key of {order.amount} answers {reference}, before it was {order.reference}")
@@ -227,8 +223,6 @@ class Invariants:
         is_swept = stored.status.value == status
         if not is_swept and not (status == "FAILED" and self.world.clock.now() >= stored.expires_at):
             self.world.fail("INV8", f"{reference} was told to be {status} and is {stored.status.value}")
-
-    # --- after each crash, and at the end ----------------------------------------------------------------------------
 
     def on_crash(self) -> None:
         for order in self.ledger.orders.values():

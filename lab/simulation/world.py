@@ -87,8 +87,6 @@ class SimulatedWorld:
         self._alarms: list[tuple[datetime, int, asyncio.Future[None]]] = []
         self._numbers = count()
 
-    # --- what is told ------------------------------------------------------------------------------------------------
-
     def tell(self, who: str, what: str) -> None:
         """A line of the timeline, and of the trace that tells whether two runs were the same."""
         self.lines.append((self.clock.now(), who, what))
@@ -106,8 +104,6 @@ class SimulatedWorld:
             whole.update(f"{at} {who}: {what}\n".encode())
         whole.update(f"{self.loop.turns} {self.chance.random()} {self.entropy.chance()}".encode())
         return whole.hexdigest()
-
-    # --- time and tasks ----------------------------------------------------------------------------------------------
 
     async def wait(self, seconds: float) -> None:
         """Lets time pass by the clock on the wall; more than moments may be skipped when nobody is at work."""
@@ -160,8 +156,6 @@ class SimulatedWorld:
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "handle" in context:  # a callback that raised; tasks whose death nobody watched are no news
             self.fail("INV0", f"a callback raised {context.get('exception')!r}")
-
-    # --- the network -------------------------------------------------------------------------------------------------
 
     async def ask(self, who: str, what: str, work: "Callable[[Services], Awaitable[R]]") -> R:
         """One request to whichever process, and its answer; raises Lost, or the Refusal that came."""
