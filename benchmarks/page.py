@@ -20,7 +20,8 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from benchmarks import seed
 from benchmarks.client import API
 from benchmarks.deployment import Deployment
-from benchmarks.harness import HERE, write_between
+from benchmarks.harness import HERE
+from lab.kit.figures import between
 from tests.support.browser import PHONE, launched
 
 BITS_A_SECOND, LATENCY_MS = 100_000, 800
@@ -136,5 +137,5 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
         for _ in range(chosen.rounds):
             rounds.append(measured(browser, deployment.port))
             print(rounds[-1], file=sys.stderr, flush=True)
-    write_between(table(rounds), DOCUMENT, (BEGIN, END))
+    DOCUMENT.write_text(between(DOCUMENT, (BEGIN, END), table(rounds)), "utf-8")
     return {name: [asdict(found[name]) for found in rounds] for name in rounds[0]}, table(rounds)

@@ -36,9 +36,11 @@ class Processes:
     folder: Path
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
-    def start(self, name: str, command: Sequence[str], environ: Mapping[str, str] | None = None) -> None:
+    def start(
+        self, name: str, command: Sequence[str], environ: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(command, env=environ, cwd=self.folder, stdout=log, stderr=log)
+            self.running[name] = subprocess.Popen(command, env=environ, cwd=cwd or self.folder, stdout=log, stderr=log)
 
     def lives(self, name: str) -> bool:
         return name in self.running and self.running[name].poll() is None
