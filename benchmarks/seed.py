@@ -1,6 +1,7 @@
 """Rows for a benchmark, by the statements of seed.sql: 1,000 businesses with one sandbox key each, and past payments."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -69,7 +70,7 @@ def _past(url: str, first: int, last: int, *, names: tuple[str, ...]) -> None:
 
 
 # What past payments leave; two of them may be loaded at once.
-LOADS = (
+LOADS: tuple[Callable[[str, int, int], None], ...] = (
     payments,
     partial(_past, names=("events", "deliveries", "counts of deliveries")),
     *(partial(_past, names=(f"their {what}",)) for what in ("keys", "attempts", "provider calls", "inbox")),
