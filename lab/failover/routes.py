@@ -20,11 +20,7 @@ HAPROXY, HAPROXY_PORT = "127.0.0.31", 5000
 PGBOUNCER, PGBOUNCER_PORT = "127.0.0.32", 6432
 ROLE = "payagg"
 # Behind PgBouncer the role has them (docs/operating/postgres.md).
-FOR_THE_ROLE = {
-    "statement_timeout": "7s",
-    "lock_timeout": "6s",
-    "idle_in_transaction_session_timeout": "20s",
-}
+FOR_THE_ROLE = {"statement_timeout": "7s", "lock_timeout": "6s", "idle_in_transaction_session_timeout": "20s"}
 
 
 class DatabaseRoute(Enum):

@@ -236,8 +236,7 @@ class Operators:
         command = UpdateCredentials(credentials={ACCOUNT: account})
         id = self.gateway_ids[slug]
         return await self._ask_for(
-            f"point {slug} at {account}",
-            lambda services: services.gateways.set_credentials(id, command, by=AN_ADMIN),
+            f"point {slug} at {account}", lambda services: services.gateways.set_credentials(id, command, by=AN_ADMIN)
         )
 
     async def _move(self, slug: str, move: str) -> bool:
