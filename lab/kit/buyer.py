@@ -4,7 +4,8 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -99,6 +100,16 @@ class Buyer:
     @property
     def purchases(self) -> list[Purchase]:
         return list(self.acknowledged.values())
+
+    def journey(self, name: str, amount: int = 15_000) -> Callable[[int], Awaitable[None]]:
+        """An act of a Load: buys, and reads what was bought."""
+
+        async def goes(number: int) -> None:
+            made = await self.buy(f"{name} {number}", amount)
+            if made is not None:
+                await self.read(made)
+
+        return goes
 
     async def begin(self, key: str, amount: int) -> Purchase | None:
         """As far as the provider's page."""
@@ -233,3 +244,13 @@ class Load:
 
     def finish(self) -> None:
         self.is_over = True
+
+
+@asynccontextmanager
+async def loaded(*loads: Load) -> AsyncIterator[None]:
+    """Each goes on in turn until the block is left."""
+    running = asyncio.gather(*(load.in_turn() for load in loads))
+    yield
+    for load in loads:
+        load.finish()
+    await running

@@ -2,10 +2,7 @@
 
 import argparse
 import asyncio
-import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +17,6 @@ from lab.kit.tally import Tally
 from lab.soak.steady import steady
 from payagg.application.reconciliation import HOLD
 from tests.support.pgbouncer import a_pgbouncer
-from tests.support.rounds import SHORT
 
 # What `payagg serve --workers N --no-worker` and `payagg worker` are on several machines, all through one PgBouncer.
 CREWS = {
@@ -114,12 +110,6 @@ async def kills(tally: Tally, crew: str, rounds: int) -> int:
             return len(buyer.purchases)
 
 
-def search(tally: Tally, files: str, times: int) -> None:
-    environ = os.environ | {"PAYAGG_TEST_ROUNDS": str(times * SHORT)}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", *files.split()], env=environ, check=False)
-    tally.line(files, [] if done.returncode == 0 else ["see above"])
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab soak", description=__doc__)
     parser.add_argument("--only", choices=("kills", "searches", "steady"))
@@ -137,7 +127,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.only in (None, "searches"):
         tally = Tally("soak", arguments)
         for files in SEARCHES:
-            search(tally, files, TIMES)
+            tally.searched(files, files, TIMES)
         status |= tally.end(whole=True, name="soak searches", times=TIMES)
     if chosen.only in (None, "steady"):
         status |= steady(arguments, chosen.minutes)

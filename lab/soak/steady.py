@@ -44,13 +44,7 @@ async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int
     with serving(url, "--workers", "2", **limits) as (process, origin):
         async with a_client(0, base_url=f"{origin}/api/v1") as client:
             buyer = Buyer([client], shop.as_sandbox)
-
-            async def journey(number: int) -> None:
-                made = await buyer.buy(f"steady {number}", 15_000)
-                if made is not None:
-                    await buyer.read(made)
-
-            load = Load(journey, 1 / JOURNEYS)
+            load = Load(buyer.journey("steady"), 1 / JOURNEYS)
             running = asyncio.create_task(load.evenly())
             asyncio.get_running_loop().call_later(seconds, load.finish)
             await asyncio.sleep(min(WARM_SECONDS, seconds / 3))
