@@ -1,5 +1,6 @@
 """The processes of a run by their names, and a wait that ends the run when it is over."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,15 @@ def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE) -> 
         if time.monotonic() > over:
             raise SystemExit(f"{what}: never in {seconds:.0f} s.")
         time.sleep(0.1)
+
+
+def with_addresses(haproxy: str, bind: str, servers: Sequence[str]) -> str:
+    """The text of one of deploy's haproxy.cfg with the addresses of this run, in the order of its servers."""
+    haproxy, listeners = re.subn(r"bind \S+", f"bind {bind}", haproxy)
+    places = iter(servers)
+    haproxy, found = re.subn(r"(server [a-z]+\d) \S+", lambda one: f"{one[1]} {next(places)}", haproxy)
+    assert (listeners, found) == (1, len(servers))
+    return haproxy
 
 
 def needed(program: str) -> str:
