@@ -1,7 +1,7 @@
 """Those who use the service: merchants' servers, payers with their browsers, administrators. Each remembers what it was
 told, and says so when two answers do not go together."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -243,7 +243,7 @@ class Operators:
         id = self.gateway_ids[slug]
         return await self._ask_for(f"{move} {slug}", lambda services: getattr(services.gateways, move)(id, by=AN_ADMIN))
 
-    async def _ask_for(self, what: str, work: Callable[[Services], Awaitable[Any]]) -> bool:
+    async def _ask_for(self, what: str, work: Callable[[Services], Coroutine[Any, Any, Any]]) -> bool:
         """Whether it was done, as far as anybody was told."""
         for pause in (0.0, 3.0, 30.0):
             await self.world.wait(pause)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ class SimulatedWorld:
         if "handle" in context:  # a callback that raised; tasks whose death nobody watched are no news
             self.fail("INV0", f"a callback raised {context.get('exception')!r}")
 
-    async def ask(self, who: str, what: str, work: "Callable[[Services], Awaitable[R]]") -> R:
+    async def ask(self, who: str, what: str, work: "Callable[[Services], Coroutine[Any, Any, R]]") -> R:
         """One request to whichever process, and its answer; raises Lost, or the Refusal that came."""
         with self.working():
             await asyncio.sleep(self.chance.random() * 0.02)
@@ -167,7 +167,7 @@ class SimulatedWorld:
                 self.tell(who, f"{what}: nobody is there")
                 raise Lost
             self.tell(who, f"{what} -> {life.name}")
-            task = self.spawn(_served(work, life.services), life)
+            task = self.spawn(work(life.services), life)
             await asyncio.wait({task}, timeout=CLIENT_SECONDS)
             return self._answer(task, who, what)
 
@@ -232,10 +232,6 @@ class SimulatedWorld:
         self.unreachable.clear()
         self.killer = lambda: None
         self.tell("world", "peace")
-
-
-async def _served(work: "Callable[[Services], Awaitable[R]]", services: "Services") -> R:
-    return await work(services)
 
 
 def _owned_task(
