@@ -77,10 +77,6 @@ LOADS: tuple[Callable[[str, int, int], None], ...] = (
 )
 
 
-def open_payments(url: str) -> None:
-    handed_over(url, "PAY-20250102-", OPEN)
-
-
 def handed_over(url: str, prefix: str, number: int, *, next_ask_at: str = "NULL", is_provided: bool = False) -> None:
     """Payments at the simulator, which says nothing of them, or at provider_a."""
     at: dict[str, Any] = {

@@ -146,7 +146,11 @@ async def events_once(site: CellSite, shops: list[CellShop]) -> dict[str, int]:
                     address = f"{site.origin(wrong)}/api/v1/webhooks/provider_a/sandbox"
                     headers = {"x-provider_a-signature": signature}
                     (await client.post(address, content=body, headers=headers)).raise_for_status()
-    inboxes = {name: _digests(site, name) for name in NAMES}
+    inboxes: dict[str, list[bytes]] = {}
+    for name in NAMES:
+        with psycopg.connect(site.databases[name].url) as connection:
+            rows = connection.execute("SELECT digest FROM inbox").fetchall()
+        inboxes[name] = [bytes(digest) for (digest,) in rows]
     once = {name: [int(cell == name) for cell in NAMES] for name in NAMES}
     return {
         name: sum(
@@ -154,11 +158,6 @@ async def events_once(site: CellSite, shops: list[CellShop]) -> dict[str, int]:
         )
         for name in NAMES
     }
-
-
-def _digests(site: CellSite, cell: str) -> list[bytes]:
-    with psycopg.connect(site.databases[cell].url) as connection:
-        return [bytes(digest) for (digest,) in connection.execute("SELECT digest FROM inbox").fetchall()]
 
 
 async def tried(site: CellSite, tally: Tally, seconds: float) -> dict[str, Any]:

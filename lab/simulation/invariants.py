@@ -43,7 +43,6 @@ CARD_LEADS_TO = {
     "declined": "FAILED",
     "insufficient_funds": "FAILED",
 }
-SAID_FOR = {"SUCCESS": "SUCCEEDED", "REVERSED": "REVERSED"}
 ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320))
 # Asks are spread by a tenth of their delay and 25 minutes at most; then a sweep must come round, perhaps twice.
 SPREAD, SLACK = timedelta(minutes=25), timedelta(minutes=10)
