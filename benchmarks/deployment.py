@@ -1,13 +1,12 @@
 """payagg at work: a database of its own, one server process, a worker when wanted."""
 
-import json
 import tempfile
 import time
-import urllib.request
 from base64 import b64decode
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
+import httpx
 import psutil
 import psycopg
 
@@ -59,26 +58,24 @@ class Deployment:
         return process(arguments, self.environment, f"http://127.0.0.1:{port}/readyz")
 
     def worker(self) -> AbstractContextManager[psutil.Process]:
-        return process(["-m", "benchmarks.worker"], self.environment, None)
+        """Allowed to reach a receiver on loopback, as `dev` is."""
+        return process(["-m", "tests.support.loopback_process", "worker", "0", self.url], self.environment, None)
 
     def token(self, **claims: Any) -> str:
         tokens = Tokens(SECRETS["PAYAGG_JWT_KEY"], SECRETS["PAYAGG_JWT_ALGORITHM"])
         return tokens.issue({"sub": "bench", **claims}, 86_400, int(time.time()))
 
-    def configure_provider(self, **credentials: str) -> None:
-        """Gives provider_a its sandbox key and `credentials` beside it, and enables it, as an administrator does."""
-        self._change("PATCH", "credentials", {"credentials": {"sandboxSecretKey": PROVIDER_KEY, **credentials}})
-        self._change("POST", "enable", {})
+    def configure_provider(self) -> None:
+        """Gives provider_a its sandbox key and enables it, as an administrator does."""
+        token, place = self.token(type="admin", role="SUPER_ADMIN"), f"admin/gateways/gw_{PROVIDER}"
+        self.call("PATCH", f"{place}/credentials", token, json={"credentials": {"sandboxSecretKey": PROVIDER_KEY}})
+        self.call("POST", f"{place}/enable", token)
 
-    def _change(self, method: str, path: str, body: dict[str, Any]) -> None:
-        token = self.token(type="admin", role="SUPER_ADMIN")
-        wish = urllib.request.Request(
-            f"{self.address}{API}/admin/gateways/gw_{PROVIDER}/{path}",
-            json.dumps(body).encode(),
-            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-            method=method,
-        )
-        urllib.request.urlopen(wish, timeout=10).close()
+    def call(self, method: str, path: str, token: str = "", **more: Any) -> Any:
+        """The answer's data; it must be good."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = httpx.request(method, f"{self.address}{API}/{path}", headers=headers, trust_env=False, **more)
+        return answer.raise_for_status().json().get("data")
 
     def endpoints(self, target: str) -> None:
         """One owner and one endpoint for each business, told at `target` how a payment ends."""

@@ -39,7 +39,7 @@ class Grown(Deployment):
         for weeks in (0, AHEAD + 1):
             make(self.url, "PAY", datetime.combine(seed.FIRST_DAY, datetime.min.time(), UTC) + weeks * WEEK)
         seed.endpoints(self.url)
-        seed.open_payments(self.url)
+        seed.handed_over(self.url, "PAY-20250102-", seed.OPEN)
         chunk = 1_000_000
         for first in range(1, past + 1, chunk):
             begun = time.monotonic()

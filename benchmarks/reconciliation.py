@@ -67,16 +67,15 @@ class ListedDay:
                     if number % 1000 == 1:
                         continue
                     told = f"PAY-20250130-{number:06}" if number % 1000 == 2 else reference
-                    made.append(_line(told, amount + (number % 1000 == 3), number))
+                    kobo = amount + (number % 1000 == 3)
+                    report = ProviderReport(
+                        told, Outcome.SUCCEEDED, "success", frozenset({kobo}), environment=environment
+                    )
+                    made.append(ProviderLine(LineKind.CHARGE, str(number), kobo, AT, report))
                 yield LinePage(made)
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
         return LinePage([])
-
-
-def _line(reference: str, amount: int, number: int) -> ProviderLine:
-    report = ProviderReport(reference, Outcome.SUCCEEDED, "success", frozenset({amount}), environment=Environment.LIVE)
-    return ProviderLine(LineKind.CHARGE, str(number), amount, AT, report)
 
 
 class OneAccount:

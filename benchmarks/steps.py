@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any
 
 import psutil
-import psycopg
 import uvloop
 
 from benchmarks import journey_calls as calls
@@ -29,7 +28,12 @@ from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
 CONNECTIONS = 16
 PAST = 20_000  # payments, of which each business has 20 in its log of deliveries
 SWEEPS = {"expiry": 400, "reconciliation": 100, "inbox": 200, "dispatch": 2_000}
-DUE = {"expiry": seed.expired, "reconciliation": seed.to_ask, "inbox": seed.inbound, "dispatch": seed.due_deliveries}
+DUE: dict[str, Callable[[str, int, int, int], int]] = {
+    "expiry": seed.expired,
+    "reconciliation": seed.to_ask,
+    "inbox": seed.inbound,
+    "dispatch": seed.due_deliveries,
+}
 JOURNEY = "whole journey"
 # ms of CPU: of the server, and for the journey of the worker too; and of Postgres, where that has a target.
 TARGETS: dict[str, tuple[float, float | None]] = {
@@ -100,7 +104,7 @@ class Side:
         """Signed news that payments are paid, which this adds to the database as handed to the provider."""
         prefix = f"PAY-202406{self.rounds:02}-"
         if key == PROVIDER_KEY:
-            at_provider(self.deployment.url, prefix, self.number)
+            seed.handed_over(self.deployment.url, prefix, self.number, is_provided=True)
         fake, sent = FakePaystack(header=f"x-{PROVIDER}-signature"), []
         for n in range(1, self.number + 1):
             charge = FakeCharge(f"{prefix}{n:06X}", 150_000, "NGN", "test", n, "success", key, "payer@example.com")
@@ -122,67 +126,25 @@ def checked(replies: list[Reply], word: bytes, status: int) -> list[Reply]:
     return replies
 
 
-def at_provider(url: str, prefix: str, number: int) -> None:
-    """Payments that were handed to the provider and are not asked about, as an event is to bring their end."""
-    with psycopg.connect(url) as connection:
-        connection.execute("SET session_replication_role = replica")
-        for statement in (
-            """
-            INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, sequence,
-                                  created_at, updated_at, expires_at)
-            SELECT %(p)s || upper(lpad(to_hex(n), 6, '0')), 'biz_bench_' || (n %% 1000 + 1), 'SANDBOX', 150000, 'NGN',
-                   'PENDING', 'provider_a', 1, now(), now(), now() + interval '1 hour' FROM generate_series(1, %(n)s::int) n
-            """,
-            """
-            INSERT INTO transitions (reference, sequence, from_status, to_status, trigger, actor, at)
-            SELECT %(p)s || upper(lpad(to_hex(n), 6, '0')), 1, 'INITIATED', 'PENDING', 'PROCESS', 'bench', now()
-            FROM generate_series(1, %(n)s::int) n
-            """,
-            """
-            INSERT INTO attempts (reference, number, gateway_id, gateway, provider_reference, token, state, lease_until,
-                                  hand_off_kind, hand_off_url, created_at, handed_off_at, asks)
-            SELECT r, 1, 'gw_provider_a', 'provider_a', r, 'token', 'HANDED_OFF', now(), 'REDIRECT',
-                   'https://pay.example/', now(), now(), 0
-            FROM generate_series(1, %(n)s::int) n, LATERAL (SELECT %(p)s || upper(lpad(to_hex(n), 6, '0')) AS r) t
-            """,
-        ):
-            connection.execute(statement, {"p": prefix, "n": number})
+Step = Callable[[Side], Coroutine[Any, Any, Cost]]
 
 
-async def context(side: Side) -> Cost:
-    requests = [request("GET", f"{API}/payments/context", bearer=seed.secret(n + 1)) for n in range(side.number)]
-    return (await side.cost(requests, b"biz_bench_"))[0]
+def sent(requests: Callable[[Side], Sequence[bytes]], word: bytes, status: int = 200) -> Step:
+    async def step(side: Side) -> Cost:
+        return (await side.cost(requests(side), word, status))[0]
+
+    return step
+
+
+def of_opened(request: Callable[[str], bytes], word: bytes) -> Step:
+    """One for each payment of the round, by its reference."""
+    return sent(lambda side: [request(reference) for _, reference in side.opened], word)
 
 
 async def initiate(side: Side) -> Cost:
     cost, replies = await side.cost(side.initiations(), b'"INITIATED"', 201)
     side.opened = paired(replies)
     return cost
-
-
-async def read(side: Side) -> Cost:
-    return (await side.cost([calls.read(*one) for one in side.opened], b'"INITIATED"'))[0]
-
-
-async def page(side: Side) -> Cost:
-    return (await side.cost([calls.page(reference) for _, reference in side.opened], b"<html"))[0]
-
-
-async def detail(side: Side) -> Cost:
-    return (await side.cost([calls.detail(reference) for _, reference in side.opened], b'"INITIATED"'))[0]
-
-
-async def gateways(side: Side) -> Cost:
-    return (await side.cost([calls.gateways(reference) for _, reference in side.opened], b'"sandbox"'))[0]
-
-
-async def charge(side: Side) -> Cost:
-    return (await side.cost([calls.process(reference) for _, reference in side.opened], b'"PENDING"'))[0]
-
-
-async def verify(side: Side) -> Cost:
-    """The first verify after `charge` settles, the second finds the end."""
-    return (await side.cost([calls.verify(reference) for _, reference in side.opened], b'"SUCCESS"'))[0]
 
 
 async def verify_pending(side: Side) -> Cost:
@@ -202,22 +164,6 @@ async def event_accepted(side: Side) -> Cost:
     first = f"PAY-202406{side.rounds:02}-000001"
     await side.send([calls.detail(first)], b'"SUCCESS"')
     return cost
-
-
-async def event_refused(side: Side) -> Cost:
-    return (await side.cost(side.events("sk_test_wrong"), b"INVALID_WEBHOOK_SIGNATURE", 400))[0]
-
-
-async def log(side: Side) -> Cost:
-    return (await side.cost(side.of_merchant("webhooks/whe_bench_{}/deliveries"), b'"total":'))[0]
-
-
-async def keys(side: Side) -> Cost:
-    return (await side.cost(side.of_merchant("api-keys"), b"key_bench_"))[0]
-
-
-async def webhooks(side: Side) -> Cost:
-    return (await side.cost(side.of_merchant("webhooks"), b"whe_bench_"))[0]
 
 
 async def journey(side: Side) -> Cost:
@@ -242,23 +188,27 @@ async def journey(side: Side) -> Cost:
     return Cost(used * 1000 / side.number, used_there * 1000 / side.number)
 
 
-STEPS: dict[str, Callable[[Side], Coroutine[Any, Any, Cost]]] = {
-    "context": context,
+VERIFY = of_opened(calls.verify, b'"SUCCESS"')  # the first after `process` settles, the second finds the end
+STEPS: dict[str, Step] = {
+    "context": sent(
+        lambda side: [request("GET", f"{API}/payments/context", bearer=seed.secret(n + 1)) for n in range(side.number)],
+        b"biz_bench_",
+    ),
     "initiate": initiate,
-    "read": read,
-    "page": page,
-    "detail": detail,
-    "gateways": gateways,
-    "process": charge,
-    "verify, settles": verify,
-    "verify, final": verify,
+    "read": sent(lambda side: [calls.read(*one) for one in side.opened], b'"INITIATED"'),
+    "page": of_opened(calls.page, b"<html"),
+    "detail": of_opened(calls.detail, b'"INITIATED"'),
+    "gateways": of_opened(calls.gateways, b'"sandbox"'),
+    "process": of_opened(calls.process, b'"PENDING"'),
+    "verify, settles": VERIFY,
+    "verify, final": VERIFY,
     "verify, pending": verify_pending,
     "simulate": simulate,
     "event accepted": event_accepted,
-    "event refused": event_refused,
-    "deliveries log": log,
-    "keys": keys,
-    "webhooks": webhooks,
+    "event refused": sent(lambda side: side.events("sk_test_wrong"), b"INVALID_WEBHOOK_SIGNATURE", 400),
+    "deliveries log": sent(lambda side: side.of_merchant("webhooks/whe_bench_{}/deliveries"), b'"total":'),
+    "keys": sent(lambda side: side.of_merchant("api-keys"), b"key_bench_"),
+    "webhooks": sent(lambda side: side.of_merchant("webhooks"), b"whe_bench_"),
     JOURNEY: journey,
 }
 

@@ -18,22 +18,6 @@ LEASE = timedelta(minutes=1)
 Work = Callable[[Services], Awaitable[int]]
 
 
-async def expire(services: Services) -> int:
-    return await services.settlement.expire_due()
-
-
-async def reconcile(services: Services) -> int:
-    return await services.reconciler.run_once()
-
-
-async def retry_inbox(services: Services) -> int:
-    return await services.provider_events.retry_due()
-
-
-async def purge(services: Services) -> int:
-    return await services.dispatcher.purge()
-
-
 async def dispatch(services: Services) -> int:
     """The queue's share of sending: claim and record, with nobody called in between."""
     now = services.clock.now()
@@ -50,10 +34,10 @@ async def drain(services: Services) -> int:
 
 
 WORK: dict[str, Work] = {
-    "expiry": expire,
-    "reconciliation": reconcile,
-    "inbox": retry_inbox,
-    "retention": purge,
+    "expiry": lambda services: services.settlement.expire_due(),
+    "reconciliation": lambda services: services.reconciler.run_once(),
+    "inbox": lambda services: services.provider_events.retry_due(),
+    "retention": lambda services: services.dispatcher.purge(),
     "dispatch": dispatch,
     "drains": drain,
 }

@@ -1,16 +1,14 @@
 """What is attacked, what an attack found, and the few tools that most attacks share."""
 
-import os
-import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 PATIENCE = 30.0  # seconds for an answer that must come; a bound for a slow machine, never an expectation
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,29 @@ class Target:
                 return got
         return got
 
+    def status_of(self, sent: bytes) -> str:
+        return self.told(sent)[9:12].decode() or "nothing"
+
     def ask(self, method: str, path: str, *, source: str = "127.0.0.1", **more: Any) -> httpx.Response:
         """One request over a connection of its own."""
         transport = httpx.HTTPTransport(local_address=source)
         with httpx.Client(base_url=self.origin, timeout=PATIENCE, transport=transport, trust_env=False) as client:
             return client.request(method, path, **more)
 
+    def outcome(self, path: str, source: str) -> str:
+        """The status of an answer to the key, or the name of the error in its place."""
+        try:
+            return str(self.ask("GET", path, source=source, headers=self.as_key).status_code)
+        except httpx.HTTPError as error:
+            return type(error).__name__
+
     @property
     def as_key(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.secret_key}"}
+
+    @property
+    def as_owner(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.merchant_token}"}
 
     def a_payment(self) -> str:
         """The reference of a fresh sandbox payment."""
@@ -78,13 +90,11 @@ class Target:
 
     def memory(self) -> int:
         """Bytes of the process's resident memory."""
-        (pages,) = re.findall(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
-        return int(pages) * 1024
+        return int(psutil.Process(self.pid).memory_info().rss)
 
     def cpu(self) -> float:
         """Seconds of processor time that the process has used, in steps of a hundredth."""
-        words = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / TICKS
+        return float(sum(psutil.Process(self.pid).cpu_times()[:2]))
 
     def queued(self) -> int:
         """Bytes that the kernel keeps for clients of `origin`."""
@@ -96,7 +106,4 @@ class Target:
 
     def is_well(self) -> bool:
         """Whether it still answers somebody who did nothing."""
-        try:
-            return self.ask("GET", "/healthz", source="127.0.0.250").status_code == 200
-        except httpx.HTTPError:
-            return False
+        return self.outcome("/healthz", "127.0.0.250") == "200"

@@ -65,10 +65,6 @@ class CellSite:
         self.processes.kill(cell)
         self.databases.pop(cell).stop()
 
-    def stop_databases(self) -> None:
-        for database in self.databases.values():
-            database.stop()
-
     def command(self, *words: str, cell: str = "") -> "subprocess.CompletedProcess[str]":
         environ = self.environ(cell)
         return subprocess.run(
@@ -78,10 +74,12 @@ class CellSite:
 
 @contextlib.contextmanager
 def three_cells_running(folder: Path) -> Iterator[CellSite]:
-    with contextlib.ExitStack() as stack:
-        site = CellSite(Processes(folder), {name: free_port() for name in (*NAMES, ROUTER)})
-        stack.callback(site.stop_databases)
-        stack.enter_context(site.processes)
-        for name in (*NAMES, ROUTER):
-            site.start(name)
-        yield site
+    site = CellSite(Processes(folder), {name: free_port() for name in (*NAMES, ROUTER)})
+    try:
+        with site.processes:
+            for name in (*NAMES, ROUTER):
+                site.start(name)
+            yield site
+    finally:
+        for database in site.databases.values():
+            database.stop()

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from payagg_testing.clocks import ManualClock
 
 from lab.crashes.labels import CrashKind
+from lab.kit.around import AroundProvider
 from lab.kit.kills import cut_connections, kill_postgres
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -26,9 +27,7 @@ from payagg.adapters.webhooks.http1 import HttpConnection
 from payagg.application.repositories import PaymentAggregate
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
-from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.payment import Payment, Transition
-from payagg.domain.report import ProviderReport
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.builders import AN_ADMIN, a_business
@@ -97,26 +96,6 @@ class SteppingStore(MortalStore):
                 self.step("commit")
 
 
-class SteppingProvider:
-    """A provider around which a step is called once it has answered."""
-
-    def __init__(self, inner: Any, step: Step) -> None:
-        self.inner, self.step = inner, step
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    async def start_charge(self, charge: Charge) -> HandOff:
-        hand_off: HandOff = await self.inner.start_charge(charge)
-        self.step("answered")
-        return hand_off
-
-    async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        report: ProviderReport = await self.inner.fetch_charge(charge)
-        self.step("answered")
-        return report
-
-
 class SteppingLogos(ObjectLogos):
     """A step behind each new file and before an old one goes."""
 
@@ -149,7 +128,7 @@ def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
         SteppingStore(url, step),
         replace(SETTINGS, state_dir=folder),
         ManualClock(datetime.fromisoformat(now)),
-        providers={slug: SteppingProvider(provider, step) for slug, provider in providers.items()},
+        providers={slug: AroundProvider(one, after=partial(step, "answered")) for slug, one in providers.items()},
         sender=MortalSender(step),
         logos=SteppingLogos(folder / "logos", step),
         crash_point=step,

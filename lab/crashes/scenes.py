@@ -58,8 +58,6 @@ class Scene:
         if not holds:
             self.wrong.append(what)
 
-    # --- before ------------------------------------------------------------------------------------------------------
-
     async def prepare(self) -> list[str]:
         """Brings everything to where the process begins; its words."""
         world, verb = self.world, self.label.verb
@@ -87,8 +85,6 @@ class Scene:
         signature = hmac.new(SECRET_KEYS["test"].encode(), body, hashlib.sha512).hexdigest()
         return [body.decode(), "x-provider_a-signature", signature]
 
-    # --- the crash ---------------------------------------------------------------------------------------------------
-
     async def crash(self, words: list[str]) -> None:
         world = self.world
         arguments = [world.url, str(world.folder), world.clock.now().isoformat(), self.label.step, self.kind.name]
@@ -105,8 +101,6 @@ class Scene:
         async with asyncio.timeout(PATIENCE):
             while not _answers(world.url):  # noqa: ASYNC110 - a server elsewhere sets no event here
                 await asyncio.sleep(0.1)
-
-    # --- afterwards --------------------------------------------------------------------------------------------------
 
     async def recover(self) -> None:
         """What callers do who were not answered, and what workers do; until nothing is due."""
@@ -166,8 +160,6 @@ class Scene:
             if not left_over(self.world.url):
                 return
             self.world.clock.move(DELIVERY_LEASE + SECOND)
-
-    # --- in the end --------------------------------------------------------------------------------------------------
 
     @property
     def told_of_end(self) -> str:

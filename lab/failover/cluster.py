@@ -3,7 +3,6 @@
 import copy
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import yaml
 from lab.failover.network import UNPRIVILEGED, drop_packets
 from lab.kit.figures import ROOT
 from lab.kit.kills import postmaster, signalled
-from lab.kit.processes import needed, until
+from lab.kit.processes import Processes, needed, until
 from payagg.adapters.postgres.embedded.programs import installed
 
 CONFIG = ROOT / "deploy" / "failover" / "patroni.yml"
@@ -31,8 +30,11 @@ class Etcd:
     """One member. Its data outlives it."""
 
     number: int
-    folder: Path
-    process: "subprocess.Popen[bytes] | None" = None
+    processes: Processes
+
+    @property
+    def name(self) -> str:
+        return f"etcd{self.number}"
 
     @property
     def address(self) -> str:
@@ -41,19 +43,14 @@ class Etcd:
     def start(self) -> None:
         clients, peers = f"http://{self.address}:2379", f"http://{self.address}:2380"
         everybody = ",".join(f"etcd{number}=http://127.0.0.{20 + number}:2380" for number in (1, 2, 3))
-        command = [needed("etcd"), "--name", f"etcd{self.number}", "--data-dir", str(self.folder / "data")]
+        command = [needed("etcd"), "--name", self.name, "--data-dir", str(self.processes.folder / self.name)]
         command += ["--listen-client-urls", clients, "--advertise-client-urls", clients]
         command += ["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]
         command += ["--initial-cluster", everybody, "--initial-cluster-state", "new"]
-        self.folder.mkdir(exist_ok=True)
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        self.processes.start(self.name, command)
 
     def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        self.processes.kill(self.name)
 
 
 @dataclass
@@ -61,13 +58,16 @@ class Node:
     """One machine: Patroni, its Postgres and an address."""
 
     number: int
-    folder: Path
-    patroni: "subprocess.Popen[bytes] | None" = None
+    processes: Processes
     is_off: bool = False
 
     @property
     def name(self) -> str:
         return f"db{self.number}"
+
+    @property
+    def folder(self) -> Path:
+        return self.processes.folder / self.name
 
     @property
     def address(self) -> str:
@@ -88,23 +88,19 @@ class Node:
         (self.folder / "patroni.yml").write_text(yaml.safe_dump(mine))
 
     def start(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            command = [*UNPRIVILEGED, str(PATRONI), str(self.folder / "patroni.yml")]
-            self.patroni = subprocess.Popen(command, stdout=log, stderr=log)
+        self.processes.start(self.name, [*UNPRIVILEGED, str(PATRONI), str(self.folder / "patroni.yml")])
 
     @property
     def postmaster(self) -> int | None:
         return postmaster(self.folder / "data")
 
     def _pids(self) -> list[int]:
-        found = [self.patroni.pid if self.patroni else None, self.postmaster]
-        return [pid for pid in found if pid is not None]
+        found = [one.pid for name, one in self.processes.running.items() if name == self.name]
+        return found + ([] if self.postmaster is None else [self.postmaster])
 
     def kill(self) -> None:
         signalled(self._pids(), signal.SIGKILL)
-        if self.patroni is not None:
-            self.patroni.wait()
-            self.patroni = None
+        self.processes.kill(self.name)
 
     def power_off(self) -> None:
         """Nobody hears a farewell, and nobody is told that nobody listens."""
@@ -130,7 +126,7 @@ class Node:
             drop_packets(self.address, is_dropped=False)
             self.is_off = False
         self.wake()
-        if self.patroni is None:
+        if self.name not in self.processes.running:
             self.start()
 
     def ask(self, path: str) -> httpx.Response | None:
@@ -178,7 +174,7 @@ class Cluster:
 
     def repair(self) -> None:
         for member in self.etcd:
-            if member.process is None:
+            if member.name not in member.processes.running:
                 member.start()
         for node in self.nodes:
             node.repair()
@@ -201,21 +197,18 @@ def a_cluster(folder: Path) -> Iterator[Cluster]:
     if not PATRONI.exists():
         raise SystemExit("Patroni is not installed: `make patroni`.")
     config = yaml.safe_load(CONFIG.read_text())
-    cluster = Cluster(
-        [Node(number, folder / f"db{number}") for number in (1, 2, 3)],
-        [Etcd(number, folder / f"etcd{number}") for number in (1, 2, 3)],
-    )
-    try:
-        for member in cluster.etcd:
-            member.start()
-        for node in cluster.nodes:
-            node.configure(config)
-            node.start()
-        until(cluster.is_whole, "the cluster whole")
-        yield cluster
-    finally:
-        for node in cluster.nodes:
-            node.wake()
-            node.kill()
-        for member in cluster.etcd:
-            member.kill()
+    with Processes(folder) as processes:
+        numbers = (1, 2, 3)
+        cluster = Cluster([Node(one, processes) for one in numbers], [Etcd(one, processes) for one in numbers])
+        try:
+            for member in cluster.etcd:
+                member.start()
+            for node in cluster.nodes:
+                node.configure(config)
+                node.start()
+            until(cluster.is_whole, "the cluster whole")
+            yield cluster
+        finally:
+            for node in cluster.nodes:
+                node.wake()
+                node.kill()

@@ -41,17 +41,9 @@ FAULTS = (
         "postmaster", "postmaster of the leader killed alone", lambda cluster: cluster.leader().kill_postmaster()
     ),
     ClusterFault("switchover", "planned switchover", Cluster.switch_over),
+    ClusterFault("standby-lost", "standby killed (Patroni and Postgres)", lambda cluster: cluster.standby().kill(), 15),
     ClusterFault(
-        "standby-lost",
-        "standby killed (Patroni and Postgres)",
-        lambda cluster: cluster.standby().kill(),
-        15,
-    ),
-    ClusterFault(
-        "standby-frozen",
-        "standby frozen for 45 s, then woken",
-        lambda cluster: _frozen(cluster.standby()),
-        45,
+        "standby-frozen", "standby frozen for 45 s, then woken", lambda cluster: _frozen(cluster.standby()), 45
     ),
     ClusterFault("etcd-one", "one of three etcd lost for 15 s", lambda cluster: _etcd_lost(cluster, 1), 15),
     ClusterFault("etcd-two", "two of three etcd lost for 30 s", lambda cluster: _etcd_lost(cluster, 2), 30),

@@ -1,7 +1,6 @@
 """The ways to the primary: a URL with every host, HAProxy, and PgBouncer before it, as deploy/failover has them."""
 
 import configparser
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -12,7 +11,7 @@ import psycopg
 from lab.failover.cluster import POSTGRES, Cluster
 from lab.failover.network import UNPRIVILEGED
 from lab.kit.figures import ROOT
-from lab.kit.processes import Processes, needed
+from lab.kit.processes import Processes, needed, with_addresses
 from payagg.adapters.postgres.migrations.upgrade import migrate
 
 FILES = ROOT / "deploy" / "failover"
@@ -20,11 +19,7 @@ HAPROXY, HAPROXY_PORT = "127.0.0.31", 5000
 PGBOUNCER, PGBOUNCER_PORT = "127.0.0.32", 6432
 ROLE = "payagg"
 # Behind PgBouncer the role has them (docs/operating/postgres.md).
-FOR_THE_ROLE = {
-    "statement_timeout": "7s",
-    "lock_timeout": "6s",
-    "idle_in_transaction_session_timeout": "20s",
-}
+FOR_THE_ROLE = {"statement_timeout": "7s", "lock_timeout": "6s", "idle_in_transaction_session_timeout": "20s"}
 
 
 class DatabaseRoute(Enum):
@@ -57,11 +52,7 @@ def url(cluster: Cluster, route: DatabaseRoute, role: str = ROLE) -> str:
 
 
 def rendered_haproxy(text: str, cluster: Cluster) -> str:
-    text, listeners = re.subn(r"bind \S+", f"bind {HAPROXY}:{HAPROXY_PORT}", text)
-    text, servers = re.subn(
-        r"(server db(\d)) \S+", lambda one: f"{one[1]} {cluster.addresses[int(one[2]) - 1]}:5432", text
-    )
-    assert (listeners, servers) == (1, len(cluster.nodes))
+    text = with_addresses(text, f"{HAPROXY}:{HAPROXY_PORT}", [f"{one}:{POSTGRES}" for one in cluster.addresses])
     return text.replace("    log /dev/log local0 notice\n", "")
 
 

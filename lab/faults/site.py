@@ -1,6 +1,6 @@
 """The product over HTTP with a proxy before each of its neighbours, and a watch on what it must never do."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from payagg_testing.fault_proxy import FaultProxy
 
 from lab.faults.cells import Neighbour
+from lab.kit.around import AroundProvider
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.adapters.providers.registry import providers_of
@@ -18,8 +19,6 @@ from payagg.adapters.system import SystemClock
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports import TryResult
 from payagg.application.schemas.webhooks import CreateWebhook
-from payagg.domain.attempt import Charge, HandOff
-from payagg.domain.report import ProviderReport
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.assembly import SETTINGS, services_over
@@ -48,40 +47,13 @@ class WatchedStore(PostgresStore):
             _in_transaction.set(False)
 
 
-class WatchedProvider:
-    """A provider that must be called outside of transactions."""
-
-    def __init__(self, inner: Any, wrong: list[str]) -> None:
-        self.inner, self.wrong = inner, wrong
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    async def start_charge(self, charge: Charge) -> HandOff:
-        self._watch()
-        hand_off: HandOff = await self.inner.start_charge(charge)
-        return hand_off
-
-    async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        self._watch()
-        report: ProviderReport = await self.inner.fetch_charge(charge)
-        return report
-
-    def _watch(self) -> None:
-        if _in_transaction.get():
-            self.wrong.append("a provider is called while a database connection is held")
-
-
 class WatchedSender(HttpSender):
-    """The same for a merchant."""
-
-    def __init__(self, wrong: list[str]) -> None:
+    def __init__(self, watch: Callable[[], None]) -> None:
         super().__init__(allow_loopback=True, deadline=IMPATIENCE)
-        self.wrong = wrong
+        self.watch = watch
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes, **more: Any) -> TryResult:
-        if _in_transaction.get():
-            self.wrong.append("a merchant is called while a database connection is held")
+        self.watch()
         return await super().send(url, headers, body, **more)
 
 
@@ -100,6 +72,11 @@ class FaultSite:
 @asynccontextmanager
 async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
     wrong: list[str] = []
+
+    def watch() -> None:
+        if _in_transaction.get():
+            wrong.append("a provider or a merchant is called while a database connection is held")
+
     patience, pool.ANSWER_WAIT = pool.ANSWER_WAIT, IMPATIENCE
     try:
         async with AsyncExitStack() as stack:
@@ -119,14 +96,14 @@ async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
             await _lead_through(proxies, world)
             store = WatchedStore(own_url, pool_size=POOL, pgbouncer=False)
             stack.push_async_callback(store.close)
-            sender = WatchedSender(wrong)
+            sender = WatchedSender(watch)
             stack.push_async_callback(sender.close)
             providers = providers_of(allow_loopback=True, deadline=IMPATIENCE)
             world.services = services_over(
                 store,
                 SETTINGS,
                 world.clock,
-                providers={slug: WatchedProvider(provider, wrong) for slug, provider in providers.items()},
+                providers={slug: AroundProvider(one, before=watch) for slug, one in providers.items()},
                 sender=sender,
             )
             api = await stack.enter_async_context(an_api(world.services))

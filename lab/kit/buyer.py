@@ -4,7 +4,8 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ FINAL = "SUCCESS"
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 # What may be told beside success: something is away, or one knows already that it is paid. All else is false.
 REFUSALS = {(503, "SERVICE_UNAVAILABLE"), (400, "GATEWAY_NOT_AVAILABLE")}
-TRULY = (409, "DUPLICATE_PAYMENT")
+TRULY = {(409, "DUPLICATE_PAYMENT"), (409, "PAYMENT_ALREADY_PROCESSED")}
 TIMEOUT = 30.0  # seconds
 
 
@@ -37,12 +38,24 @@ class Purchase:
     key: str
     amount: int
     reference: str
-    is_handed_over: bool = False
+    slug: str
+    sent_to: str = ""  # the provider's page
+    is_paid: bool = False  # there
     status: str = ""
 
     @property
     def public(self) -> str:
         return f"public/payments/{self.reference}"
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    is_json = answer.headers.get("content-type", "").startswith("application/json")
+    return answer.status_code, str(answer.json()["error"]["code"]) if is_json else ""
+
+
+def is_known(answer: httpx.Response, made: Purchase | None) -> bool:
+    """Whether it says truly that it is paid already."""
+    return made is not None and made.is_paid and refused(answer) in TRULY
 
 
 @dataclass
@@ -69,7 +82,7 @@ class Buyer:
     key: dict[str, str]
     provider: FakePaystack | None = None
     retry: tuple[float, float] | None = None
-    purchases: list[Purchase] = field(default_factory=list)
+    acknowledged: dict[str, Purchase] = field(default_factory=dict)  # by idempotency key
     asked: set[str] = field(default_factory=set)  # idempotency keys, answered or not
     writes: list[float] = field(default_factory=list)  # when a payment was acknowledged
     false: list[str] = field(default_factory=list)  # answers that may never be
@@ -84,26 +97,55 @@ class Buyer:
         self.pay(made)
         return made if await self.settle(made) else None
 
+    @property
+    def purchases(self) -> list[Purchase]:
+        return list(self.acknowledged.values())
+
+    def journey(self, name: str, amount: int = 15_000) -> Callable[[int], Awaitable[None]]:
+        """An act of a Load: buys, and reads what was bought."""
+
+        async def goes(number: int) -> None:
+            made = await self.buy(f"{name} {number}", amount)
+            if made is not None:
+                await self.read(made)
+
+        return goes
+
     async def begin(self, key: str, amount: int) -> Purchase | None:
         """As far as the provider's page."""
-        self.asked.add(key)
-        first = await self.told("POST", "payments/initiate", json=self._order(key, amount), headers=self.key)
-        if first is None:
+        made = await self.order(key, amount)
+        if made is None or await self.told("GET", made.public) is None:
             return None
-        made = Purchase(key, amount, first["reference"])
-        self.purchases.append(made)
-        self.writes.append(time.monotonic())
-        choice = CARD if self.provider is None else {"gatewaySlug": "provider_a"}
-        if await self.told("GET", made.public) is None:
-            return None
-        made.is_handed_over = await self.told("POST", f"{made.public}/process", json=choice) is not None
-        return made if made.is_handed_over else None
+        return made if await self.process(made) else None
 
-    def _order(self, key: str, amount: int) -> dict[str, Any]:
+    async def order(self, key: str, amount: int, slug: str = "provider_a") -> Purchase | None:
+        """Again where it was acknowledged before: it must be the same payment."""
+        self.asked.add(key)
+        known = self.acknowledged.get(key)
+        body = self._order(key, amount, slug)
+        first = await self.told("POST", "payments/initiate", known, json=body, headers=self.key)
+        if first is not None and known is None:
+            known = self.acknowledged[key] = Purchase(key, amount, first["reference"], slug)
+            self.writes.append(time.monotonic())
+        elif first and known is not None and first["reference"] != known.reference:
+            self.false.append(f"one key made {known.reference} and {first['reference']}")
+        return None if first is None else known
+
+    def _order(self, key: str, amount: int, slug: str) -> dict[str, Any]:
         body = {"amount": amount, "idempotencyKey": key}
-        return body if self.provider is None else body | {"gateway": "provider_a"}
+        return body if self.provider is None else body | {"gateway": slug}
+
+    async def process(self, made: Purchase) -> bool:
+        choice = CARD if self.provider is None else {"gatewaySlug": made.slug}
+        told = await self.told("POST", f"{made.public}/process", made, json=choice)
+        if told and made.sent_to not in ("", told["checkoutUrl"]):
+            self.false.append(f"the payer of {made.reference} is sent somewhere else")
+        if told:
+            made.sent_to = told["checkoutUrl"]
+        return told is not None
 
     def pay(self, made: Purchase) -> None:
+        made.is_paid = True
         if self.provider is not None:
             charges = [one for one in self.provider.book.charges if one.partition(".")[0] == made.reference]
             self.provider.pay(charges[-1])
@@ -124,8 +166,8 @@ class Buyer:
         """By its reference or, `again`, by its key: it is there, as it was told or further."""
         before = made.status
         if again:
-            body = self._order(made.key, made.amount)
-            answer = await self.ask("POST", "payments/initiate", json=body, headers=self.key)
+            body = self._order(made.key, made.amount, made.slug)
+            answer = await self.ask("POST", "payments/initiate", made, json=body, headers=self.key)
         else:
             answer = await self.ask("GET", f"payments/{made.reference}", headers=self.key)
         if answer is None or answer.status_code not in GOOD:
@@ -136,17 +178,19 @@ class Buyer:
         elif before == FINAL != said["status"]:
             self.false.append(f"{made.reference} was {FINAL} and is {said['status']}")
 
-    async def told(self, method: str, path: str, **more: Any) -> dict[str, Any] | None:
-        """The data of a good answer."""
+    async def told(self, method: str, path: str, made: Purchase | None = None, **more: Any) -> dict[str, Any] | None:
+        """The data of a good answer; none of `made`, where that is known to be paid already."""
         while True:
-            answer = await self.ask(method, path, **more)
+            answer = await self.ask(method, path, made, **more)
             if answer is not None and answer.status_code in GOOD:
                 return dict(answer.json()["data"])
+            if answer is not None and is_known(answer, made):
+                return {}
             if self.retry is None:
                 return None
             await asyncio.sleep(self.chance.uniform(*self.retry))
 
-    async def ask(self, method: str, path: str, **more: Any) -> httpx.Response | None:
+    async def ask(self, method: str, path: str, made: Purchase | None = None, **more: Any) -> httpx.Response | None:
         phase, began = self.phase, time.monotonic()
         try:
             answer = await self.chance.choice(self.clients).request(method, path, **more)
@@ -157,11 +201,11 @@ class Buyer:
             phase.good += 1
             phase.slowest = max(phase.slowest, time.monotonic() - began)
             return answer
-        is_json = answer.headers.get("content-type", "").startswith("application/json")
-        told = (answer.status_code, str(answer.json()["error"]["code"]) if is_json else "")
-        if told != TRULY:
-            phase.failed["{} {}".format(*told)] += 1
-        if told not in {*REFUSALS, TRULY}:
+        if is_known(answer, made):
+            return answer
+        told = refused(answer)
+        phase.failed["{} {}".format(*told)] += 1
+        if told not in REFUSALS:
             self.false.append(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
         return answer
 
@@ -200,3 +244,13 @@ class Load:
 
     def finish(self) -> None:
         self.is_over = True
+
+
+@asynccontextmanager
+async def loaded(*loads: Load) -> AsyncIterator[None]:
+    """Each goes on in turn until the block is left."""
+    running = asyncio.gather(*(load.in_turn() for load in loads))
+    yield
+    for load in loads:
+        load.finish()
+    await running

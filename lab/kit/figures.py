@@ -48,11 +48,16 @@ def note(name: str, part: str, arguments: Sequence[str], **found: Any) -> None:
     PAGE.write_text(page(), "utf-8")
 
 
+def between(document: Path, marks: tuple[str, str], text: str) -> str:
+    """The document with the text between its marks."""
+    before, _, rest = document.read_text("utf-8").partition(marks[0])
+    _, mark, after = rest.partition(marks[1])
+    assert mark, f"{document.name} lacks the marks of this table"
+    return f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}"
+
+
 def page() -> str:
     """docs/proof.md with the figures as they are."""
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    assert mark, "docs/proof.md lacks the marks of its table"
     rows = [f"| {name} | {WORDS[name].format(**one)} | {one['date']} |" for name, one in sorted(figures().items())]
     table = ["| Run | Found | Date |", "| --- | --- | --- |", *rows]
-    return f"{before}{BEGIN}\n\n" + "\n".join(table) + f"\n\n{END}{after}"
+    return between(PAGE, (BEGIN, END), "\n".join(table))

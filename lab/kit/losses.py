@@ -31,7 +31,7 @@ def losses(url: str, buyers: Sequence[Buyer], book: Book | None = None, merchant
                 wrong.append(f"{one.reference} was acknowledged and is gone")
             elif one.status == FINAL != status[one.reference]:
                 wrong.append(f"{one.reference} was told as paid and is {status[one.reference]}")
-            if book is not None and one.is_handed_over and book.paid(one.reference) != 1:
+            if book is not None and one.sent_to and book.paid(one.reference) != 1:
                 wrong.append(f"{one.reference} was charged {book.paid(one.reference)} times")
             if merchant is not None and heard[one.reference] != (status.get(one.reference) == FINAL):
                 wrong.append(f"the merchant heard {heard[one.reference]} times that {one.reference} is paid")

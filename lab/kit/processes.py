@@ -1,5 +1,6 @@
 """The processes of a run by their names, and a wait that ends the run when it is over."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,15 @@ def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE) -> 
         time.sleep(0.1)
 
 
+def with_addresses(haproxy: str, bind: str, servers: Sequence[str]) -> str:
+    """The text of one of deploy's haproxy.cfg with the addresses of this run, in the order of its servers."""
+    haproxy, listeners = re.subn(r"bind \S+", f"bind {bind}", haproxy)
+    places = iter(servers)
+    haproxy, found = re.subn(r"(server [a-z]+\d) \S+", lambda one: f"{one[1]} {next(places)}", haproxy)
+    assert (listeners, found) == (1, len(servers))
+    return haproxy
+
+
 def needed(program: str) -> str:
     """Where it is; ends the run where it is not."""
     found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/local/sbin")
@@ -36,9 +46,11 @@ class Processes:
     folder: Path
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
-    def start(self, name: str, command: Sequence[str], environ: Mapping[str, str] | None = None) -> None:
+    def start(
+        self, name: str, command: Sequence[str], environ: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(command, env=environ, cwd=self.folder, stdout=log, stderr=log)
+            self.running[name] = subprocess.Popen(command, env=environ, cwd=cwd or self.folder, stdout=log, stderr=log)
 
     def lives(self, name: str) -> bool:
         return name in self.running and self.running[name].poll() is None
@@ -61,6 +73,12 @@ class Processes:
         """Its last lines."""
         lines = (self.folder / f"{name}.log").read_text("utf-8", "replace").splitlines()
         return "\n".join(["", *lines[-20:]])
+
+    def errors(self) -> list[str]:
+        """The lines of all logs that tell of an error in our own code."""
+        logs = sorted(self.folder.glob("*.log"))
+        lines = [line for log in logs for line in log.read_text("utf-8", "replace").splitlines()]
+        return [line for line in lines if "Error" in line or "Exception" in line]
 
     def __enter__(self) -> "Processes":
         return self

@@ -1,11 +1,15 @@
 """How a part tells what it finds: a line for each thing tried, one line at the end, and the figures of a whole run."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lab.kit.figures import note
+from tests.support.rounds import SHORT
 
 
 @dataclass
@@ -23,6 +27,12 @@ class Tally:
         self.tried += 1
         self.broken += bool(wrong)
         print(f"{'BROKEN' if wrong else 'holds '}  {text}", *wrong[:20], sep="\n        ", flush=True)
+
+    def searched(self, name: str, files: str, times: int) -> None:
+        """Tests of `make test` that search, with `times` as many rounds."""
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *files.split()]
+        done = subprocess.run(command, env=os.environ | {"PAYAGG_TEST_ROUNDS": str(times * SHORT)}, check=False)
+        self.line(name, [] if done.returncode == 0 else ["see above"])
 
     @property
     def holds(self) -> int:

@@ -24,10 +24,7 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "application/dispatcher.py",
         "if len(claimed) < room or not room:",
     ): "after a claim that took all the room there is none to look for, until a try that ends says so",
-    (
-        "application/dispatcher.py",
-        "if len(self._keys) >= KEYS_CACHED_MAX:",
-    ): "it grows by one at a time",
+    ("application/dispatcher.py", "if len(self._keys) >= KEYS_CACHED_MAX:"): "it grows by one at a time",
     (
         "domain/machine.py",
         'object.__setattr__(self, "final", frozenset(self.states) - leaving)',

@@ -1,80 +1,45 @@
 """The code that decides about money, and the unit tests that are to notice when it decides otherwise."""
 
-_USED, _MOVED = "unit/application/test_conflicts.py", "unit/application/test_moved_meanwhile.py"
-_PAYMENT = ("unit/domain/test_payment.py", "unit/domain/test_guards.py", "unit/domain/test_machines.py")
-_ATTEMPT = ("unit/domain/test_attempt.py", "unit/domain/test_next_step.py", "unit/domain/test_report.py")
-
-MODULES: dict[str, tuple[str, ...]] = {
-    "application/payments.py": ("unit/application/test_payments.py", _USED),
+# By module: tests/unit/AREA/test_NAME.py, as AREA/NAME.
+_NAMED = {
+    "application/payments.py": "application/payments application/conflicts",
     "application/checkout.py": (
-        "unit/application/test_checkout.py",
-        "unit/application/test_payment_options.py",
-        _USED,
-        _MOVED,
+        "application/checkout application/payment_options application/conflicts application/moved_meanwhile"
     ),
     "application/settlement.py": (
-        "unit/application/test_settlement.py",
-        _USED,
-        _MOVED,
-        "unit/application/test_archive.py",
+        "application/settlement application/conflicts application/moved_meanwhile application/archive"
     ),
-    "application/verification.py": ("unit/application/test_verification.py", _USED, _MOVED),
-    "application/provider_calls.py": (
-        "unit/application/test_checkout.py",
-        "unit/application/test_verification.py",
-        _USED,
-    ),
-    "application/provider_events.py": ("unit/application/test_provider_events.py", _USED, _MOVED),
-    "application/reconciliation.py": ("unit/application/test_reconciliation.py", _USED, _MOVED),
+    "application/verification.py": "application/verification application/conflicts application/moved_meanwhile",
+    "application/provider_calls.py": "application/checkout application/verification application/conflicts",
+    "application/provider_events.py": "application/provider_events application/conflicts application/moved_meanwhile",
+    "application/reconciliation.py": "application/reconciliation application/conflicts application/moved_meanwhile",
     "application/payment_options.py": (
-        "unit/application/test_payment_options.py",
-        "unit/application/test_checkout.py",
-        "unit/application/test_payments.py",
-        "unit/application/test_catch_up.py",
+        "application/payment_options application/checkout application/payments application/catch_up"
     ),
-    "application/dispatcher.py": ("unit/application/test_webhook_deliveries.py",),
-    "application/api_keys.py": ("unit/application/test_api_keys.py", _USED),
-    "application/access.py": ("unit/application/test_access.py",),
-    "domain/payment.py": (
-        *_PAYMENT,
-        "unit/application/test_settlement.py",
-        "unit/application/test_retention.py",
-    ),
+    "application/dispatcher.py": "application/webhook_deliveries",
+    "application/api_keys.py": "application/api_keys application/conflicts",
+    "application/access.py": "application/access",
+    "domain/payment.py": "domain/payment domain/guards domain/machines application/settlement application/retention",
     "domain/attempt.py": (
-        *_ATTEMPT,
-        "unit/domain/test_guards.py",
-        "unit/application/test_checkout.py",
-        "unit/application/test_reconciliation.py",
+        "domain/attempt domain/next_step domain/report domain/guards application/checkout application/reconciliation"
     ),
     "domain/report.py": (
-        *_ATTEMPT,
-        "unit/domain/test_guards.py",
-        "unit/application/test_settlement.py",
-        "unit/application/test_webhook_deliveries.py",
-        "unit/application/test_catch_up.py",
+        "domain/attempt domain/next_step domain/report domain/guards application/settlement "
+        "application/webhook_deliveries application/catch_up"
     ),
-    "domain/machine.py": ("unit/domain/test_machines.py",),
-    "domain/api_key.py": ("unit/domain/test_api_key.py", "unit/domain/test_guards.py"),
-    "domain/gateway.py": (
-        "unit/domain/test_gateway.py",
-        "unit/domain/test_guards.py",
-        "unit/application/test_gateways.py",
-    ),
-    "domain/business.py": (
-        "unit/domain/test_guards.py",
-        "unit/domain/test_api_key.py",
-        "unit/domain/test_machines.py",
-        "unit/application/test_businesses.py",
-    ),
-    "domain/health.py": ("unit/domain/test_attempt.py",),
-    "domain/simulator.py": ("unit/domain/test_attempt.py",),
-    "domain/signing.py": ("unit/domain/test_signing.py",),
-    "domain/webhook.py": (
-        "unit/domain/test_webhook.py",
-        "unit/domain/test_guards.py",
-        "unit/application/test_settlement.py",
-    ),
-    "domain/values.py": ("unit/domain/test_values.py", "unit/domain/test_guards.py"),
-    "domain/checks.py": ("unit/domain/test_guards.py", "unit/domain/test_bounds.py"),
-    "domain/rate_limit.py": ("unit/domain/test_rate_limit.py",),
+    "domain/machine.py": "domain/machines",
+    "domain/api_key.py": "domain/api_key domain/guards",
+    "domain/gateway.py": "domain/gateway domain/guards application/gateways",
+    "domain/business.py": "domain/guards domain/api_key domain/machines application/businesses",
+    "domain/health.py": "domain/attempt",
+    "domain/simulator.py": "domain/attempt",
+    "domain/signing.py": "domain/signing",
+    "domain/webhook.py": "domain/webhook domain/guards application/settlement",
+    "domain/values.py": "domain/values domain/guards",
+    "domain/checks.py": "domain/guards domain/bounds",
+    "domain/rate_limit.py": "domain/rate_limit",
+}
+MODULES: dict[str, tuple[str, ...]] = {
+    module: tuple("unit/{}/test_{}.py".format(*name.split("/")) for name in names.split())
+    for module, names in _NAMED.items()
 }

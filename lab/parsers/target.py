@@ -8,10 +8,16 @@ from dataclasses import dataclass
 class FuzzTarget:
     """`seeds` are where a search begins, and what it once found: `make test` tries each of them."""
 
-    name: str
-    holds: str  # the properties, for the reader of the table
-    check: Callable[[bytes], None]
+    check: Callable[[bytes], None]  # its docstring's first line tells what holds
     seeds: tuple[bytes, ...]
+
+    @property
+    def name(self) -> str:
+        return self.check.__name__.removeprefix("check_").replace("_", " ")
+
+    @property
+    def holds(self) -> str:
+        return (self.check.__doc__ or "").partition("\n")[0]
 
 
 def text_of(data: bytes) -> str:

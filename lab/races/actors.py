@@ -1,9 +1,9 @@
 """Who may act on a payment at one moment: each with its calls, once to each server, and the rules that they follow."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -48,32 +48,30 @@ class RaceCall:
 Calls = Callable[[RaceRound, random.Random], list[RaceCall]]
 
 
+def at_each(
+    act: Callable[[RaceRound, Services], Call],
+    program: Program,
+    of: Callable[[Any], str] = lambda _: model.DONE,
+    **more: bool,
+) -> Calls:
+    """The same call, once to each server."""
+    return lambda own, _: [RaceCall(act(own, one), program, of, **more) for one in own.grid.servers]
+
+
 def process(slug: str) -> Calls:
-    def calls(own: RaceRound, _: random.Random) -> list[RaceCall]:
-        command = ProcessPayment(gateway_slug=slug)
-        return [
-            RaceCall(
-                partial(one.checkout.process, own.payment.reference, command), model.process(slug), lambda a: a.gateway
-            )
-            for one in own.grid.servers
-        ]
-
-    return calls
-
-
-def verify(own: RaceRound, _: random.Random) -> list[RaceCall]:
-    reference = own.payment.reference
-    return [
-        RaceCall(partial(one.verification.verify, reference), model.verify(), lambda a: a.status.value, shares=True)
-        for one in own.grid.servers
-    ]
+    command = ProcessPayment(gateway_slug=slug)
+    return at_each(
+        lambda own, one: partial(one.checkout.process, own.payment.reference, command),
+        model.process(slug),
+        lambda answer: answer.gateway,
+    )
 
 
 def simulate(*outcomes: Status) -> Calls:
     def calls(own: RaceRound, chance: random.Random) -> list[RaceCall]:
         outcome, server = chance.choice(outcomes), chance.choice(own.grid.servers)
         act = partial(server.payments.simulate, own.payment.reference, outcome.value, BUSINESS, by=AN_ADMIN)
-        return [RaceCall(act, model.simulate(outcome), lambda a: a.status.value)]
+        return [RaceCall(act, model.alone(model.simulate, outcome), lambda a: a.status.value)]
 
     return calls
 
@@ -81,62 +79,31 @@ def simulate(*outcomes: Status) -> Calls:
 def event(outcome: Status) -> Calls:
     """provider_a's signed word, which may overtake the answer to our call."""
 
-    def calls(own: RaceRound, _: random.Random) -> list[RaceCall]:
-        charge = FakeCharge(
-            reference=own.payment.reference,
-            amount=own.payment.amount,
-            currency=own.payment.currency,
-            mode="test",
-            id=1,
-            status=outcome.value.lower(),
-            key=SECRET_KEYS["test"],
-        )
-        sent = own.grid.world.fakes.paystack.event(charge, f"charge.{charge.status}")
-        return [
-            RaceCall(partial(one.provider_events.receive, ROUTE, sent.body, sent.headers), model.event(outcome))
-            for one in own.grid.servers
-        ]
+    def receive(own: RaceRound, one: Services) -> Call:
+        made, word = own.payment, outcome.value.lower()
+        charge = FakeCharge(made.reference, made.amount, made.currency, "test", 1, word, SECRET_KEYS["test"])
+        sent = own.grid.world.fakes.paystack.event(charge, f"charge.{word}")
+        return partial(one.provider_events.receive, ROUTE, sent.body, sent.headers)
 
-    return calls
+    return at_each(receive, model.event(outcome))
 
 
-def hour_ends(own: RaceRound, _: random.Random) -> list[RaceCall]:
+def moment(
+    when: Callable[[RaceRound], datetime],
+    sweep: Callable[[Services], Awaitable[int]],
+    program: Callable[[bool], Program],
+    of: Callable[[Any], str],
+) -> Calls:
     """For everybody at its instant, and durable once a server has swept."""
 
-    async def reach() -> None:
-        own.grid.clock.reach(own.payment.expires_at)
+    def calls(own: RaceRound, _: random.Random) -> list[RaceCall]:
+        async def reach(server: Services | None) -> int:
+            own.grid.clock.reach(when(own))
+            return 0 if server is None else await sweep(server)
 
-    async def sweep(server: Services) -> None:
-        await reach()
-        await server.settlement.expire_due()
+        return [RaceCall(partial(reach, one), program(one is not None), of) for one in (None, *own.grid.servers)]
 
-    swept = [RaceCall(partial(sweep, one), model.hour_ends(is_swept=True)) for one in own.grid.servers]
-    return [RaceCall(reach, model.hour_ends(is_swept=False)), *swept]
-
-
-def drain_ends(own: RaceRound, _: random.Random) -> list[RaceCall]:
-    """As the hour."""
-
-    async def reach() -> int:
-        own.grid.clock.reach(own.drain_ends)
-        return 0
-
-    async def sweep(server: Services) -> int:
-        await reach()
-        return await server.gateways.end_drains()
-
-    swept = [RaceCall(partial(sweep, one), model.drain_ends(is_swept=True), str) for one in own.grid.servers]
-    return [RaceCall(reach, model.drain_ends(is_swept=False), str), *swept]
-
-
-def disable(own: RaceRound, _: random.Random) -> list[RaceCall]:
-    return [
-        RaceCall(partial(one.gateways.disable, f"gw_{A}", by=AN_ADMIN), model.disable()) for one in own.grid.servers
-    ]
-
-
-def enable(own: RaceRound, _: random.Random) -> list[RaceCall]:
-    return [RaceCall(partial(one.gateways.enable, f"gw_{A}", by=AN_ADMIN), model.enable()) for one in own.grid.servers]
+    return calls
 
 
 def initiate_again(own: RaceRound, _: random.Random) -> list[RaceCall]:
@@ -146,60 +113,61 @@ def initiate_again(own: RaceRound, _: random.Random) -> list[RaceCall]:
         is_it = not answer.created and answer.payment.reference == own.payment.reference
         return "the original" if is_it else "another payment"
 
-    return [
-        RaceCall(
-            partial(one.payments.initiate, command, a_business(), own.payment.environment), model.initiate_again(), told
-        )
-        for one in own.grid.servers
-    ]
+    acts = [partial(one.payments.initiate, command, a_business(), own.payment.environment) for one in own.grid.servers]
+    return [RaceCall(act, model.alone(model.initiate_again), told) for act in acts]
 
 
-def opt_out(own: RaceRound, _: random.Random) -> list[RaceCall]:
-    command = UpdateBusinessGateway(is_enabled=False)
-    return [
-        RaceCall(partial(one.checkout_settings.update, BUSINESS, f"gw_{A}", command, by=AN_ADMIN), model.opt_out())
-        for one in own.grid.servers
-    ]
+def changed(server: Services, slug: str, command: UpdateBusinessGateway) -> Call:
+    return partial(server.checkout_settings.update, BUSINESS, f"gw_{slug}", command, by=AN_ADMIN)
 
 
 def change_default(own: RaceRound, _: random.Random) -> list[RaceCall]:
     """Each server is told of another gateway."""
     command = UpdateBusinessGateway(is_default=True)
-    return [
-        RaceCall(
-            partial(one.checkout_settings.update, BUSINESS, f"gw_{slug}", command, by=AN_ADMIN),
-            model.make_default(slug),
-        )
-        for one, slug in zip(own.grid.servers, (A, B), strict=True)
-    ]
+    told = zip(own.grid.servers, (A, B), strict=True)
+    return [RaceCall(changed(one, slug, command), model.alone(model.make_default, slug)) for one, slug in told]
 
 
 def reorder(own: RaceRound, _: random.Random) -> list[RaceCall]:
     """Each server is told of another order."""
     calls = []
     for one, order in zip(own.grid.servers, ((1, 2), (2, 1)), strict=True):
-        items = [
-            OrderedGateway(gateway_id=f"gw_{slug}", display_order=place)
-            for slug, place in zip((A, B), order, strict=True)
-        ]
+        placed = zip((A, B), order, strict=True)
+        items = [OrderedGateway(gateway_id=f"gw_{slug}", display_order=place) for slug, place in placed]
         act = partial(one.checkout_settings.reorder, BUSINESS, ReorderGateways(order=items), by=AN_ADMIN)
-        calls.append(RaceCall(act, model.reorder(order)))
+        calls.append(RaceCall(act, model.alone(model.reorder, order)))
     return calls
 
 
 ACTORS: dict[str, Calls] = {
     "process": process(A),
     "process elsewhere": process(B),
-    "the hour ends": hour_ends,
+    "the hour ends": moment(
+        lambda own: own.payment.expires_at,
+        lambda one: one.settlement.expire_due(),
+        model.hour_ends,
+        lambda _: model.DONE,
+    ),
     "simulate": simulate(SUCCESS, FAILED, Status.REVERSED),
     "event of success": event(SUCCESS),
     "event of failure": event(FAILED),
-    "verify": verify,
-    "gateway off": disable,
-    "gateway on": enable,
-    "the drain ends": drain_ends,
+    "verify": at_each(
+        lambda own, one: partial(one.verification.verify, own.payment.reference),
+        model.verify(),
+        lambda answer: answer.status.value,
+        shares=True,
+    ),
+    "gateway off": at_each(
+        lambda _, one: partial(one.gateways.disable, f"gw_{A}", by=AN_ADMIN), model.alone(model.disable)
+    ),
+    "gateway on": at_each(
+        lambda _, one: partial(one.gateways.enable, f"gw_{A}", by=AN_ADMIN), model.alone(model.enable)
+    ),
+    "the drain ends": moment(lambda own: own.drain_ends, lambda one: one.gateways.end_drains(), model.drain_ends, str),
     "initiate again": initiate_again,
-    "opt out": opt_out,
+    "opt out": at_each(
+        lambda _, one: changed(one, A, UpdateBusinessGateway(is_enabled=False)), model.alone(model.opt_out)
+    ),
     "default": change_default,
     "reorder": reorder,
 }
@@ -252,6 +220,4 @@ async def raced(grid: Grid, names: tuple[str, ...], key: str, chance: random.Ran
     assert found in legal, f"from {own.start}\nthere came {found}\nand never {legal}"
     if (await grid.gateway()).status is not model.ACTIVE:
         await grid.servers[0].gateways.enable(f"gw_{A}", by=AN_ADMIN)
-    await grid.servers[0].checkout_settings.update(
-        BUSINESS, f"gw_{A}", UpdateBusinessGateway(is_enabled=True), by=AN_ADMIN
-    )
+    await changed(grid.servers[0], A, UpdateBusinessGateway(is_enabled=True))()

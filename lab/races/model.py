@@ -7,6 +7,7 @@ order explains.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from payagg.domain.anomaly import AnomalyKind
@@ -87,13 +88,19 @@ class RaceState:
 
 # A step gives what may come of it: the state, what the call remembers, and its answer when it is over. None at all:
 # it waits for another call.
-Step = Callable[[RaceState, Any], Iterator[tuple[RaceState, Any, str | None]]]
+Steps = Iterator[tuple[RaceState, Any, str | None]]
+Step = Callable[[RaceState, Any], Steps]
 Program = tuple[Step, ...]
 DONE = "done"
 
 
+def alone(step: Callable[..., Steps], *given: Any) -> Program:
+    """A call of one step."""
+    return (partial(step, *given),)
+
+
 def process(slug: str) -> Program:
-    def claim(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def claim(state: RaceState, _: Any) -> Steps:
         if state.unprocessable:
             yield state, None, state.unprocessable
         elif state.is_handed:
@@ -103,7 +110,7 @@ def process(slug: str) -> Program:
         elif state.claim is None:
             yield replace(state, claim=slug), None, None
 
-    def record(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def record(state: RaceState, _: Any) -> Steps:
         if state.unprocessable:
             yield state, None, state.unprocessable
         else:
@@ -112,65 +119,62 @@ def process(slug: str) -> Program:
     return claim, record
 
 
-def simulate(outcome: Status) -> Program:
-    def ends(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        if state.seen.status in FINAL:
-            yield state, None, "PAYMENT_ALREADY_FINAL"
-        else:
-            yield state.moved(outcome), None, outcome.value
-
-    return (ends,)
+def simulate(outcome: Status, state: RaceState, _: Any) -> Steps:
+    if state.seen.status in FINAL:
+        yield state, None, "PAYMENT_ALREADY_FINAL"
+    else:
+        yield state.moved(outcome), None, outcome.value
 
 
 def event(outcome: Status) -> Program:
-    def keep(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def keep(state: RaceState, _: Any) -> Steps:
         is_known = outcome in state.kept
         yield replace(state, kept=state.kept | {outcome}), None, DONE if is_known else None
 
-    def handle(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def handle(state: RaceState, _: Any) -> Steps:
         yield state.reported(outcome, asked=False), None, DONE
 
     return keep, handle
 
 
 def verify() -> Program:
-    def look(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def look(state: RaceState, _: Any) -> Steps:
         seen = state.seen
         is_asking = state.is_handed and seen.status not in FINAL
         yield state, seen.status.value, None if is_asking else seen.status.value
         if state.is_handed and seen.status in FINAL and state.is_late:
             yield state, seen.status.value, None  # of a final payment the provider is asked once an hour
 
-    def ask(state: RaceState, looked: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def ask(state: RaceState, looked: Any) -> Steps:
         if state.is_asked:  # a moment ago: the finding stands until the next call
             yield state, None, looked
         if not state.is_asked or state.is_late:
             yield replace(state, is_asked=True), None, None
 
-    def settle(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def settle(state: RaceState, _: Any) -> Steps:
         told = state.reported(state.truth, asked=True) if state.truth else state
         yield told, None, told.seen.status.value
 
     return look, ask, settle
 
 
-def hour_ends(*, is_swept: bool) -> Program:
-    def jump(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+def hour_ends(is_swept: bool) -> Program:
+    def jump(state: RaceState, _: Any) -> Steps:
         late = replace(state, is_late=True, is_drained=state.is_drained or state.began_draining)
         yield late, None, None if is_swept else DONE
 
-    def sweep(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def sweep(state: RaceState, _: Any) -> Steps:
         yield replace(state.seen, gateway=state.gateway), None, DONE
         yield state, None, DONE  # it passes by what is locked
 
     return jump, sweep
 
 
-def drain_ends(*, is_swept: bool) -> Program:
-    def jump(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+def drain_ends(is_swept: bool) -> Program:
+    def jump(state: RaceState, _: Any) -> Steps:
         yield replace(state, is_drained=True), None, None if is_swept else "0"
 
-    def sweep(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
+    def sweep(state: RaceState, _: Any) -> Steps:
         if state.gateway is DRAINING:
             yield replace(state, gateway=DISABLED), None, "1"
         yield state, None, "0"
@@ -178,61 +182,43 @@ def drain_ends(*, is_swept: bool) -> Program:
     return jump, sweep
 
 
-def disable() -> Program:
-    def off(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        if state.seen.gateway is ACTIVE:
-            yield replace(state, gateway=DRAINING, is_drained=False), None, DONE
-        else:
-            yield state, None, "GATEWAY_NOT_ACTIVE"
-
-    return (off,)
+def disable(state: RaceState, _: Any) -> Steps:
+    if state.seen.gateway is ACTIVE:
+        yield replace(state, gateway=DRAINING, is_drained=False), None, DONE
+    else:
+        yield state, None, "GATEWAY_NOT_ACTIVE"
 
 
-def enable() -> Program:
-    def on(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        is_on = state.seen.gateway is ACTIVE
-        yield replace(state, gateway=ACTIVE), None, "GATEWAY_ALREADY_ENABLED" if is_on else DONE
-
-    return (on,)
+def enable(state: RaceState, _: Any) -> Steps:
+    is_on = state.seen.gateway is ACTIVE
+    yield replace(state, gateway=ACTIVE), None, "GATEWAY_ALREADY_ENABLED" if is_on else DONE
 
 
-def initiate_again() -> Program:
-    def replay(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        yield state, None, "DUPLICATE_PAYMENT" if state.seen.status in FINAL else "the original"
-
-    return (replay,)
+def initiate_again(state: RaceState, _: Any) -> Steps:
+    yield state, None, "DUPLICATE_PAYMENT" if state.seen.status in FINAL else "the original"
 
 
-def opt_out() -> Program:
-    def leave(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        if state.seen.gateway is ACTIVE:
-            yield replace(state, is_opted_out=True, default=None if state.default == A else state.default), None, DONE
-        else:
-            yield state, None, "NOT_FOUND"
-
-    return (leave,)
+def opt_out(state: RaceState, _: Any) -> Steps:
+    if state.seen.gateway is ACTIVE:
+        yield replace(state, is_opted_out=True, default=None if state.default == A else state.default), None, DONE
+    else:
+        yield state, None, "NOT_FOUND"
 
 
-def make_default(slug: str) -> Program:
-    def choose(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        if slug == A and state.seen.gateway is not ACTIVE:
-            yield state, None, "NOT_FOUND"
-        elif slug == A and state.is_opted_out:
-            yield state, None, "VALIDATION_ERROR"
-        else:
-            yield replace(state, default=slug), None, DONE
-
-    return (choose,)
+def make_default(slug: str, state: RaceState, _: Any) -> Steps:
+    if slug == A and state.seen.gateway is not ACTIVE:
+        yield state, None, "NOT_FOUND"
+    elif slug == A and state.is_opted_out:
+        yield state, None, "VALIDATION_ERROR"
+    else:
+        yield replace(state, default=slug), None, DONE
 
 
-def reorder(order: tuple[int, int]) -> Program:
-    def arrange(state: RaceState, _: Any) -> Iterator[tuple[RaceState, Any, str | None]]:
-        if state.seen.gateway is ACTIVE:
-            yield replace(state, order=order), None, DONE
-        else:
-            yield state, None, "VALIDATION_ERROR"
-
-    return (arrange,)
+def reorder(order: tuple[int, int], state: RaceState, _: Any) -> Steps:
+    if state.seen.gateway is ACTIVE:
+        yield replace(state, order=order), None, DONE
+    else:
+        yield state, None, "VALIDATION_ERROR"
 
 
 def outcomes(

@@ -34,8 +34,6 @@ class Bank:
         self._forms = {slug: ScriptedProvider(slug, Counter()) for slug in (PAGE, SDK)}
         self.launched: dict[str, Charge] = {}  # what payers' browsers were given to open the second provider with
 
-    # --- what we call ------------------------------------------------------------------------------------------------
-
     def start(self, slug: str, charge: Charge) -> HandOff:
         """Begins a charge; raises ProviderFault."""
         self.world.tell(slug, f"is asked to begin {charge.reference}")
@@ -99,8 +97,6 @@ class Bank:
         if charge.returned == charge.taken:
             return Outcome.REVERSED, charge.taken
         return Outcome.SUCCEEDED, charge.taken
-
-    # --- what payers and banks do ------------------------------------------------------------------------------------
 
     def open(self, url: str) -> str:
         """A payer's browser opens a hand-off; the charge's reference. Where we called nobody it begins here."""
@@ -185,8 +181,6 @@ class Bank:
     def turn_even(self, reference: str) -> None:
         charge = self.ledger.charges[reference]
         charge.is_odd, charge.even_at = False, self.world.clock.now()
-
-    # --- events ------------------------------------------------------------------------------------------------------
 
     def _emit(self, charge: BankCharge, report: ProviderReport, told: Callable[[], object] = lambda: None) -> None:
         """Sends an event soon, late, twice or never, and again until it is acknowledged or the provider gives up;

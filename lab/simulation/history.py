@@ -17,15 +17,16 @@ from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
 from lab.simulation.loop import NothingLeft
 from lab.simulation.people import Merchant, Operators, Payer
-from lab.simulation.process import Life, ProcessServices, SimulatedProcess, assembled
+from lab.simulation.process import Life, SimulatedProcess, assembled
 from lab.simulation.shops import Mail, ShopReceiver
 from lab.simulation.store import ReachedStore
 from lab.simulation.world import InvariantBroken, SimulatedWorld
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.store import Store
-from payagg.domain.gateway import SANDBOX_SLUG, Gateway
+from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.values import Environment
 from payagg.domain.webhook import DeliveryStatus, secret_context
+from payagg.entrypoints.bootstrap import Services
 from tests.support.state_machine.scripted import ACCOUNT, LabelVault
 
 STEP_SECONDS = 3.0
@@ -99,7 +100,7 @@ class Director:
             world.killer = self._kill_anywhere
         for _ in range(STEPS_MAX):
             await self._step()
-            if not self._is_on():
+            if not (world.busy or world.people or self.invariants.peace is None or self._dues()):
                 self.invariants.at_the_end()
                 return
         world.fail("INV7", f"no rest after {STEPS_MAX} steps: {sorted(self._dues())[:3]}")
@@ -120,9 +121,6 @@ class Director:
             if ahead > 0:
                 world.clock.skipped += ahead
         world.ring()
-
-    def _is_on(self) -> bool:
-        return bool(self.world.busy or self.world.people or self.invariants.peace is None or self._dues())
 
     def _dues(self) -> list[datetime]:
         """When the product, or somebody who waits, has something to do."""
@@ -185,12 +183,11 @@ class Director:
             if chance.happens(share):
                 world.send_out(errand())
 
-    # --- the scene ---------------------------------------------------------------------------------------------------
-
     def _build(self) -> None:
         state = self.world.store.state
         for slug, id in self.gateway_ids.items():
-            state.gateways[id] = _gateway(slug, id)
+            sealed = LabelVault().seal(json.dumps({ACCOUNT: id}).encode(), id)
+            state.gateways[id] = a_gateway(slug, id=id, credentials=sealed)
         for number in range(1, self.chance.choice((2, 3))):
             business = a_business(f"biz_{number}")
             state.businesses[business.id] = business
@@ -207,7 +204,7 @@ class Director:
         is_closed = self.chance.happens(0.05)
         self.receivers[url] = ShopReceiver(self.world, url, business_id, environment, key, is_closed)
 
-    def _services(self, life: Life) -> ProcessServices:
+    def _services(self, life: Life) -> Services:
         world = self.world
         store = cast(Store, ReachedStore(life, self.invariants.on_commit))
         providers = {slug: BankClient(self.bank, life, slug) for slug in (PAGE, SDK)}
@@ -223,11 +220,6 @@ class Director:
             task.cancel()
         for _ in range(20):  # turns of the loop, in which they unwind
             await asyncio.sleep(0)
-
-
-def _gateway(slug: str, id: str) -> Gateway:
-    sealed = LabelVault().seal(json.dumps({ACCOUNT: id}).encode(), id)
-    return a_gateway(slug, id=id, credentials=sealed)
 
 
 def _since(at: datetime) -> str:

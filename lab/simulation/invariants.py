@@ -14,8 +14,10 @@ INV8 what was acknowledged is there, and stays.
 INV9 what became of money that came is told, see later_money.py.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import TypeVar
 
 from lab.simulation.later_money import LaterMoney
 from lab.simulation.ledger import BankCharge, Order
@@ -24,9 +26,12 @@ from lab.simulation.world import SimulatedWorld
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.errors import ErrorCode
+from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.webhook import Delivery
 
+K = TypeVar("K")
+V = TypeVar("V")
 FINAL = ("SUCCESS", "FAILED", "REVERSED")
 MOVES = {("INITIATED", "PENDING"), *((before, after) for before in ("INITIATED", "PENDING") for after in FINAL)}
 TRIES = {"LIVE": 10, "SANDBOX": 4}
@@ -38,10 +43,16 @@ CARD_LEADS_TO = {
     "declined": "FAILED",
     "insufficient_funds": "FAILED",
 }
-SAID_FOR = {"SUCCESS": "SUCCEEDED", "REVERSED": "REVERSED"}
 ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320))
 # Asks are spread by a tenth of their delay and 25 minutes at most; then a sweep must come round, perhaps twice.
 SPREAD, SLACK = timedelta(minutes=25), timedelta(minutes=10)
+
+
+def changed(known: dict[K, V], now: Mapping[K, V]) -> list[tuple[V | None, V]]:
+    """What was there and what is, of each that is another one; it is known from now on."""
+    found = [(known.get(key), one) for key, one in now.items() if known.get(key) is not one]
+    known.update(now)
+    return found
 
 
 class Invariants:
@@ -53,32 +64,22 @@ class Invariants:
         self._payments: dict[str, Payment] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._attempts: dict[tuple[str, int], Attempt] = {}
-        self._gateways: dict[str, str] = {}
+        self._gateways: dict[str, Gateway] = {}
         self._anomalies = 0
         self.later = LaterMoney(world)
         self._keys: dict[tuple[str, object, str], str] = {}
 
-    # --- after each commit -------------------------------------------------------------------------------------------
-
     def on_commit(self, life: Life) -> None:
         state = self.state
-        for reference, payment in state.payments.items():
-            before = self._payments.get(reference)
-            if before is not payment:
-                self._payments[reference] = payment
-                self._on_payment(life, before, payment)
-        for id, delivery in state.deliveries.items():
-            if self._deliveries.get(id) is not delivery:
-                self._deliveries[id] = delivery
-                self._on_delivery(delivery)
-        for key, attempt in state.attempts.items():
-            earlier = self._attempts.get(key)
-            if earlier is not attempt:
-                self._attempts[key] = attempt
-                self._on_attempt(life, earlier, attempt)
-        for slug, gateway in state.gateways.items():
-            if gateway.status.value != self._gateways.get(slug):
-                self._on_gateway(life, slug, gateway.status.value)
+        for before, payment in changed(self._payments, state.payments):
+            self._on_payment(life, before, payment)
+        for _, delivery in changed(self._deliveries, state.deliveries):
+            self._on_delivery(delivery)
+        for earlier, attempt in changed(self._attempts, state.attempts):
+            self._on_attempt(life, earlier, attempt)
+        for was, gateway in changed(self._gateways, state.gateways):
+            if was is not None and was.status is not gateway.status:
+                self._on_gateway(life, gateway)
         self.later.on_commit()
         if any(health.open_for for health in state.health.values()):
             self.world.sometimes["a provider is paused after faults"] += 1
@@ -120,24 +121,19 @@ class Invariants:
         if event is None or event.type != f"payment.{status.lower()}":
             self.world.fail("INV4", f"{reference} is {status} and its event is not in the same commit")
             return
-        wanted = {e.id for e in self.state.endpoints.values() if e.is_active and self._is_told(e, payment)}
+        owner = payment.business_id, payment.environment
+        every = self.state.endpoints.values()
+        wanted = {e.id for e in every if e.is_active and (e.business_id, e.environment) == owner}
         there = {d.endpoint_id for d in self.state.deliveries.values() if d.event_id == event.id}
         if there != wanted:
             self.world.fail("INV4", f"event {payment.sequence} of {reference} goes to {there} instead of {wanted}")
 
-    @staticmethod
-    def _is_told(endpoint: object, payment: Payment) -> bool:
-        owner = getattr(endpoint, "business_id", None), getattr(endpoint, "environment", None)
-        return owner == (payment.business_id, payment.environment)
-
     def _ensure_evidence(self, before: Payment, payment: Payment) -> None:
         reference, status = payment.reference, payment.status.value
+        by_card = {CARD_LEADS_TO.get(card) for card in self.ledger.cards[reference]}
         if status not in FINAL or status in self.ledger.simulated[reference]:
             return
-        if (
-            status in {CARD_LEADS_TO.get(card) for card in self.ledger.cards[reference]}
-            and payment.gateway == "sandbox"
-        ):
+        if payment.gateway == "sandbox" and status in by_card:
             return
         if status == "SUCCESS":
             whole = [c for c in self.ledger.charges_of(reference) if c.taken == payment.amount]
@@ -173,16 +169,12 @@ class Invariants:
         if before is None or before.state is not attempt.state:
             self.world.tell(life.name, f"makes {attempt.provider_reference} {state} at {attempt.gateway}")
 
-    def _on_gateway(self, life: Life, id: str, status: str) -> None:
-        before, self._gateways[id] = self._gateways.get(id), status
-        if before is None:
-            return
-        self.world.tell(life.name, f"makes {id} {status}")
-        at_it = {a.reference for a in self.state.attempts.values() if a.gateway_id == id}
+    def _on_gateway(self, life: Life, gateway: Gateway) -> None:
+        status = gateway.status.value
+        self.world.tell(life.name, f"makes {gateway.id} {status}")
+        at_it = {a.reference for a in self.state.attempts.values() if a.gateway_id == gateway.id}
         if status == "DISABLED" and any(self.state.payments[each].status.value == "PENDING" for each in at_it):
             self.world.sometimes["a drain ends with a payment in flight"] += 1
-
-    # --- after each answer -------------------------------------------------------------------------------------------
 
     def on_order(self, order: Order, reference: str) -> None:
         if order.reference not in (None, reference):
@@ -213,8 +205,7 @@ class Invariants:
     def on_refused_payer(self, reference: str, code: ErrorCode) -> None:
         if code is ErrorCode.PAYMENT_EXPIRED:
             payment = self.state.payments[reference]
-            is_early = self.world.clock.now() < payment.expires_at
-            if is_early:
+            if self.world.clock.now() < payment.expires_at:
                 self.world.fail("INV3", f"{reference} counts as expired before its hour is over")
             attempts = self._of(reference)
             if attempts and attempts[-1].created_at < payment.expires_at and attempts[-1].state.value == "CLAIMED":
@@ -227,8 +218,6 @@ class Invariants:
         is_swept = stored.status.value == status
         if not is_swept and not (status == "FAILED" and self.world.clock.now() >= stored.expires_at):
             self.world.fail("INV8", f"{reference} was told to be {status} and is {stored.status.value}")
-
-    # --- after each crash, and at the end ----------------------------------------------------------------------------
 
     def on_crash(self) -> None:
         for order in self.ledger.orders.values():

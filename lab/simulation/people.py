@@ -1,7 +1,7 @@
 """Those who use the service: merchants' servers, payers with their browsers, administrators. Each remembers what it was
 told, and says so when two answers do not go together."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ from payagg_testing.builders import AN_ADMIN, an_actor
 from lab.simulation.bank import PAGE, SDK, Bank
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
-from lab.simulation.process import ProcessServices, SimulatedProcess
+from lab.simulation.process import SimulatedProcess
 from lab.simulation.world import Lost, SimulatedWorld
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
@@ -19,6 +19,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services
 from tests.support.state_machine.scripted import ACCOUNT
 
 HOUR = 3600.0
@@ -235,15 +236,14 @@ class Operators:
         command = UpdateCredentials(credentials={ACCOUNT: account})
         id = self.gateway_ids[slug]
         return await self._ask_for(
-            f"point {slug} at {account}",
-            lambda services: services.gateways.set_credentials(id, command, by=AN_ADMIN),
+            f"point {slug} at {account}", lambda services: services.gateways.set_credentials(id, command, by=AN_ADMIN)
         )
 
     async def _move(self, slug: str, move: str) -> bool:
         id = self.gateway_ids[slug]
         return await self._ask_for(f"{move} {slug}", lambda services: getattr(services.gateways, move)(id, by=AN_ADMIN))
 
-    async def _ask_for(self, what: str, work: Callable[[ProcessServices], Awaitable[Any]]) -> bool:
+    async def _ask_for(self, what: str, work: Callable[[Services], Coroutine[Any, Any, Any]]) -> bool:
         """Whether it was done, as far as anybody was told."""
         for pause in (0.0, 3.0, 30.0):
             await self.world.wait(pause)

@@ -3,87 +3,38 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from lab.simulation.world import Killed, SimulatedWorld
 from payagg.application import worker
-from payagg.application.checkout import Checkout
-from payagg.application.dispatcher import Dispatcher
-from payagg.application.gateway_credentials import GatewayCredentials
-from payagg.application.gateway_settling import GatewaySettling
-from payagg.application.gateways import Gateways
-from payagg.application.partitions import Partitions
-from payagg.application.payment_options import PaymentOptions
-from payagg.application.payments import Payments
 from payagg.application.ports import Clock, Conflict, Entropy, Provider, Sender, Unavailable
-from payagg.application.provider_calls import ProviderCalls
-from payagg.application.provider_events import ProviderEvents
-from payagg.application.reconciliation import Reconciler
-from payagg.application.reconciliation_runs import ReconciliationRuns
-from payagg.application.refused_events import RefusedEvents
-from payagg.application.retention import Retention
-from payagg.application.settlement import Settlement
 from payagg.application.store import Store
-from payagg.application.verification import Verification
-from payagg.domain.gateway import DRAIN_WINDOW, SANDBOX_SLUG
-from payagg.domain.payment import CHECKOUT_TTL
+from payagg.entrypoints.bootstrap import Services
+from tests.support.assembly import SETTINGS, services_over
 from tests.support.state_machine.scripted import LabelVault
 
-BASE_URL = "https://pay.example"
 PACE = 20.0  # sweeps come round so much less often than in the product, as a history lives through days
 POLL_SECONDS = 6.0
 DEATH_SECONDS = 0.2, 40.0  # until a killed process is started again
+SETTINGS_OF_ALL = replace(SETTINGS, base_url="https://pay.example")
 
 
-@dataclass(frozen=True)
-class ProcessServices:
-    """The use cases of one life of a process, and its clock."""
-
-    clock: Clock
-    payments: Payments
-    checkout: Checkout
-    verification: Verification
-    settlement: Settlement
-    gateways: Gateways
-    gateway_settling: GatewaySettling
-    provider_events: ProviderEvents
-    refused_events: RefusedEvents
-    reconciler: Reconciler
-    reconciliation_runs: ReconciliationRuns
-    dispatcher: Dispatcher
-    retention: Retention
-    partitions: Partitions
-    gateway_copies: None = None  # one installation
-
-
-def assembled(
-    store: Store, clock: Clock, entropy: Entropy, providers: dict[str, Provider], sender: Sender
-) -> ProcessServices:
+def assembled(store: Store, clock: Clock, entropy: Entropy, providers: dict[str, Provider], sender: Sender) -> Services:
     """Fresh use cases: nothing that an earlier life remembered is in them."""
-    vault = LabelVault()
-    files: Any = None  # no gateway has a logo
-    settlement = Settlement(store, clock, entropy)
-    options = PaymentOptions(store, clock, vault, providers)
-    calls = ProviderCalls(store, clock, entropy, BASE_URL)
-    refused = RefusedEvents(store, clock)
-    reserved = frozenset({SANDBOX_SLUG})
-    return ProcessServices(
-        clock=clock,
-        payments=Payments(store, clock, entropy, settlement, options, BASE_URL, CHECKOUT_TTL),
-        checkout=Checkout(store, clock, entropy, options, calls, settlement),
-        verification=Verification(store, clock, options, calls, settlement),
-        settlement=settlement,
-        gateways=Gateways(store, clock, entropy, vault, files, files, providers, reserved, DRAIN_WINDOW),
-        gateway_settling=GatewaySettling(store, clock, entropy, GatewayCredentials(vault, providers)),
-        provider_events=ProviderEvents(store, clock, entropy, options, settlement, refused),
-        refused_events=refused,
-        reconciler=Reconciler(store, clock, entropy, options, calls, settlement),
-        reconciliation_runs=ReconciliationRuns(store, clock, entropy, options, settlement, {}),
-        dispatcher=Dispatcher(store, clock, entropy, vault, sender, poll_seconds=POLL_SECONDS),
-        retention=Retention(store, clock, entropy),
-        partitions=Partitions(store, clock, "PAY"),
+    services = services_over(
+        store,
+        SETTINGS_OF_ALL,
+        clock,
+        entropy=entropy,
+        vault=LabelVault(),
+        providers=providers,
+        lists={},
+        sender=sender,
+        logos=None,
     )
+    services.dispatcher.poll_seconds = POLL_SECONDS
+    return services
 
 
 class Life:
@@ -93,7 +44,7 @@ class Life:
         self.world, self.name = world, name
         self.is_alive = self.serves = True
         self.stop = asyncio.Event()
-        self.services: ProcessServices
+        self.services: Services
         self.working: asyncio.Task[None]
         self._over = over
         self._tasks: list[asyncio.Task[Any]] = []
@@ -156,7 +107,7 @@ class Life:
 class SimulatedProcess:
     """A place where the product runs, one life after the other."""
 
-    def __init__(self, world: SimulatedWorld, name: str, services: Callable[[Life], ProcessServices]) -> None:
+    def __init__(self, world: SimulatedWorld, name: str, services: Callable[[Life], Services]) -> None:
         self._world, self._name, self._services = world, name, services
         self._lives = 0
         self._is_over = False

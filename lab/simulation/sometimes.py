@@ -3,36 +3,30 @@
 from collections import Counter
 from typing import Final
 
+from lab.simulation.invariants import MOVES
+from lab.simulation.later_money import TOLD_BY
+
+DISPUTES = ("opened", "won", "lost", "accepted")
+KILLED = (
+    *("before a transaction", "before COMMIT", "after COMMIT", "at a call", "in mid-call", "at a try"),
+    "between two turns",
+)
 SOMETIMES: Final = frozenset(
     {
-        "INITIATED moves to FAILED",
-        "INITIATED moves to PENDING",
-        "INITIATED moves to REVERSED",
-        "INITIATED moves to SUCCESS",
-        "PENDING moves to FAILED",
-        "PENDING moves to REVERSED",
-        "PENDING moves to SUCCESS",
+        *(f"{before} moves to {after}" for before, after in MOVES),
+        *(f"anomaly {kind}" for kind in (*TOLD_BY, "LATE_FAILURE", "UNKNOWN_STATUS")),
+        *(f"a dispute is {state}" for state in DISPUTES),
+        *(f"a process is killed {where}" for where in KILLED),
         "a COMMIT has no answer",
         "a client gives up waiting",
         "a delivery arrives twice",
         "a delivery is given up",
         "a delivery that may kill its workers is sent alone",
         "a delivery's lease runs out",
-        "a dispute is accepted",
-        "a dispute is lost",
-        "a dispute is opened",
-        "a dispute is won",
         "a drain ends with a payment in flight",
         "a gateway is pointed at another account",
         "a payment expires while its charge is begun",
         "a process freezes",
-        "a process is killed after COMMIT",
-        "a process is killed at a call",
-        "a process is killed at a try",
-        "a process is killed before COMMIT",
-        "a process is killed before a transaction",
-        "a process is killed between two turns",
-        "a process is killed in mid-call",
         "a process is stopped in order",
         "a provider is away for a while",
         "a provider is paused after faults",
@@ -46,15 +40,6 @@ SOMETIMES: Final = frozenset(
         "an event of a deleted gateway is proved",
         "an idempotency key is replayed",
         "an idempotency key is used after completion",
-        "anomaly DISPUTE",
-        "anomaly LATE_FAILURE",
-        "anomaly LATE_REVERSAL",
-        "anomaly LATE_SUCCESS",
-        "anomaly MISMATCH",
-        "anomaly NO_EVIDENCE",
-        "anomaly PARTIAL_REFUND",
-        "anomaly SECOND_CHARGE",
-        "anomaly UNKNOWN_STATUS",
         "another account is asked about a charge",
         "events arrive out of order",
         "money goes back before its success is known",

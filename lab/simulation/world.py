@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 
 if TYPE_CHECKING:
-    from lab.simulation.process import Life, ProcessServices, SimulatedProcess
+    from lab.simulation.process import Life, SimulatedProcess
+    from payagg.entrypoints.bootstrap import Services
 
 R = TypeVar("R")
 CLIENT_SECONDS = 60.0  # how long a client waits for an answer
@@ -86,8 +87,6 @@ class SimulatedWorld:
         self._alarms: list[tuple[datetime, int, asyncio.Future[None]]] = []
         self._numbers = count()
 
-    # --- what is told ------------------------------------------------------------------------------------------------
-
     def tell(self, who: str, what: str) -> None:
         """A line of the timeline, and of the trace that tells whether two runs were the same."""
         self.lines.append((self.clock.now(), who, what))
@@ -105,8 +104,6 @@ class SimulatedWorld:
             whole.update(f"{at} {who}: {what}\n".encode())
         whole.update(f"{self.loop.turns} {self.chance.random()} {self.entropy.chance()}".encode())
         return whole.hexdigest()
-
-    # --- time and tasks ----------------------------------------------------------------------------------------------
 
     async def wait(self, seconds: float) -> None:
         """Lets time pass by the clock on the wall; more than moments may be skipped when nobody is at work."""
@@ -160,9 +157,7 @@ class SimulatedWorld:
         if "handle" in context:  # a callback that raised; tasks whose death nobody watched are no news
             self.fail("INV0", f"a callback raised {context.get('exception')!r}")
 
-    # --- the network -------------------------------------------------------------------------------------------------
-
-    async def ask(self, who: str, what: str, work: "Callable[[ProcessServices], Awaitable[R]]") -> R:
+    async def ask(self, who: str, what: str, work: "Callable[[Services], Coroutine[Any, Any, R]]") -> R:
         """One request to whichever process, and its answer; raises Lost, or the Refusal that came."""
         with self.working():
             await asyncio.sleep(self.chance.random() * 0.02)
@@ -172,7 +167,7 @@ class SimulatedWorld:
                 self.tell(who, f"{what}: nobody is there")
                 raise Lost
             self.tell(who, f"{what} -> {life.name}")
-            task = self.spawn(_served(work, life.services), life)
+            task = self.spawn(work(life.services), life)
             await asyncio.wait({task}, timeout=CLIENT_SECONDS)
             return self._answer(task, who, what)
 
@@ -237,10 +232,6 @@ class SimulatedWorld:
         self.unreachable.clear()
         self.killer = lambda: None
         self.tell("world", "peace")
-
-
-async def _served(work: "Callable[[ProcessServices], Awaitable[R]]", services: "ProcessServices") -> R:
-    return await work(services)
 
 
 def _owned_task(

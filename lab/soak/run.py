@@ -2,10 +2,7 @@
 
 import argparse
 import asyncio
-import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +17,6 @@ from lab.kit.tally import Tally
 from lab.soak.steady import steady
 from payagg.application.reconciliation import HOLD
 from tests.support.pgbouncer import a_pgbouncer
-from tests.support.rounds import SHORT
 
 # What `payagg serve --workers N --no-worker` and `payagg worker` are on several machines, all through one PgBouncer.
 CREWS = {
@@ -107,33 +103,31 @@ async def kills(tally: Tally, crew: str, rounds: int) -> int:
             buyer = site.buyer(RETRY)
             for seed in range(first, first + rounds):
                 told, wrong = await a_round(site, url, folder, buyer, seed)
+                wrong += site.processes.errors() if wrong else []
                 tally.line(f"{crew}, {told}", wrong)
             for name in list(site.processes.running):
                 site.processes.stop(name)
             return len(buyer.purchases)
 
 
-def search(tally: Tally, files: str, times: int) -> None:
-    environ = os.environ | {"PAYAGG_TEST_ROUNDS": str(times * SHORT)}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", *files.split()], env=environ, check=False)
-    tally.line(files, [] if done.returncode == 0 else ["see above"])
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab soak", description=__doc__)
     parser.add_argument("--only", choices=("kills", "searches", "steady"))
+    parser.add_argument("--crew", choices=CREWS, help="that alone is killed; several and many go through PgBouncer")
     parser.add_argument("--rounds", type=int, help="of kills, for each crew; default: 60, 1 and 3")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the steady load")
     chosen = parser.parse_args(arguments)
     status = 0
     if chosen.only in (None, "kills"):
         tally = Tally("soak", arguments)
-        payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in CREWS)
-        status |= tally.end(whole=chosen.rounds is None, name="soak kills", payments=payments)
+        crews = [chosen.crew] if chosen.crew else CREWS
+        payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in crews)
+        whole = chosen.rounds is None and chosen.crew is None
+        status |= tally.end(whole=whole, name="soak kills", payments=payments)
     if chosen.only in (None, "searches"):
         tally = Tally("soak", arguments)
         for files in SEARCHES:
-            search(tally, files, TIMES)
+            tally.searched(files, files, TIMES)
         status |= tally.end(whole=True, name="soak searches", times=TIMES)
     if chosen.only in (None, "steady"):
         status |= steady(arguments, chosen.minutes)

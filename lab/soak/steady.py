@@ -24,12 +24,6 @@ GROWTH = 0.05
 LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
 
 
-def memory_of(pid: int) -> int:
-    """Bytes that the process and those below it hold."""
-    whole = psutil.Process(pid)
-    return sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True)))
-
-
 def connections_of(url: str) -> int:
     asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     with psycopg.connect(url) as connection:
@@ -38,24 +32,19 @@ def connections_of(url: str) -> int:
 
 async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int]]:
     shop = await opened_shop(url)
-    memory: list[int] = []
+    memory: list[int] = []  # bytes of all processes
     connections: list[int] = []
     limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
     with serving(url, "--workers", "2", **limits) as (process, origin):
         async with a_client(0, base_url=f"{origin}/api/v1") as client:
             buyer = Buyer([client], shop.as_sandbox)
-
-            async def journey(number: int) -> None:
-                made = await buyer.buy(f"steady {number}", 15_000)
-                if made is not None:
-                    await buyer.read(made)
-
-            load = Load(journey, 1 / JOURNEYS)
+            load = Load(buyer.journey("steady"), 1 / JOURNEYS)
             running = asyncio.create_task(load.evenly())
             asyncio.get_running_loop().call_later(seconds, load.finish)
             await asyncio.sleep(min(WARM_SECONDS, seconds / 3))
             while not running.done():
-                memory.append(memory_of(process.pid))
+                whole = psutil.Process(process.pid)
+                memory.append(sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True))))
                 connections.append(await asyncio.to_thread(connections_of, url))
                 await asyncio.wait([running], timeout=LOOK_SECONDS)
             await running

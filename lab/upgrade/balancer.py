@@ -1,15 +1,13 @@
 """HAProxy as deploy/haproxy.cfg sets it up, in front of servers on loopback."""
 
 import contextlib
-import re
 import socket
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.kit.figures import ROOT
-from lab.kit.processes import needed, until
+from lab.kit.processes import Processes, needed, until, with_addresses
 from tests.support.ports import free_port
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
@@ -38,24 +36,12 @@ class Balancer:
         return self.state(server) == "UP"
 
 
-def rendered(port: int, ports: Sequence[int], stats: Path) -> str:
-    """The file with the addresses of this run."""
-    text = CONFIG.read_text()
-    text, listeners = re.subn(r"bind \S+", f"bind 127.0.0.1:{port}", text)
-    places = iter(ports)
-    text, servers = re.subn(r"(server api\d) \S+", lambda found: f"{found[1]} 127.0.0.1:{next(places)}", text)
-    assert (listeners, servers) == (1, len(ports))
-    return text.replace("global\n", f"global\n    stats socket {stats} level admin\n", 1)
-
-
 @contextlib.contextmanager
 def balancing(folder: Path, ports: Sequence[int]) -> Iterator[Balancer]:
     port, stats, file = free_port(), folder / "haproxy.sock", folder / "haproxy.cfg"
-    file.write_text(rendered(port, ports, stats))
-    process = subprocess.Popen([needed("haproxy"), "-q", "-db", "-f", str(file)], stderr=subprocess.DEVNULL)
-    try:
+    text = with_addresses(CONFIG.read_text(), f"127.0.0.1:{port}", [f"127.0.0.1:{one}" for one in ports])
+    file.write_text(text.replace("global\n", f"global\n    stats socket {stats} level admin\n", 1))
+    with Processes(folder) as processes:
+        processes.start("haproxy", [needed("haproxy"), "-q", "-db", "-f", str(file)])
         until(stats.exists, "HAProxy started", PATIENCE)
         yield Balancer(f"http://127.0.0.1:{port}", stats)
-    finally:
-        process.terminate()
-        process.wait()

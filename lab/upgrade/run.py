@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from lab.kit.buyer import Buyer, Load, Phase, a_client
+from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
 from lab.kit.losses import losses
 from lab.kit.places import a_folder
 from lab.kit.processes import Processes
@@ -111,27 +111,15 @@ async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> Rolling
                 base = f"{balancer.origin}/api/v1"
                 client = await stack.enter_async_context(a_client(0, base_url=base, limits=limits))
                 site.buyers.append(Buyer([client], key))
-                loads.append(Load(_buying(site.buyers[-1], number), PAUSE))
+                loads.append(Load(site.buyers[-1].journey(f"buyer {number} payment"), PAUSE))
             site.phase("two servers of the previous release")
-            buying = asyncio.gather(*(load.in_turn() for load in loads))
-            await story(site, old, new)
-            for load in loads:
-                load.finish()
-            await buying
+            async with loaded(*loads):
+                await story(site, old, new)
             site.phase("judged")
         wrong = losses(server.url, site.buyers)
         tally.line(f"{sum(len(one.purchases) for one in site.buyers)} payments acknowledged", wrong)
         new.say("doctor", PAYAGG_DATABASE_URL=server.url)
     return site
-
-
-def _buying(buyer: Buyer, who: int) -> Callable[[int], Awaitable[None]]:
-    async def buy(number: int) -> None:
-        made = await buyer.buy(f"buyer {who} payment {number}", 15_000)
-        if made is not None:
-            await buyer.read(made)
-
-    return buy
 
 
 async def story(site: RollingSite, old: Release, new: Release) -> None:

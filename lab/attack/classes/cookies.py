@@ -14,8 +14,7 @@ def attack_quotes_to_undo(target: Target) -> AttackResult:
         head = f'GET /console HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\nCookie: {name}="'
         before = target.cpu()
         for _ in range(ROUNDS):
-            told = target.told(head.encode() + rb"\"" * 30_000 + b'"\r\n\r\n')
+            status = target.status_of(head.encode() + rb"\"" * 30_000 + b'"\r\n\r\n')
         worst = max(worst, (target.cpu() - before) / ROUNDS)
-        status = told[9:12].decode() or "nothing"
     happened = f"answered {status}, at most {worst * 1000:.0f} ms of processor time for each"
     return AttackResult("60 KB of escaped quotes in a cookie", happened, worst > COSTLY)

@@ -1,9 +1,8 @@
 """Connections that say nothing, until nobody else gets one."""
 
 import socket
-from contextlib import ExitStack
-
-import httpx
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection, HTTPException
 
 from lab.attack.target import PATIENCE, AttackResult, Target
 
@@ -16,39 +15,34 @@ def attack_one_address_takes_all_connections(target: Target) -> AttackResult:
     """Opens a thousand connections from one address and asks from another."""
     with ExitStack() as stack:
         opened = [stack.enter_context(target.connect(source="127.0.0.66")) for _ in range(MANY)]
-        answer = _answer(target, "127.0.0.67")
+        answer = target.outcome(READ, "127.0.0.67")
     return AttackResult(f"{len(opened)} idle connections of one address", f"another address: {answer}", answer != "200")
 
 
 def attack_many_addresses_take_all_descriptors(target: Target) -> AttackResult:
     """Opens as many from several addresses while somebody is connected, who asks then, and newcomers after a while."""
-    with (
-        httpx.Client(base_url=target.origin, headers=target.as_key, timeout=PATIENCE, trust_env=False) as early,
-        ExitStack() as stack,
-    ):
-        early.get(READ)
+    with ExitStack() as stack:
+        early = stack.enter_context(closing(HTTPConnection(*target.address, timeout=PATIENCE)))
+        _read(target, early)
         opened = [stack.enter_context(target.connect(source=f"127.0.0.{68 + n % FEW}")) for n in range(MANY)]
-        during = _status(early)
+        during = _read(target, early)
         # They are given up by and by: the last of them ends when all have.
         ended = all(_ends(client) for client in opened)
-        after = _answer(target, "127.0.0.79")
+        after = target.outcome(READ, "127.0.0.79")
     happened = f"connected before: {during}; all {'ended' if ended else 'stay'}; newcomer: {after}"
     return AttackResult(
         f"{MANY} idle connections of {FEW} addresses", happened, (during, ended, after) != ("200", True, "200")
     )
 
 
-def _status(client: httpx.Client) -> str:
+def _read(target: Target, connected: HTTPConnection) -> str:
+    """The status that one gets who stays connected."""
     try:
-        return str(client.get(READ).status_code)
-    except httpx.HTTPError as error:
-        return type(error).__name__
-
-
-def _answer(target: Target, source: str) -> str:
-    try:
-        return str(target.ask("GET", READ, source=source, headers=target.as_key).status_code)
-    except httpx.HTTPError as error:
+        connected.request("GET", READ, headers=target.as_key)
+        with connected.getresponse() as answer:
+            answer.read()
+            return str(answer.status)
+    except (OSError, HTTPException) as error:
         return type(error).__name__
 
 

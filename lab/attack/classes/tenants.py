@@ -15,7 +15,7 @@ ASKED = 20  # requests of one link
 def attack_endpoints_without_number(target: Target) -> AttackResult:
     """Creates endpoints and switches each off, so that the limit of active ones is never met."""
     made = _endpoints(target, STORED_MAX)
-    logs = [target.ask("GET", f"{_path(target)}/{one}/deliveries", headers=_as_owner(target)) for one in made]
+    logs = [target.ask("GET", f"{_path(target)}/{one}/deliveries", headers=target.as_owner) for one in made]
     kept = sum(answer.is_success for answer in logs)
     _remove(target, made)
     tried = f"{STORED_MAX} endpoints, each switched off at once"
@@ -48,30 +48,26 @@ def _path(target: Target) -> str:
     return f"/api/v1/merchant/businesses/{target.business_id}/webhooks"
 
 
-def _as_owner(target: Target) -> dict[str, str]:
-    return {"Authorization": f"Bearer {target.merchant_token}"}
-
-
 def _endpoints(target: Target, wanted: int) -> list[str]:
     """The ids of as many endpoints as are made, switched off."""
     made = []
     for number in range(wanted):
         body = {"url": f"https://silent-{number}.invalid/", "environment": "SANDBOX"}
-        answer = target.ask("POST", _path(target), json=body, headers=_as_owner(target))
+        answer = target.ask("POST", _path(target), json=body, headers=target.as_owner)
         if answer.is_success:
             made.append(str(answer.json()["data"].get("id", number)))
-            target.ask("DELETE", f"{_path(target)}/{made[-1]}", headers=_as_owner(target))
+            target.ask("DELETE", f"{_path(target)}/{made[-1]}", headers=target.as_owner)
     return made
 
 
 def _test(target: Target, endpoint_id: str) -> int:
-    return target.ask("POST", f"{_path(target)}/{endpoint_id}/test", headers=_as_owner(target)).status_code
+    return target.ask("POST", f"{_path(target)}/{endpoint_id}/test", headers=target.as_owner).status_code
 
 
 def _remove(target: Target, made: list[str]) -> None:
     for endpoint_id in made:
         query = {"permanently": "true"}
-        target.ask("DELETE", f"{_path(target)}/{endpoint_id}", params=query, headers=_as_owner(target))
+        target.ask("DELETE", f"{_path(target)}/{endpoint_id}", params=query, headers=target.as_owner)
 
 
 def _left(target: Target, reference: str) -> int:

@@ -12,9 +12,8 @@ GROWTH = 50 * 1024 * 1024
 
 def attack_trailer_as_credential(target: Target) -> AttackResult:
     """Sends the secret key behind the body, where a proxy that checks headers does not see it."""
-    told = target.told(HEAD + CHUNKED + b"Authorization: Bearer " + target.secret_key.encode() + b"\r\n\r\n")
-    status = told[9:12].decode()
-    return AttackResult("a key in a trailer of initiate", f"answered {status or 'nothing'}", status in ("200", "201"))
+    status = target.status_of(HEAD + CHUNKED + b"Authorization: Bearer " + target.secret_key.encode() + b"\r\n\r\n")
+    return AttackResult("a key in a trailer of initiate", f"answered {status}", status in ("200", "201"))
 
 
 def attack_trailers_without_end(target: Target) -> AttackResult:
@@ -37,13 +36,11 @@ def attack_trailers_without_end(target: Target) -> AttackResult:
 
 def attack_head_in_one_read(target: Target) -> AttackResult:
     """Sends a head past its cap in one piece."""
-    told = target.told(b"GET /healthz HTTP/1.1\r\nHost: shop.example\r\nX-Long: " + b"y" * 120_000 + b"\r\n\r\n")
-    status = told[9:12].decode()
-    return AttackResult("a head of 120 KB", f"answered {status or 'nothing'}", status == "200")
+    status = target.status_of(b"GET /healthz HTTP/1.1\r\nHost: shop.example\r\nX-Long: " + b"y" * 120_000 + b"\r\n\r\n")
+    return AttackResult("a head of 120 KB", f"answered {status}", status == "200")
 
 
 def attack_head_of_many_fields(target: Target) -> AttackResult:
     """Sends 16,000 fields of one letter, whose names and values are few bytes."""
-    told = target.told(b"GET /healthz HTTP/1.1\r\nHost: shop.example\r\n" + b"a:\r\n" * 16_000 + b"\r\n")
-    status = told[9:12].decode()
-    return AttackResult("a head of 16,000 fields", f"answered {status or 'nothing'}", status == "200")
+    status = target.status_of(b"GET /healthz HTTP/1.1\r\nHost: shop.example\r\n" + b"a:\r\n" * 16_000 + b"\r\n")
+    return AttackResult("a head of 16,000 fields", f"answered {status}", status == "200")

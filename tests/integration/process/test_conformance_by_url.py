@@ -1,108 +1,173 @@
-"""The harness against services that it knows by URL alone: the command, its replaying scripts, the pytest plugin."""
+"""The harness against services that it knows by URL alone: the command, its replaying scripts, the pytest plugin.
 
+The service is the product in memory, and what is broken of it is written over its answers.
+"""
+
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 from payagg_testing.command import main
+from payagg_testing.conformance.access import ServiceAccess
 
-from lab.defects.services.broken import (
-    AsksForKobo,
-    LetsBrowsersSniff,
-    LooksAtTheFirstBytes,
-    ReopensFinalPayments,
-    ReplaysAsCreated,
-)
-from lab.defects.services.payments import Handmade
-from lab.defects.services.serving import served_by_hand
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.providers.provider_b import launch
+from payagg.entrypoints.dev.fake_providers import serve_asgi
+from payagg.entrypoints.http.app import create_app
+from tests.support.in_process import InProcess
 
 SRC = Path(__file__).parents[3] / "src"
 BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
+Answer = dict[str, Any]  # ASGI's http.response.start
+Wrong = Callable[[str, Answer], None]
 
 
-def environment(url: str) -> dict[str, str]:
-    """What a replaying script reads."""
-    app = Handmade.__new__(Handmade)
-    given = {"BASE_URL": url, "ADMIN_TOKEN": app.admin, "PYTHONPATH": str(SRC)}
-    for number in (1, 2):
-        given |= {f"MERCHANT_TOKEN_{number}": f"owner-token-{number}", f"BUSINESS_{number}": f"biz-{number}"}
-    return {**os.environ, **given}
+@dataclass(frozen=True)
+class Served:
+    """The product at a URL, with the bearer tokens of two businesses and of an administrator."""
+
+    url: str
+    admin: str
+    merchants: dict[str, str]  # by business
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return self.admin, *self.merchants.values()
+
+    @property
+    def options(self) -> list[str]:
+        """Of `payagg-testing run`."""
+        owners = [("--merchant-token", token, "--business", id) for id, token in self.merchants.items()]
+        return ["--url", self.url, "--admin-token", self.admin, *(word for own in owners for word in own)]
+
+    def environment(self) -> dict[str, str]:
+        """What a replaying script reads, with fresh secret keys of both businesses, as the run had."""
+        tokens, ids = tuple(self.merchants.values()), tuple(self.merchants)
+        target = ServiceAccess(self.url, merchant_tokens=tokens, businesses=ids).opened()
+        target.with_keys()
+        given = {"BASE_URL": self.url, "ADMIN_TOKEN": self.admin}
+        for number, one in enumerate(target.merchants, 1):
+            given |= {f"{environment}_KEY_{number}": key for environment, key in one.keys.items()}
+            given |= {f"MERCHANT_TOKEN_{number}": one.token or "", f"BUSINESS_{number}": one.business_id}
+        target.service.close()
+        return given
 
 
-def replayed(script: Path, url: str, keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(script)],
-        env=environment(url) | keys,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@contextmanager
+def served(wrong: Wrong | None = None) -> Iterator[Served]:
+    """`wrong` may change each answer, whose path it is told."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def run(work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(60)
+
+    world = InProcess(MemoryStore(), run)
+    app = create_app(world.services)
+
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        async def changed(message: Any) -> None:
+            if wrong is not None and message["type"] == "http.response.start":
+                wrong(scope["path"], message)
+            await send(message)
+
+        await app(scope, receive, changed)
+
+    serving = serve_asgi(broken)
+    try:
+        known = world.target()
+        merchants = {one.business_id: one.token or "" for one in known.merchants}
+        yield Served(f"{run(serving.__aenter__())}/api/v1", known.admin_token or "", merchants)
+        run(serving.__aexit__(None, None, None))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
 
 
-def fresh_keys(url: str) -> dict[str, str]:
-    """Secret keys of both businesses, as the run had."""
-    from payagg_testing.conformance.access import ServiceAccess
+def status(path: str, was: int, told: int) -> Wrong:
+    def wrong(asked: str, answer: Answer) -> None:
+        if asked.endswith(path) and answer["status"] == was:
+            answer["status"] = told
 
-    target = ServiceAccess(
-        url, merchant_tokens=("owner-token-1", "owner-token-2"), businesses=("biz-1", "biz-2")
-    ).opened()
-    target.with_keys()
-    keys = {f"{e}_KEY_{n}": key for n, m in enumerate(target.merchants, 1) for e, key in m.keys.items()}
-    target.service.close()
-    return keys
+    return wrong
+
+
+def lets_browsers_sniff(_: str, answer: Answer) -> None:
+    answer["headers"] = [one for one in answer["headers"] if one[0] != b"x-content-type-options"]
+
+
+REOPENS_FINAL_PAYMENTS = status("/simulate", 409, 200)
+REPLAYS_AS_CREATED = status("/initiate", 200, 201)
+TAKES_WHAT_IS_NO_IMAGE = status("/logo", 400, 201)
+
+
+def replayed(script: Path, one: Served) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": str(SRC)} | one.environment()
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(
-    ("broken", "machine"),
+    ("wrong", "machine"),
     [
-        (ReopensFinalPayments, "payments"),
-        (ReplaysAsCreated, "idempotency"),
-        (LooksAtTheFirstBytes, "logos"),
-        (LetsBrowsersSniff, "logos"),
+        (REOPENS_FINAL_PAYMENTS, "payments"),
+        (REPLAYS_AS_CREATED, "idempotency"),
+        (TAKES_WHAT_IS_NO_IMAGE, "logos"),
+        (lets_browsers_sniff, "logos"),
     ],
 )
 def test_a_counterexample_is_a_story_and_a_script_that_does_it_again(
-    broken: type[Handmade], machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    wrong: Wrong, machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with served_by_hand(broken) as (url, options):
+    script = tmp_path / f"replay-{machine}.py"
+    with served(wrong) as one:
         with pytest.raises(SystemExit) as ended:
-            main(["run", *options, *BRIEF, "--machine", machine, "--scripts", str(tmp_path)])
+            main(["run", *one.options, *BRIEF, "--machine", machine, "--scripts", str(tmp_path)])
         told = capsys.readouterr().out
         assert ended.value.code == 1
         assert "BROKEN" in told
         assert "expected: " in told
         assert "came:     " in told
-        assert "owner-token" not in told
-        script = tmp_path / f"replay-{machine}.py"
-        assert "owner-token" not in script.read_text()
-        again = replayed(script, url, fresh_keys(url))
+        for secret in one.tokens:
+            assert secret not in told
+            assert secret not in script.read_text()
+        again = replayed(script, one)
         assert again.returncode == 1, again.stdout + again.stderr
         assert "expected" in again.stderr
-    with served_by_hand(Handmade) as (url, _):
-        well = replayed(script, url, fresh_keys(url))
+    with served() as sound:
+        well = replayed(script, sound)
         assert (well.returncode, well.stdout) == (0, "The service keeps the interface here.\n"), well.stderr
 
 
-def test_a_script_judges_a_charge_at_a_played_provider(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with served_by_hand(AsksForKobo) as (url, options):
+def test_a_script_judges_a_charge_at_a_played_provider(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "naira_text", str)  # so the popup is opened with kobo, where it takes naira
+    with served() as one:
         played = ["--provider-b", "provider_b", "--machine", "settlement-b"]
         with pytest.raises(SystemExit) as ended:
-            main(["run", *options, *BRIEF, *played, "--scripts", str(tmp_path)])
+            main(["run", *one.options, *BRIEF, *played, "--scripts", str(tmp_path)])
         told = capsys.readouterr().out
         assert ended.value.code == 1
         assert "Search again with --machine settlement-b --seed 1." in told
         assert "What stays there: a fake account of provider_b" in told
-        again = replayed(tmp_path / "replay-settlement-b.py", url, fresh_keys(url))
+        again = replayed(tmp_path / "replay-settlement-b.py", one)
     assert again.returncode == 1, again.stdout + again.stderr
     assert "was asked for 500000 kobo" in again.stderr
 
 
 def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with served_by_hand(Handmade) as (_, options), pytest.raises(SystemExit) as ended:
-        main(["run", *options, "--histories", "3", "--actions", "10"])
+    with served() as one, pytest.raises(SystemExit) as ended:
+        main(["run", *one.options, "--histories", "3", "--actions", "10"])
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
     assert told.count("keeps the interface") == 6
@@ -111,10 +176,8 @@ def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.Captur
 
 
 def test_with_a_secret_key_alone_payments_are_tried(capsys: pytest.CaptureFixture[str]) -> None:
-    with served_by_hand(Handmade) as (url, _):
-        key = fresh_keys(url)["SANDBOX_KEY_1"]
-        with pytest.raises(SystemExit) as ended:
-            main(["run", "--url", url, "--sandbox-key", key, "--histories", "3"])
+    with served() as one, pytest.raises(SystemExit) as ended:
+        main(["run", "--url", one.url, "--sandbox-key", one.environment()["SANDBOX_KEY_1"], "--histories", "3"])
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
     assert "skipped: it needs a merchant's token" in told
@@ -125,8 +188,8 @@ def test_nobody_there_and_nothing_given_are_said_plainly(capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as ended:
         main(["run", "--url", "http://127.0.0.1:9/api/v1", "--sandbox-key", "ssk_sand_1"])
     assert ended.value.code == 2
-    with served_by_hand(Handmade) as (url, _), pytest.raises(SystemExit) as ended:
-        main(["run", "--url", url])
+    with served() as one, pytest.raises(SystemExit) as ended:
+        main(["run", "--url", one.url])
     assert ended.value.code == 2
     assert "nothing was tried: give tokens or keys" in capsys.readouterr().err
 
@@ -139,15 +202,14 @@ def plugin_run(folder: Path, options: list[str], *more: str) -> str:
     (folder / "test_ours.py").write_text(PLUGIN_TEST)
     given = [option.replace("--", "--payagg-") if option.startswith("--") else option for option in options]
     command = [*PYTEST, "--payagg-histories", "3", "--payagg-seed", "1", *given, *more]
-    done = subprocess.run(
-        command, cwd=folder, env=environment(""), capture_output=True, text=True, timeout=300, check=False
-    )
+    environ = {**os.environ, "PYTHONPATH": str(SRC)}
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False)
     return done.stdout + done.stderr
 
 
 def test_the_pytest_plugin_runs_every_machine(tmp_path: Path) -> None:
-    with served_by_hand(Handmade) as (_, options):
-        assert "6 passed, 3 skipped" in plugin_run(tmp_path, options)
+    with served() as one:
+        assert "6 passed, 3 skipped" in plugin_run(tmp_path, one.options)
 
 
 def test_the_pytest_plugin_runs_over_the_domain(tmp_path: Path) -> None:
@@ -159,8 +221,8 @@ def test_the_pytest_plugin_needs_a_url(tmp_path: Path) -> None:
 
 
 def test_the_pytest_plugin_fails_with_the_story(tmp_path: Path) -> None:
-    with served_by_hand(ReplaysAsCreated) as (_, options):
-        told = plugin_run(tmp_path, options, "-k", "idempotency")
+    with served(REPLAYS_AS_CREATED) as one:
+        told = plugin_run(tmp_path, one.options, "-k", "idempotency")
     assert "1 failed" in told
     assert "To replay it:" in told
     assert "expected: " in told

@@ -7,11 +7,12 @@ import yaml
 from lab.failover.cluster import CONFIG, Cluster, Node
 from lab.failover.prober import Prober
 from lab.failover.routes import FILES, DatabaseRoute, rendered_haproxy, rendered_pgbouncer, url
+from lab.kit.processes import Processes
 from payagg.adapters.postgres.connections import CONNECT_WAIT, TCP, TIMEOUTS
 from payagg.adapters.postgres.pool import ANSWER_WAIT, POOL_WAIT
 from payagg.adapters.postgres.primary import TRUSTED
 
-CLUSTER = Cluster([Node(number, FILES) for number in (1, 2, 3)])
+CLUSTER = Cluster([Node(number, Processes(FILES)) for number in (1, 2, 3)])
 
 
 def test_our_part_of_a_gap_begins_when_the_database_takes_writes_again() -> None:

@@ -50,7 +50,7 @@ WRONG: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "token": (Tokens, "read", lambda _, text: {"sub": "x", "exp": 1}),
     "json": (bodies, "decode", _lax),
     "provider event": (webhook, "is_signed", lambda *_: True),
-    "merchant's answer": (HttpConnection, "data_received", _in_two_reads),
+    "answer": (HttpConnection, "data_received", _in_two_reads),
     "receiver": (bodies, "VERIFIED", lambda *_: {}),
 }
 

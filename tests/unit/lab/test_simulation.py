@@ -59,7 +59,7 @@ def test_one_seed_is_one_history_in_every_process() -> None:
 @pytest.mark.parametrize("python", ["python3.11", "python3.12", "python3.13"])
 def test_one_seed_is_one_history_on_every_python(python: str) -> None:
     found = shutil.which(python)
-    needs = [found or "", "-c", "import httpx, msgspec, structlog"]
+    needs = [found or "", "-c", "import payagg.entrypoints.bootstrap"]
     if found is None or subprocess.run(needs, capture_output=True, check=False).returncode:
         pytest.skip(f"no {python} that has the product's dependencies")
     assert digests(found, "0") == digests(sys.executable, "0")
