@@ -9,7 +9,7 @@ from payagg.domain.business import BusinessStatus
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.auth import merchant, provider_signature, remembered_key
 from payagg.entrypoints.http.openapi.operations import Route, routes_of
-from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, merchant_token
+from tests.support.http_world import Api, Shop, a_token, admin_token, assert_refused, bearer, merchant_token
 
 pytestmark = pytest.mark.anyio
 ROUTES = routes_of(api_routes())
@@ -17,6 +17,14 @@ KEYS = ("sandbox key", "live key", "public key")
 USERS = ("merchant", "unverified merchant", "other merchant", "member")
 ADMINS = ("admin", "super admin", "support")
 Refused = tuple[int, str]
+
+
+@pytest.fixture(scope="module")
+async def api(shared_api: Api) -> Api:
+    await shared_api.open_gateways()
+    return shared_api
+
+
 UNAUTHORIZED = (401, "UNAUTHORIZED")
 INVALID_API_KEY = (401, "INVALID_API_KEY")
 FORBIDDEN = (403, "FORBIDDEN")
@@ -71,9 +79,8 @@ def expected(route: Route, who: str) -> Refused | None:
             return None
 
 
-@pytest.mark.rule(
-    "access.3", "access.5", "GET /admin/gateways", "UNAUTHORIZED", "INVALID_API_KEY", "FORBIDDEN", "EMAIL_NOT_VERIFIED"
-)
+@pytest.mark.rule("access.3", "access.5", "access.20", "keys.7", "GET /admin/gateways", "UNAUTHORIZED")
+@pytest.mark.rule("INVALID_API_KEY", "FORBIDDEN", "EMAIL_NOT_VERIFIED")
 async def test_every_route_with_every_kind_of_credential(api: Api) -> None:
     shop, other = await api.open_shop(), await api.open_shop()
     credentials = {
@@ -159,7 +166,6 @@ BAD_VALUES: tuple[tuple[str, dict[str, Any], str], ...] = (
 @pytest.mark.rule("access.4")
 async def test_every_route_refuses_in_the_same_order(api: Api) -> None:
     """401, 403, 400 on the path, 400 on the body, and only then what is unknown."""
-    await api.open_gateways()
     shop, restricted = await api.open_shop(), await api.open_shop(status=BusinessStatus.RESTRICTED)
     cells = 0
 
@@ -191,10 +197,25 @@ async def test_every_route_refuses_in_the_same_order(api: Api) -> None:
     assert {row[0] for row in BAD_VALUES} <= {route.id for route in ROUTES}
 
 
+@pytest.mark.rule("keys.4", "options.7", "webhooks.8", "BUSINESS_RESTRICTED")
+async def test_a_business_that_is_not_active_reads_and_changes_nothing_but_revokes_keys(api: Api) -> None:
+    own = [route for route in ROUTES if route.path.startswith("/merchant/businesses/{businessId}")]
+    for status in (BusinessStatus.RESTRICTED, BusinessStatus.SUSPENDED):
+        shop = await api.open_shop(status=status)
+        headers = shop.as_owner | {"Content-Type": "application/json"}
+        told = {}
+        for route in own:
+            answer = await api.client.request(**sent(route, shop, "PAY-20250131-ABSENT", b"{"), headers=headers)
+            told[route.id] = (answer.status_code, answer.json().get("error", {}).get("code"))
+        refused = {id for id, answer in told.items() if answer == (403, "BUSINESS_RESTRICTED")}
+        assert refused == {route.id for route in own if route.method != "get"} - {"revokeApiKey"} | {"listApiKeys"}
+        assert 403 not in {status for id, (status, _) in told.items() if id not in refused}
+        answer = await api.client.get("/payments/context", headers=shop.as_sandbox)
+        assert_refused(answer, 403, "BUSINESS_RESTRICTED")
+
+
 @pytest.mark.rule("FORBIDDEN")
 async def test_a_role_or_type_of_an_odd_kind_is_forbidden(api: Api) -> None:
-    from tests.support.http_world import a_token
-
     for claims in ({"type": "admin"}, {"type": "admin", "role": ["ADMIN"]}, {"type": ["admin"], "role": "ADMIN"}, {}):
         answer = await api.client.get("/admin/gateways", headers=bearer(a_token("x", **claims)))
         assert_refused(answer, 403, "FORBIDDEN")
