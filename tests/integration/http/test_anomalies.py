@@ -37,7 +37,6 @@ async def test_anomalies_are_listed_newest_first_and_filtered(api: Api) -> None:
         ({"reference": REFERENCE}, [LATE]),
         ({"status": "CLOSED"}, []),
         ({"severity": "MONEY_TO_GIVE_BACK"}, [UNKNOWN, LATE]),
-        ({"severity": "MONEY_TO_GIVE_BACK", "kind": "LATE_SUCCESS"}, [LATE]),
         ({"severity": "MONEY_GONE"}, []),
         ({"assignee": "ada"}, []),
         ({"status": "OPEN", "after": UNKNOWN}, [LATE]),

@@ -103,15 +103,8 @@ async def test_named_origins_alone_may_read_answers(shared_store: PostgresStore)
             assert "authorization" in preflight.headers["access-control-allow-headers"]
             assert preflight.headers["x-content-type-options"] == "nosniff"
         strange: tuple[str | None, ...] = (
-            None,
-            "",
-            "null",
-            "*",
-            "https://SHOP.example",
-            "https://shop.example.evil.example",
-            "https://evil.example?https://shop.example",
-            "http://shop.example",
-            "https://shop.example:8443",
+            *(None, "", "null", "*", "https://SHOP.example", "http://shop.example", "https://shop.example:8443"),
+            *("https://shop.example.evil.example", "https://evil.example?https://shop.example"),
             "https://shop.example, https://evil.example",
         )
         for other in strange:
@@ -122,19 +115,9 @@ async def test_named_origins_alone_may_read_answers(shared_store: PostgresStore)
 
 
 ODD_SEGMENTS = [
-    "PAY-20250131-AAAAA%00",
-    "%ff%fe",
-    "%ed%a0%80",
-    "7" * 5000,
-    "%D9%A2" * 2000,
-    "PAY-20250131-AAAAAA%0a",
-    "PAY%2F20250131%2fAAAAAA",
-    "a%2f%2fb",
-    "%3F",
-    "PAY-20250131-aaaaaa",
-    "PAY-20250131-AAAAA",
-    "PAY-2025013-AAAAAAA",
-    "PAY-٢٠٢٥٠١٣١-AAAAAA",
+    *("PAY-20250131-AAAAA%00", "%ff%fe", "%ed%a0%80", "7" * 5000, "%D9%A2" * 2000, "PAY-20250131-AAAAAA%0a"),
+    *("PAY%2F20250131%2fAAAAAA", "a%2f%2fb", "%3F", "PAY-20250131-aaaaaa", "PAY-20250131-AAAAA"),
+    *("PAY-2025013-AAAAAAA", "PAY-٢٠٢٥٠١٣١-AAAAAA"),
 ]
 
 

@@ -15,6 +15,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports import Unavailable
 from payagg.domain.payment import Payment
+from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
 from tests.support.builders import a_payment, a_transition
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
@@ -109,32 +110,11 @@ async def test_a_list_is_walked_and_filtered_newest_first_wherever_it_is_read(ap
     assert (page["payments"][0]["status"], page["payments"][0]["failureReason"]) == ("FAILED", "EXPIRED")
 
 
-# Others are tried in test_hostile.py.
-BAD = {
-    "status": "success",
-    "from": "0001-01-01T00:00:00+01:00",
-    "to": "9999-12-31T23:59:59-01:00",
-    "idempotencyKey": "k" * 256,
-    "email": "a" * 250 + "@example.com",
-    "customerEmail": "ada",
-    "after": "A" * 44,
-    "limit": "101",
-}
-
-
 @pytest.mark.rule("reports.4")
-async def test_each_bad_parameter_is_named(api: Api) -> None:
+async def test_parameters_that_do_not_go_together_are_named(api: Api) -> None:
+    """Each by itself is tried in test_hostile.py."""
     shop = await api.open_shop()
     for path, headers, said in readers(shop):
-        for name, value in BAD.items():
-            answer = await api.client.get(path, headers=headers, params={**said, name: value})
-            assert_refused(answer, 400, "VALIDATION_ERROR", name)
-        for reference in ("", "PAY-1", "pay-20250131-000001", "PAY-20250131-000001 "):
-            answer = await api.client.get(path, headers=headers, params={**said, "reference": reference})
-            assert_refused(answer, 400, "INVALID_REFERENCE", "reference")
-        statuses = httpx.QueryParams({**said, "status": ["FAILED", "SUCCESS"]})
-        twice = await api.client.get(path, headers=headers, params=statuses)
-        assert_refused(twice, 400, "VALIDATION_ERROR", "status")
         addresses = {"email": "ada@example.com", "customerEmail": "bola@example.com"}
         differing = await api.client.get(path, headers=headers, params={**said, **addresses})
         assert_refused(differing, 400, "VALIDATION_ERROR", "customerEmail")
@@ -148,12 +128,8 @@ async def test_each_bad_parameter_is_named(api: Api) -> None:
                 answer = await api.client.get(path + part, headers=headers, params={**said, **query})
                 assert_refused(answer, 400, "VALIDATION_ERROR", field)
     for part in ("", "/summary", "/summary.csv", "/export"):
-        for environment in ({}, {"environment": "live"}):
-            answer = await api.client.get(f"{shop.path}/payments{part}", headers=shop.as_owner, params=environment)
-            assert_refused(answer, 400, "VALIDATION_ERROR", "environment")
-        for query in ({"environment": "TEST"}, {"businessId": "biz 1"}, {"businessId": ""}):
-            answer = await api.client.get(f"/admin/payments{part}", headers=AS_ADMIN, params=query)
-            assert_refused(answer, 400, "VALIDATION_ERROR", next(iter(query)))
+        answer = await api.client.get(f"{shop.path}/payments{part}", headers=shop.as_owner)
+        assert_refused(answer, 400, "VALIDATION_ERROR", "environment")
     answer = await api.client.get("/admin/payments", headers=AS_ADMIN, params={"idempotencyKey": "order-1"})
     assert_refused(answer, 400, "VALIDATION_ERROR", "businessId")
 
@@ -242,8 +218,10 @@ async def test_a_summary_adds_up_days_and_statuses_as_json_and_as_csv(api: Api, 
         f"{largest}, 'NGN', 'INITIATED', 0, :at, :at, :at FROM generate_series(1, 2100) n"
     )
     await store.pool.run(large, business=other.business.id, at=DAY)
-    [day] = (await get(api, "/payments/summary", other.as_sandbox, **MONTH))["days"]
-    assert [(one["count"], one["amount"]) for one in day["totals"]] == [(2100, 2100 * largest)]
+    async with store.begin() as tx:
+        wanted = PaymentFilter(business_id=other.business.id, environment=Environment.SANDBOX)
+        [total] = await tx.payment_search.totals(wanted, api.services.clock.now())
+    assert (total.count, total.amount) == (2100, 2100 * largest)
 
 
 @pytest.mark.rule(
