@@ -14,7 +14,7 @@ from payagg.entrypoints.http.connections import OpenConnections
 from payagg.entrypoints.http.errors import trace_of
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, an_api, assert_refused, bearer, raw
+from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, raw
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +56,34 @@ async def test_a_request_is_one_line_without_what_its_caller_sends_but_the_refer
     assert second["request_id"] != first["request_id"]
     for secret in (canary, shop.sandbox, "Forged"):
         assert secret not in repr(lines)
+
+
+@pytest.mark.rule("audit.6")
+async def test_the_log_line_names_who_called_and_which_object(lines: Lines, api: Api) -> None:
+    shop = await api.open_shop()
+    made = await api.client.post(
+        f"{shop.path}/api-keys", json={"environment": "SANDBOX", "name": "Till"}, headers=shop.as_owner
+    )
+    key = made.json()["data"]["id"]
+    await api.client.delete(f"{shop.path}/api-keys/{key}", headers=shop.as_owner)
+    await api.client.get(f"{shop.path}/gateways", headers=shop.as_owner)
+    await api.client.get("/admin/gateways", headers=bearer(admin_token()))
+    await api.client.get("/payments/context", headers=shop.as_sandbox)
+    await api.client.get(f"{shop.path}/webhooks/canary", headers=shop.as_owner)
+    await api.client.get(f"{shop.path}/gateways")
+    requests = [line for line in lines if line["event"] == "request"]
+    told = [(line.get("realm"), line.get("subject"), line.get("object")) for line in requests]
+    (holder,) = {subject for realm, subject, _ in told if realm == "key"}
+    assert str(holder).startswith("key_")
+    assert told == [
+        ("merchant", shop.owner, key),
+        ("merchant", shop.owner, key),
+        ("merchant", shop.owner, shop.business.id),
+        ("admin", "admin-1", None),
+        ("key", holder, None),
+        (None, None, None),
+        (None, None, shop.business.id),
+    ]
 
 
 @pytest.mark.rule("INTERNAL_ERROR")
