@@ -160,7 +160,7 @@ BAD_VALUES: tuple[tuple[str, dict[str, Any], str], ...] = (
 )
 
 
-@pytest.mark.rule("access.4")
+@pytest.mark.rule("access.4", "payments.4")
 async def test_every_route_refuses_in_the_same_order(api: Api) -> None:
     """401, 403, 400 on the path, 400 on the body, and only then what is unknown."""
     shop, restricted = await api.open_shop(), await api.open_shop(status=BusinessStatus.RESTRICTED)
