@@ -369,7 +369,7 @@ async def test_cookies_are_read_by_name_alone_and_by_no_route_but_the_console_s(
     cookies = rf'other="\"\""; payagg_console="{sealed}" ; another'
     async with httpx.AsyncClient(base_url=api.origin, trust_env=False, timeout=30) as client:
         for path in sorted(paths | own):
-            for method in ("GET", "POST"):
+            for method in ("GET", "POST") if path.startswith("/console") else ("GET",):
                 answer = await client.request(method, path, headers={"Cookie": cookies})
                 assert answer.status_code != 500, (path, answer.text)
                 if path == base_of(shop) and method == "GET":
