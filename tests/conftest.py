@@ -55,8 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if rule := config.getoption("rule"):
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("rule"))]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    for item in items:
-        if _shares_a_fixture(item):
+    if config.pluginmanager.hasplugin("xdist"):  # a planted defect's test runs without
+        for item in filter(_shares_a_fixture, items):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 

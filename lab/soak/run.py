@@ -32,6 +32,7 @@ STORE = "tests/integration/postgres"
 SEARCHES = (
     f"tests/unit/testing/test_payment_machine.py {STORE}/test_payment_machine.py {STORE}/test_conformance.py",
     f"{STORE}/test_store_in_schema.py",
+    "tests/integration/http/test_hostile.py",
 )
 TIMES = 10  # as many histories as in `make test`
 

@@ -10,7 +10,7 @@ import httpx
 from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.business import BusinessStatus, Role
+from payagg.domain.business import Role
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
 from tests.support.builders import a_business
@@ -58,10 +58,6 @@ class GatewayApi:
         answer = (await reader.read()).decode()
         writer.close()
         return int(answer.split(" ", 2)[1]), answer.partition("\r\n\r\n")[2]
-
-    async def set_status(self, status: BusinessStatus) -> None:
-        async with self.services.store.begin() as tx:
-            await tx.businesses.save(a_business(status=status))
 
 
 @asynccontextmanager

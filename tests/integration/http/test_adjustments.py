@@ -17,10 +17,9 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.payment import Trigger
 from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
 from payagg.entrypoints.dev.fake_providers.book import Outgoing
-from tests.support.assembly import services_over
 from tests.support.builders import AN_ADMIN
-from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, merchant_token
-from tests.support.provider_rigs import SECRET_KEYS, credentials_a, fakes_running
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tests.support.provider_rigs import credentials_a, fakes_running
 
 pytestmark = pytest.mark.anyio
 SUPPORT = bearer(admin_token("SUPPORT"))
@@ -113,17 +112,23 @@ class Till:
         return [(one["reference"], one["kind"], one["state"]) for one in found["adjustments"]]
 
 
-@pytest.fixture
-async def till(store: PostgresStore) -> AsyncIterator[Till]:
-    async with fakes_running() as fakes, an_api(services_over(store)) as api:
+@pytest.fixture(scope="module")
+async def site(shared_api: Api) -> AsyncIterator[tuple[Api, FakePaystack]]:
+    async with fakes_running() as fakes:
         fakes.paystack.book.webhooks = WebhookMode.HELD
-        gateways = api.services.gateways
+        gateways = shared_api.services.gateways
         await gateways.seed("builtin", ("provider_a", "provider_b"))
-        seeded = {gateway.slug: gateway.id for gateway in await gateways.listed()}
-        command = UpdateCredentials(credentials=credentials_a(fakes))
-        await gateways.set_credentials(seeded["provider_a"], command, by=AN_ADMIN)
-        await gateways.enable(seeded["provider_a"], by=AN_ADMIN)
-        yield Till(api, await api.open_shop(), fakes.paystack)
+        await gateways.set_credentials(
+            "gw_provider_a", UpdateCredentials(credentials=credentials_a(fakes)), by=AN_ADMIN
+        )
+        await gateways.enable("gw_provider_a", by=AN_ADMIN)
+        yield shared_api, fakes.paystack
+
+
+@pytest.fixture
+async def till(site: tuple[Api, FakePaystack]) -> Till:
+    api, fake = site
+    return Till(api, await api.open_shop(), fake)
 
 
 def kinds(payment: dict[str, Any]) -> list[tuple[str, int | None, str]]:
@@ -137,26 +142,6 @@ def readers(shop: Shop) -> list[tuple[str, dict[str, str], dict[str, str]]]:
         (f"{shop.path}/payments", shop.as_owner, SANDBOX),
         ("/admin/payments", SUPPORT, {**SANDBOX, "businessId": shop.business.id}),
     ]
-
-
-@pytest.mark.rule("reports.10")
-async def test_the_fee_and_the_net_amount_are_shown_once_the_provider_says_them(till: Till) -> None:
-    open_one = await till.handed_over()
-    known, silent = await till.paid(), await till.paid(fees=0)
-    shown = {open_one: (None, None), silent: (None, None), known: (FEE, PAID)}
-    for reference, figures in shown.items():
-        payment = await till.detail(reference)
-        assert (payment["fee"], payment["netAmount"], payment["adjustments"]) == (*figures, [])
-    events = await till.events(5)
-    told = [event["data"]["fee"] for event in events if event["type"] == "payment.success"]
-    assert sorted(told, key=str) == [FEE, None]
-    for path, headers, said in readers(till.shop):
-        listed = [one.get("payment", one) for one in (await till.get(path, headers, **said))["payments"]]
-        assert {one["reference"]: (one["fee"], one["netAmount"]) for one in listed} == shown
-        answer = await till.api.client.get(f"{path}/export", headers=headers, params=said)
-        rows = {row["reference"]: row for row in csv.DictReader(StringIO(answer.text, newline=""))}
-        assert (rows[known]["fee"], rows[known]["netAmount"], rows[known]["adjustments"]) == (str(FEE), str(PAID), "[]")
-        assert (rows[silent]["fee"], rows[silent]["netAmount"]) == ("", "")
 
 
 def month() -> dict[str, str]:
@@ -194,64 +179,65 @@ async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till
     assert (empty["days"], empty["adjustments"]) == ([], [])
 
 
-@pytest.mark.rule("reports.11")
-async def test_what_became_of_the_money_is_told_wherever_its_payment_is_read(till: Till) -> None:
+@pytest.mark.rule("reports.10", "reports.11", "reports.12")
+async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_read(
+    till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_one, silent = await till.handed_over(), await till.paid(fees=0)
     ordinary, reference = await till.paid(), await till.paid()
     await till.refunded(reference, 50_000)
     await till.disputed(reference)
     short = await till.underpaid()
     disputed = till.fake.book.charges[reference].amount
+    told: dict[str, tuple[Any, ...]] = {
+        open_one: (None, None, []),
+        silent: (None, None, []),  # what the provider does not say is no 0
+        ordinary: (FEE, PAID, []),
+        reference: (FEE, PAID, [("REFUND", 50_000, "processed"), ("DISPUTE", disputed, "opened")]),
+        short: (None, None, [("ATTENTION", 149_000, "UNDERPAID")]),
+    }
     for path, headers, said in readers(till.shop):
         listed = [one.get("payment", one) for one in (await till.get(path, headers, **said))["payments"]]
         by_reference = {one["reference"]: one for one in listed}
-        assert by_reference[ordinary]["adjustments"] == []
-        assert kinds(by_reference[reference]) == [("REFUND", 50_000, "processed"), ("DISPUTE", disputed, "opened")]
+        assert {name: (one["fee"], one["netAmount"], kinds(one)) for name, one in by_reference.items()} == told
         answer = await till.api.client.get(f"{path}/export", headers=headers, params=said)
-        assert '""kind"":""REFUND""' in answer.text
+        rows = {row["reference"]: row for row in csv.DictReader(StringIO(answer.text, newline=""))}
+        figures = [rows[ordinary][name] for name in ("fee", "netAmount", "adjustments")]
+        assert figures == [str(FEE), str(PAID), "[]"]
+        assert (rows[silent]["fee"], rows[silent]["netAmount"]) == ("", "")
+        assert '"kind":"REFUND"' in rows[reference]["adjustments"]
     assert await till.detail(reference) == by_reference[reference]
     story = await till.get(f"{till.shop.path}/payments/{reference}/story", till.shop.as_owner, **SANDBOX)
     assert story["payment"] == by_reference[reference]
-    [attention] = (await till.detail(short))["adjustments"]
-    del attention["at"]
-    assert attention == {
-        **{"kind": "ATTENTION", "amount": 149_000, "state": "UNDERPAID"},
-        **{"expected": PAID, "received": 149_000},
-    }
+    [attention] = by_reference[short]["adjustments"]
+    assert (attention["expected"], attention["received"]) == (PAID, 149_000)
     await till.disputed(reference, "declined")
     assert kinds(await till.detail(reference))[1:] == [("DISPUTE", disputed, "won")]
-    events = await till.events(9)
-    own = [(event["type"], kinds(event["data"])) for event in events if event["data"]["reference"] == reference]
-    assert [len(adjustments) for _, adjustments in own] == [0, 0, 1, 2, 2]
-    assert own[-1][1][1] == ("DISPUTE", disputed, "won")
+    events = await till.events(12)
+    own = [kinds(event["data"]) for event in events if event["data"]["reference"] == reference]
+    assert [len(adjustments) for adjustments in own] == [0, 0, 1, 2, 2]
+    assert own[-1][1] == ("DISPUTE", disputed, "won")
+    fees = {event["data"]["fee"] for event in events if event["type"] == "payment.success"}
+    assert fees == {FEE, None}
 
-
-@pytest.mark.rule("reports.12")
-async def test_an_ordinary_payment_costs_no_statement_more(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary, adjusted = await till.paid(), await till.paid()
-    await till.refunded(adjusted, 50_000)
-    begun = 0
+    begun: list[PostgresStore] = []
     begin = PostgresStore.begin
 
-    def counted(self: PostgresStore) -> Any:
-        nonlocal begun
-        begun += 1
-        return begin(self)
+    def counted(store: PostgresStore) -> Any:
+        begun.append(store)
+        return begin(store)
 
     monkeypatch.setattr(PostgresStore, "begin", counted)
-    for reference, transactions in ((ordinary, 0), (adjusted, 1)):
-        begun = 0
-        await till.detail(reference)
-        assert begun == transactions
+    for one, transactions in ((ordinary, 0), (reference, 1)):  # an ordinary payment costs no statement more
+        begun.clear()
+        await till.detail(one)
+        assert len(begun) == transactions
 
 
 @pytest.mark.rule("reports.14", "GET /merchant/businesses/{businessId}/adjustments")
 async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_attention(till: Till) -> None:
-    refunded, disputed, late, short = (
-        await till.paid(),
-        await till.paid(),
-        await till.paid_late(),
-        await till.underpaid(),
-    )
+    refunded, disputed = await till.paid(), await till.paid()
+    late, short = await till.paid_late(), await till.underpaid()
     await till.refunded(refunded, 50_000)
     await till.disputed(disputed)
     newest = [
@@ -281,27 +267,15 @@ async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_atten
         answer = await till.api.client.post(close, headers=admin, json={"reason": "Refunded."})
         assert answer.status_code == 200, answer.text
     assert await till.listed(needsAttention="true") == []
-    assert len(await till.listed()) == 4
 
-
-@pytest.mark.rule("reports.14", "GET /merchant/businesses/{businessId}/adjustments")
-async def test_adjustments_are_a_manager_s_whatever_the_business_s_status(till: Till) -> None:
-    await till.refunded(await till.paid(), 50_000)
+    # They are a manager's, whatever the business's status.
     path, other = f"{till.shop.path}/adjustments", await till.api.open_shop()
     await till.api.change(till.shop, status=BusinessStatus.RESTRICTED)
-    assert len(await till.listed()) == 1
-    live = await till.get(path, till.shop.as_owner, environment="LIVE")
-    assert live == {"adjustments": [], "nextCursor": None, "hasMore": False}
-    theirs = await till.get(f"{other.path}/adjustments", other.as_owner, **SANDBOX)
-    assert theirs["adjustments"] == []
-    for headers in (other.as_owner, bearer(merchant_token("member-1"))):
-        assert_refused(await till.api.client.get(path, headers=headers, params=SANDBOX), 403, "FORBIDDEN")
-    for name, value in (
-        ("environment", "live"),
-        ("needsAttention", "yes"),
-        ("after", "anm_1"),
-        ("limit", "101"),
-    ):
+    assert len(await till.listed()) == 4
+    nothing: dict[str, Any] = {"adjustments": [], "nextCursor": None, "hasMore": False}
+    assert await till.get(path, till.shop.as_owner, environment="LIVE") == nothing
+    assert await till.get(f"{other.path}/adjustments", other.as_owner, **SANDBOX) == nothing
+    for name, value in (("environment", "live"), ("needsAttention", "yes"), ("after", "anm_1"), ("limit", "101")):
         answer = await till.api.client.get(path, headers=till.shop.as_owner, params={**SANDBOX, name: value})
         assert_refused(answer, 400, "VALIDATION_ERROR", name)
     assert_refused(await till.api.client.get(path, headers=till.shop.as_owner), 400, "VALIDATION_ERROR", "environment")
@@ -318,9 +292,8 @@ async def test_operators_alone_see_the_charge_and_whether_its_account_is_another
     assert facts == (provider_id, "card", FEE, False)
     assert attempt["paidAt"] is not None
     services = till.api.services
-    [gateway] = [one for one in await services.gateways.listed() if one.slug == "provider_a"]
-    credentials = {"sandboxSecretKey": "sk_test_another", "liveSecretKey": SECRET_KEYS["live"]}
-    await services.gateways.set_credentials(gateway.id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
+    other_account = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_another"})
+    await services.gateways.set_credentials("gw_provider_a", other_account, by=AN_ADMIN)
     [attempt] = (await till.get(story, SUPPORT))["attempts"]
     assert attempt["isOtherAccount"] is True
     lines = "\n".join(await timeline(services.store, reference, sealed=services.payment_options.sealed))

@@ -1,9 +1,9 @@
-"""Administrators' operations on gateways over HTTP: answers, and refusals in their order of precedence."""
+"""Gateways over HTTP, for administrators and for one business: answers, and refusals in order of precedence."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
-import psycopg
+import httpx
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
@@ -11,7 +11,7 @@ from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.domain.attempt import AttemptState
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
-from tests.support.builders import a_business, a_payment, an_attempt
+from tests.support.builders import a_payment, an_attempt
 from tests.support.gateway_api import GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import refusal
@@ -28,17 +28,10 @@ async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
         yield api
 
 
-@pytest.mark.rule(
-    "GET /admin/gateways",
-    "POST /admin/gateways",
-    "GET /admin/gateways/{gatewayId}",
-    "DELETE /admin/gateways/{gatewayId}",
-    "POST /admin/gateways/{gatewayId}/enable",
-    "POST /admin/gateways/{gatewayId}/disable",
-    "GATEWAY_ALREADY_ENABLED",
-    "GATEWAY_NOT_ACTIVE",
-    "GATEWAY_IN_USE",
-)
+@pytest.mark.rule("GATEWAY_ALREADY_ENABLED", "GATEWAY_NOT_ACTIVE", "GATEWAY_IN_USE", "GATEWAY_SLUG_EXISTS", "options.8")
+@pytest.mark.rule("GET /admin/gateways", "POST /admin/gateways", "GET /admin/gateways/{gatewayId}")
+@pytest.mark.rule("PATCH /admin/gateways/{gatewayId}", "DELETE /admin/gateways/{gatewayId}")
+@pytest.mark.rule("POST /admin/gateways/{gatewayId}/enable", "POST /admin/gateways/{gatewayId}/disable")
 async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     created = await api.admin("POST", json={"slug": "acme", "name": "Acme Pay", "description": "Cards"})
     assert (created.status_code, created.json()["success"]) == (201, True)
@@ -49,6 +42,14 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     listed = (await api.admin("GET")).json()["data"]
     assert [g["slug"] for g in listed] == ["acme", "builtin", "provider_a", "provider_b"]
     assert [g["status"] for g in listed] == ["DISABLED", "ACTIVE", "DISABLED", "DISABLED"]
+    for slug in ("builtin", "sandbox"):  # the body is looked at before its slug is looked up
+        assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
+        answer = await api.admin("POST", json={"slug": slug, "name": "Acme"})
+        assert refusal(answer) == (409, "GATEWAY_SLUG_EXISTS", "slug")
+    assert (await api.admin("PATCH", one, json={})).json() == {"success": True, "data": gateway}
+    cleared = (await api.admin("PATCH", one, json={"description": None, "displayOrder": None})).json()["data"]
+    assert (cleared["description"], cleared["name"], cleared["displayOrder"]) == (None, "Acme Pay", 0)
+    assert refusal(await api.admin("PATCH", one, json={"name": None})) == (400, "VALIDATION_ERROR", "name")
 
     enabled = (await api.admin("POST", one + "/enable")).json()["data"]
     assert (enabled["status"], enabled["isActive"]) == ("ACTIVE", True)
@@ -74,18 +75,6 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert (await api.admin("POST", json={"slug": "acme", "name": "Again"})).status_code == 201
 
 
-@pytest.mark.rule("GATEWAY_SLUG_EXISTS")
-async def test_the_body_of_a_creation_is_looked_at_before_its_slug_is_looked_up(api: GatewayApi) -> None:
-    for slug in ("builtin", "sandbox"):
-        assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
-        answer = await api.admin("POST", json={"slug": slug, "name": "Acme"})
-        assert refusal(answer) == (409, "GATEWAY_SLUG_EXISTS", "slug")
-    answer = await api.admin("POST", json={"slug": "acme\n", "name": "Acme"})
-    assert refusal(answer) == (400, "VALIDATION_ERROR", "slug")
-    not_json = await api.admin("POST", data={"slug": "acme", "name": "Acme"})
-    assert refusal(not_json)[:2] == (400, "VALIDATION_ERROR")
-
-
 @pytest.mark.rule("GATEWAY_BUILT_IN")
 async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     assert refusal(await api.admin("PATCH", BUILT_IN, json={"name": "Mine"})) == (400, "VALIDATION_ERROR", "name")
@@ -97,36 +86,25 @@ async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     assert refusal(await api.admin("DELETE", BUILT_IN)) == (409, "GATEWAY_BUILT_IN", None)
 
 
-@pytest.mark.rule("options.8", "PATCH /admin/gateways/{gatewayId}")
-async def test_a_patch_tells_null_from_absent(api: GatewayApi) -> None:
-    created = await api.admin("POST", json={"slug": "acme", "name": "Acme", "description": "Cards", "displayOrder": 3})
-    one = f"/{created.json()['data']['id']}"
-    assert (await api.admin("PATCH", one, json={})).json() == {"success": True, "data": created.json()["data"]}
-    cleared = (await api.admin("PATCH", one, json={"description": None, "displayOrder": None})).json()["data"]
-    assert (cleared["description"], cleared["name"], cleared["displayOrder"]) == (None, "Acme", 3)
-    assert refusal(await api.admin("PATCH", one, json={"name": None})) == (400, "VALIDATION_ERROR", "name")
-
-
-@pytest.mark.rule("GET /admin/gateways/{gatewayId}/merchants")
-async def test_merchants_come_in_pages(api: GatewayApi) -> None:
-    async with api.services.store.begin() as tx:
-        for number in range(24):
-            await tx.businesses.add(a_business(f"b{number:02}", f"Shop {number:02}"))
-    first = (await api.admin("GET", BUILT_IN + "/merchants")).json()
-    assert first["meta"] == {"page": 1, "perPage": 20, "total": 25}
-    assert len(first["data"]) == 20
-    last = (await api.admin("GET", BUILT_IN + "/merchants?page=3&perPage=10&search=SHOP")).json()
-    assert (len(last["data"]), last["meta"]) == (5, {"page": 3, "perPage": 10, "total": 25})
-    literal = (await api.admin("GET", BUILT_IN + "/merchants", params={"search": "%"})).json()
-    assert (literal["data"], literal["meta"]["total"]) == ([], 0)
-
-
-@pytest.mark.rule("gateways.11", "PATCH /admin/gateways/{gatewayId}/credentials")
-async def test_credentials_are_taken_and_never_given_back(api: GatewayApi) -> None:
+@pytest.mark.rule("gateways.11", "gateways.22", "PATCH /admin/gateways/{gatewayId}/credentials")
+@pytest.mark.rule("POST /admin/gateways/{gatewayId}/credentials/end-overlap")
+async def test_credentials_are_replaced_in_full_and_never_given_back(api: GatewayApi) -> None:
     one = f"/{await api.an_active()}"
-    whole = {f"k{number}": "\U0001f600" * 4000 for number in range(49)} | {"secret": "sk_live_0123456789"}
-    answer = await api.admin("PATCH", one + "/credentials", json={"credentials": whole})
-    assert (answer.status_code, answer.json()) == (200, {"success": True})
+
+    async def put(credentials: dict[str, str], gateway: str = one) -> httpx.Response:
+        return await api.admin("PATCH", gateway + "/credentials", json={"credentials": credentials})
+
+    whole = {f"k{number}": "\U0001f600" * 4000 for number in range(45)}
+    named = {
+        "liveSecretKey": "sk_live_0123",
+        "sandboxSecretKey": "b",
+        "na\u00efve": "c",
+        "two words": "d",
+        "x" * 65: "e",
+    }
+    first = await put(whole | named)
+    assert (first.status_code, first.json()) == (200, {"success": True})
+    assert "credentials-removed" not in first.headers
     for answer in (
         await api.admin("GET"),
         await api.admin("GET", one),
@@ -137,24 +115,26 @@ async def test_credentials_are_taken_and_never_given_back(api: GatewayApi) -> No
         assert answer.status_code == 200
         assert "sk_live" not in answer.text
     assert (await api.admin("GET", one)).json()["data"]["hasCredentials"] is True
-    answer = await api.admin(
-        "PATCH", "/gw_provider_a/credentials", json={"credentials": {"liveSecretKey": "sk_test_1"}}
-    )
+    second = await put(whole | {"other": "z"})
+    assert second.headers["credentials-removed"] == "liveSecretKey, sandboxSecretKey"
+    assert "credentials-removed" not in (await put(whole | {"other": "y"})).headers
+    answer = await put({"liveSecretKey": "sk_test_1"}, "/gw_provider_a")
     assert refusal(answer) == (400, "VALIDATION_ERROR", "credentials.liveSecretKey")
     assert "sk_test_1" not in answer.text
 
-
-@pytest.mark.rule("gateways.22")
-async def test_names_that_are_not_sent_again_are_gone_and_a_header_says_which(api: GatewayApi) -> None:
-    one = f"/{await api.an_active()}/credentials"
-    whole = {"liveSecretKey": "a", "sandboxSecretKey": "b", "na\u00efve": "c", "two words": "d", "x" * 65: "e"}
-    first = await api.admin("PATCH", one, json={"credentials": whole})
-    assert "credentials-removed" not in first.headers
-    second = await api.admin("PATCH", one, json={"credentials": {"other": "z"}})
-    assert (second.status_code, second.json()) == (200, {"success": True})
-    assert second.headers["credentials-removed"] == "liveSecretKey, sandboxSecretKey"
-    third = await api.admin("PATCH", one, json={"credentials": {"other": "y"}})
-    assert "credentials-removed" not in third.headers
+    for key in ("sk_live_1", "sk_live_2"):
+        assert (await put({"liveSecretKey": key}, "/gw_provider_a")).status_code == 200
+    until = api.services.clock.now() + timedelta(hours=24)
+    told = []
+    for _ in range(2):
+        ended = await api.admin("POST", "/gw_provider_a/credentials/end-overlap")
+        assert ended.status_code == 200
+        told.append(ended.json()["data"]["endedSecrets"])
+    ((environment, valid_until),) = [(one["environment"], one["validUntil"]) for one in told[0]]
+    assert environment == "LIVE"
+    assert abs(datetime.fromisoformat(valid_until) - until) < timedelta(minutes=10)
+    assert told[1] == []
+    assert refusal(await api.admin("POST", GONE + "/credentials/end-overlap")) == (404, "NOT_FOUND", None)
 
 
 async def test_a_header_counts_the_attempts_that_another_account_leaves_behind(api: GatewayApi) -> None:
@@ -180,67 +160,6 @@ async def test_a_header_counts_the_attempts_that_another_account_leaves_behind(a
     assert await left_by(sandboxWebhookSecret="w" * 40) is None  # the same account
     assert await left_by(sandboxSecretKey="sk_test_" + "b" * 40) == "1"
     assert await left_by() is None  # its account is on file again
-
-
-@pytest.mark.rule("POST /admin/gateways/{gatewayId}/credentials/end-overlap")
-async def test_an_administrator_ends_the_overlap_of_replaced_signing_secrets(api: GatewayApi) -> None:
-    for key in ("sk_live_1", "sk_live_2"):
-        body = {"credentials": {"liveSecretKey": key}}
-        assert (await api.admin("PATCH", "/gw_provider_a/credentials", json=body)).status_code == 200
-
-    async def is_kept() -> bool:
-        async with api.services.store.begin() as tx:
-            gateway = await tx.gateways.get("gw_provider_a")
-        return gateway is not None and gateway.replaced_secrets is not None
-
-    assert await is_kept()
-    until = api.services.clock.now() + timedelta(hours=24)
-    told = []
-    for _ in range(2):
-        ended = await api.admin("POST", "/gw_provider_a/credentials/end-overlap")
-        assert ended.status_code == 200
-        told.append(ended.json()["data"]["endedSecrets"])
-        assert not await is_kept()
-    ((environment, valid_until),) = [(one["environment"], one["validUntil"]) for one in told[0]]
-    assert environment == "LIVE"
-    assert abs(datetime.fromisoformat(valid_until) - until) < timedelta(minutes=10)
-    assert told[1] == []
-    assert refusal(await api.admin("POST", GONE + "/credentials/end-overlap")) == (404, "NOT_FOUND", None)
-
-
-@pytest.mark.rule("gateways.12")
-@pytest.mark.error_lines("credentials do not open")
-async def test_swapped_ciphertexts_open_nowhere_and_stop_only_their_own_gateways(
-    api: GatewayApi, database_url: str
-) -> None:
-    keys = {
-        "gw_provider_a": {"sandboxSecretKey": "sk_test_" + "a" * 40},
-        "gw_provider_b": {"sandboxPublicKey": "PZ78-PKTEST-" + "B" * 36, "sandboxSigningSecret": "s" * 32},
-    }
-    for gateway_id, credentials in keys.items():
-        answer = await api.admin("PATCH", f"/{gateway_id}/credentials", json={"credentials": credentials})
-        assert answer.status_code == 200, answer.text
-        await api.admin("POST", f"/{gateway_id}/enable")
-    payment = a_payment(now=api.clock.now())
-    await api.services.store.add_payment(payment)
-
-    async def reasons() -> dict[str, str | None]:
-        answer = await api.client.get(f"/public/payments/{payment.reference}/gateways")
-        assert answer.status_code == 200, answer.text
-        return {option["slug"]: option["unavailableReason"] for option in answer.json()["data"]["gateways"]}
-
-    assert await reasons() == {"builtin": "NOT_CONFIGURED", "provider_a": None, "provider_b": None, "sandbox": None}
-    async with await psycopg.AsyncConnection.connect(database_url) as connection:
-        await connection.execute(
-            "UPDATE gateways g SET credentials = o.credentials FROM gateways o"
-            " WHERE g.id = 'gw_provider_a' AND o.id = 'gw_provider_b'"
-        )
-    assert await reasons() == {
-        "builtin": "NOT_CONFIGURED",
-        "provider_a": "NOT_CONFIGURED",
-        "provider_b": None,
-        "sandbox": None,
-    }
 
 
 @pytest.mark.rule("GET /admin/gateways/{gatewayId}/readiness")
@@ -271,3 +190,53 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
         await tx.payments.add_attempt(attempt)
     assert await readiness("gw_provider_a") == (True, 1, {"SANDBOX": "UNHEALTHY", "LIVE": "DISABLED"})
     assert refusal(await api.admin("GET", GONE + "/readiness")) == (404, "NOT_FOUND", None)
+
+
+@pytest.mark.rule(
+    "GET /merchant/businesses/{businessId}/gateways", "PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}"
+)
+async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api: GatewayApi) -> None:
+    acme = await api.an_active(displayOrder=0)
+    listed = (await api.merchant("GET")).json()["data"]
+    assert [(gateway["slug"], gateway["isEnabled"]) for gateway in listed] == [("builtin", True), ("acme", True)]
+    body = {"isEnabled": True, "displayOrder": 2**31 - 1, "displayName": "d" * 50, "isDefault": True}
+    changed = await api.merchant("PATCH", f"/{acme}", json=body)
+    assert changed.status_code == 200
+    gateway = changed.json()["data"]
+    assert (gateway["businessDisplayOrder"], gateway["displayName"]) == (2**31 - 1, "d" * 50)
+    assert gateway["isDefault"] is True
+    assert (await api.merchant("GET")).json()["data"][1] == gateway
+    off = (await api.merchant("PATCH", f"/{acme}", json={"isEnabled": False, "displayName": None})).json()["data"]
+    assert (off["isEnabled"], off["isDefault"], off["displayName"]) == (False, False, None)
+    answer = await api.merchant("PATCH", f"/{acme}", json={"isDefault": True})
+    assert refusal(answer) == (400, "VALIDATION_ERROR", "isDefault")
+    (override,) = (await api.admin("GET", f"/{acme}")).json()["data"]["overrides"]
+    assert override == {"businessId": "biz_1", "businessName": "Ada's Shop", "updatedAt": "2025-01-31T12:00:00Z"}
+    await api.admin("POST", f"/{acme}/disable")
+    assert [gateway["slug"] for gateway in (await api.merchant("GET")).json()["data"]] == ["builtin"]
+
+
+@pytest.mark.rule("options.5", "POST /merchant/businesses/{businessId}/gateways/reorder")
+async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> None:
+    first, second = await api.an_active("first"), await api.an_active("second")
+
+    def order(*ids: str) -> dict[str, object]:
+        return {"order": [{"gatewayId": id, "displayOrder": place} for place, id in enumerate(ids)]}
+
+    for body, field in (
+        ({}, "order"),
+        ({"order": []}, "order"),
+        (order(*[first] * 101), "order"),
+        ({"order": [{"gatewayId": first}]}, "order[0].displayOrder"),
+        ({"order": [{"gatewayId": first, "displayOrder": 0}, {"displayOrder": 1}]}, "order[1].gatewayId"),
+        (order(first, first), "order"),
+        (order(first, "gw_unknown"), "order"),
+        (order(first, "gw_provider_a"), "order"),
+    ):
+        assert refusal(await api.merchant("POST", "/reorder", json=body)) == (400, "VALIDATION_ERROR", field)
+    assert [g["businessDisplayOrder"] for g in (await api.merchant("GET")).json()["data"]] == [None, None, None]
+    moved = await api.merchant("POST", "/reorder", json=order(second, "gw_builtin", first))
+    assert moved.status_code == 200
+    assert [g["slug"] for g in moved.json()["data"]] == ["builtin", "second", "first"]
+    assert [g["businessDisplayOrder"] for g in moved.json()["data"]] == [None, 0, 2]
+    assert (await api.merchant("GET")).json() == moved.json()

@@ -33,16 +33,12 @@ async def test_only_the_home_cell_changes_gateways(store: PostgresStore) -> None
         assert (await api.client.post("/admin/gateways", json=GATEWAY, headers=as_admin)).status_code == 201
 
 
-async def test_a_cell_tells_its_metrics_which_gateways_it_has(store: PostgresStore) -> None:
+async def test_what_is_between_cells_needs_their_secret_and_metrics_tell_which_it_is(store: PostgresStore) -> None:
     async with an_api(services_over(store, replace(OTHER, dev=True))) as api:
         assert api.services.among_cells is not None
         version = await api.services.among_cells.gateways.version()
         told = await api.client.get(api.origin + "/metrics")
         assert f'payagg_cell_info{{cell="PBX",gateways="{version}"}} 1.0' in told.text
-
-
-async def test_what_is_between_cells_needs_their_secret(store: PostgresStore) -> None:
-    async with an_api(services_over(store, OTHER)) as api:
         shop = await api.open_shop()
         key, place = hash_secret(shop.sandbox).hex(), api.origin + "/internal/cell"
         paths = ("", "/gateways", f"/keys/{key}", f"/businesses/{shop.business.id}")

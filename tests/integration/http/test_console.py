@@ -8,6 +8,7 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
+from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.archived import ArchivedPayment
 from payagg.domain.business import BusinessStatus, Role
@@ -17,10 +18,16 @@ from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.console.session import COOKIE_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
-from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
+from tests.support.http_world import Api, a_token, admin_token, an_api, merchant_token
 from tests.support.images import an_image
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+async def api(shared_api: Api) -> Api:
+    await shared_api.open_gateways()
+    return shared_api
 
 
 async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(api: Api) -> None:
@@ -48,7 +55,10 @@ async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(
     assert (await browser.client.put("/console/sign-in")).json()["error"]["code"] == "METHOD_NOT_ALLOWED"
 
 
-async def test_a_token_signs_in_until_it_expires_or_the_browser_signs_out(api: Api) -> None:
+@pytest.mark.rule("access.7")
+async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywhere(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = await api.open_shop()
     browser = Browser(api)
     await browser.open("/console/sign-in")
@@ -66,44 +76,32 @@ async def test_a_token_signs_in_until_it_expires_or_the_browser_signs_out(api: A
     (age,) = [int(fact.partition("=")[2]) for fact in facts if fact.startswith("max-age=")]
     assert 86_000 < age <= 86_400
     assert (await browser.open(base_of(shop))).status_code == 200
+    copy, other = [await Browser(api).sign_in(shop) for _ in range(2)]
+    copy.client.cookies = httpx.Cookies(browser.client.cookies)
+    assert (await copy.open(base_of(shop))).url.path == base_of(shop)
     await browser.send("/console/sign-out")
     assert browser.page.url.path == "/console/sign-in"
-    assert (await browser.open(base_of(shop))).url.path == "/console/sign-in"
-
-
-@pytest.mark.rule("access.7")
-async def test_who_signs_out_ends_the_session_wherever_its_cookie_was_copied(api: Api) -> None:
-    shop = await api.open_shop()
-    browser, copy, other = [await Browser(api).sign_in(shop) for _ in range(3)]
-    copy.client.cookies = httpx.Cookies(browser.client.cookies)
-    await copy.open(base_of(shop))
-    assert copy.page.url.path == base_of(shop)
-    await browser.send("/console/sign-out")
-    answer = await copy.client.post(
-        f"{base_of(shop)}/keys", data={"form_token": copy.form_token, "name": "Late"}, headers=SAME_ORIGIN
-    )
+    late = {"form_token": copy.form_token, "name": "Late"}
+    answer = await copy.client.post(f"{base_of(shop)}/keys", data=late, headers=SAME_ORIGIN)
     assert (answer.status_code, answer.headers["location"]) == (303, "/console/sign-in?ended=1")
-    assert (await copy.open(base_of(shop))).url.path == "/console/sign-in"
+    for ended in (browser, copy):
+        assert (await ended.open(base_of(shop))).url.path == "/console/sign-in"
     # The other browser's session and the token itself go on.
     assert (await other.open(base_of(shop))).url.path == base_of(shop)
     assert (await api.client.get("/merchant/businesses", headers=shop.as_owner)).status_code == 200
 
-
-async def test_a_session_ends_with_its_token(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = await api.open_shop()
-    browser = Browser(api)
-    await browser.open("/console/sign-in")
-    short = a_token(shop.owner, type="merchant", emailVerified=True, ttl=30)
-    await browser.send("/console/sign-in", token=short)
+    await browser.send("/console/sign-in", token=a_token(shop.owner, type="merchant", emailVerified=True, ttl=30))
     later = api.services.clock.now().timestamp() + 31
     monkeypatch.setattr("payagg.entrypoints.http.console.session._now", lambda _: int(later))
     assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
     assert "the token has expired" in browser.page.text
 
 
-async def bad_tokens(shop: Shop) -> list[tuple[str, int]]:
+async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
+    shop = await api.open_shop()
+    browser = Browser(api)
     of: dict[str, Any] = {"type": "merchant", "emailVerified": True}
-    return [
+    for token, status in (
         ("", 401),
         ("rubbish", 401),
         (a_token(shop.owner, ttl=-5, **of), 401),
@@ -113,13 +111,7 @@ async def bad_tokens(shop: Shop) -> list[tuple[str, int]]:
         (admin_token(), 403),
         (shop.sandbox, 401),
         (a_token(shop.owner, junk="x" * COOKIE_MAX, **of), 400),
-    ]
-
-
-async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
-    shop = await api.open_shop()
-    browser = Browser(api)
-    for token, status in await bad_tokens(shop):
+    ):
         await browser.open("/console/sign-in")
         answer = await browser.send("/console/sign-in", token=token)
         assert answer.status_code == status, (token, answer.text)
@@ -149,9 +141,17 @@ async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
     assert "You manage no business any more." in (await browser.open("/console")).text
 
 
-async def test_a_form_of_another_origin_does_nothing(api: Api) -> None:
+async def test_a_form_of_another_origin_or_session_does_nothing(api: Api) -> None:
     shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
+    browser, other = await Browser(api).sign_in(shop), await Browser(api).sign_in(shop)
+    visitor = Browser(api)
+    await visitor.open("/console/sign-in")
+    fields = {"form_token": other.form_token, "token": merchant_token(shop.owner)}
+    assert (await visitor.client.post("/console/sign-in", data=fields)).status_code == 403
+    for wrong in ("", other.form_token, browser.form_token[:-1] + "\u00e9"):
+        data = {"form_token": wrong, "name": "Stolen"}
+        answer = await browser.client.post(base_of(shop) + "/keys", data=data, headers=SAME_ORIGIN)
+        assert answer.status_code == 403
     for headers in (
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
@@ -162,24 +162,16 @@ async def test_a_form_of_another_origin_does_nothing(api: Api) -> None:
         answer = await browser.send(base_of(shop) + "/keys", headers=headers, name="Stolen")
         assert (answer.status_code, "This form is out of date" in answer.text) == (403, True), headers
         assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
+    # What its own form changes is in the audit trail as the API's own.
+    answer = await browser.send(base_of(shop) + "/keys", name="Till 7")
+    assert answer.status_code == 200
+    found = await api.client.get(f"{shop.path}/audit", headers=shop.as_owner)
+    (entry,) = [one for one in found.json()["data"]["entries"] if one["action"] == "api_key.create"]
+    assert (entry["realm"], entry["subject"], entry["address"]) == ("merchant", shop.owner, "127.0.0.1")
+    assert entry["requestId"] == answer.headers["x-request-id"]
 
 
-async def test_a_form_needs_the_token_of_its_own_session(api: Api) -> None:
-    shop = await api.open_shop()
-    browser, other = await Browser(api).sign_in(shop), await Browser(api).sign_in(shop)
-    for wrong in ("", other.form_token, browser.form_token[:-1] + "\u00e9"):
-        data = {"form_token": wrong, "name": "Stolen"}
-        answer = await browser.client.post(base_of(shop) + "/keys", data=data, headers=SAME_ORIGIN)
-        assert answer.status_code == 403
-    assert "Stolen" not in (await browser.open(base_of(shop) + "/keys")).text
-    visitor = Browser(api)
-    await visitor.open("/console/sign-in")
-    fields = {"token": merchant_token(shop.owner)}
-    answer = await visitor.client.post("/console/sign-in", data={"form_token": other.form_token, **fields})
-    assert answer.status_code == 403
-
-
-async def test_an_altered_cookie_and_one_of_the_other_realm_are_no_session(api: Api) -> None:
+async def test_a_cookie_altered_of_the_other_realm_or_sent_twice_is_no_session(api: Api) -> None:
     shop = await api.open_shop()
     browser = await Browser(api).sign_in(shop)
     sealed = browser.client.cookies["payagg_console"]
@@ -188,26 +180,25 @@ async def test_an_altered_cookie_and_one_of_the_other_realm_are_no_session(api: 
         stranger.client.cookies.set(name, value)
         assert (await stranger.open("/console")).url.path == "/console/sign-in"
         assert (await stranger.open("/console/admin")).url.path == "/console/admin/sign-in"
+    own = f"payagg_console={sealed}"
+    async with httpx.AsyncClient(base_url=api.origin, trust_env=False) as client:
+        for sent in ([f"{own}; payagg_console=x"], ["payagg_console=x", own], [f"{own};{own}"]):
+            answer = await client.get("/console", headers=[("Cookie", one) for one in sent])
+            assert (answer.status_code, "two cookies of one name" in answer.text) == (400, True)
+        others = {"Cookie": f"a=1; {own}; a=2; payagg_console_admin=x; PAYAGG_CONSOLE=y"}
+        assert (await client.get("/console", headers=others)).headers["location"].startswith("/console/business")
+        twice = {"Cookie": "payagg_console_visit=a; payagg_console_visit=b"}
+        assert (await client.post("/console/sign-in", headers=twice, data={"token": "x"})).status_code == 400
 
 
-async def test_every_page_carries_the_headers_that_keep_it_ours(api: Api) -> None:
-    shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
-    for path in ("/console/sign-in", base_of(shop), base_of(shop) + "/keys", "/console/nowhere"):
-        headers = (await browser.open(path)).headers
-        policy = headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "unsafe" not in policy
-        assert headers["cache-control"] == "no-store"
-        assert headers["x-frame-options"] == "DENY"
-        assert "style=" not in browser.page.text
-        assert "<script>" not in browser.page.text
-
-
-async def test_over_tls_the_cookie_is_secure_and_addresses_keep_the_deployment_s_path(store: PostgresStore) -> None:
+async def test_over_tls_alone_the_console_is_served_below_the_deployment_s_path(shared_store: PostgresStore) -> None:
+    plain = replace(SETTINGS, base_url="http://pay.example")
+    async with an_api(services_over(shared_store, plain)) as api:
+        answer = await api.client.get(api.origin + "/console/sign-in")
+        assert (answer.status_code, "https alone" in answer.text) == (400, True)
+        assert "set-cookie" not in answer.headers
     settings = replace(SETTINGS, base_url="https://pay.example/eu")
-    async with an_api(services_over(store, settings)) as api:
+    async with an_api(services_over(shared_store, settings)) as api:
         answer = await api.client.get(api.origin + "/console/sign-in")
         assert answer.headers["set-cookie"].startswith("__Secure-payagg_console_visit=")
         assert "Secure" in answer.headers["set-cookie"]
@@ -217,16 +208,8 @@ async def test_over_tls_the_cookie_is_secure_and_addresses_keep_the_deployment_s
         assert led.headers["location"] == "/eu/console"
 
 
-async def test_without_tls_nobody_signs_in_but_on_this_machine(store: PostgresStore) -> None:
-    settings = replace(SETTINGS, base_url="http://pay.example")
-    async with an_api(services_over(store, settings)) as api:
-        answer = await api.client.get(api.origin + "/console/sign-in")
-        assert (answer.status_code, "https alone" in answer.text) == (400, True)
-        assert "set-cookie" not in answer.headers
-
-
-async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone(store: PostgresStore) -> None:
-    services = services_over(store)
+async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone() -> None:
+    services = services_over(MemoryStore())
     links = ConsoleLinks("c0de", {"merchant": merchant_token(), "admin": admin_token()})
     with TestClient(create_app(services, extra_routes=console_routes(links))) as client:
         for wrong in ("/dev/console/merchant/c0d3", "/dev/console/owner/c0de", "/dev/console/merchant/"):
@@ -251,7 +234,6 @@ async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
 
 
 async def test_one_environment_never_shows_the_other_s(api: Api) -> None:
-    await api.open_gateways()
     shop = await api.open_shop()
     sandbox, live = (await api.initiate(shop))["reference"], (await api.initiate(shop, shop.as_live))["reference"]
     endpoint_id = (await api.add_endpoint(shop, "https://shop.example/live", "LIVE"))["id"]
@@ -301,21 +283,25 @@ async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_se
     assert (answer.status_code, "The business is not active" in answer.text) == (403, True)
 
 
-async def test_what_a_form_changes_is_in_the_audit_trail_as_the_api_s_own(api: Api) -> None:
+async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(api: Api) -> None:
     shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
-    await browser.open(base_of(shop) + "/keys")
-    answer = await browser.send(base_of(shop) + "/keys", name="Till 7")
-    assert answer.status_code == 200
-    found = await api.client.get(f"{shop.path}/audit", headers=shop.as_owner)
-    (entry,) = [one for one in found.json()["data"]["entries"] if one["action"] == "api_key.create"]
-    assert (entry["realm"], entry["subject"], entry["address"]) == ("merchant", shop.owner, "127.0.0.1")
-    assert entry["requestId"] == answer.headers["x-request-id"]
-
-
-async def test_no_name_in_an_address_reaches_another_operation(api: Api) -> None:
-    shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
+    endpoint = await api.add_endpoint(shop)
+    browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
+    for path in ("/console/sign-in", base_of(shop), base_of(shop) + "/keys", "/console/nowhere"):
+        headers = (await browser.open(path)).headers
+        policy = headers["content-security-policy"]
+        assert ("default-src 'none'" in policy, "frame-ancestors 'none'" in policy) == (True, True)
+        assert "unsafe" not in policy
+        assert (headers["cache-control"], headers["x-frame-options"]) == ("no-store", "DENY")
+        assert "style=" not in browser.page.text
+        assert "<script>" not in browser.page.text
+    for number in ("9" * 5_000, "0", "-1", "one", "1e3"):
+        for visitor, path in (
+            (browser, f"{base_of(shop)}/webhooks/{endpoint['id']}"),
+            (admin, "/console/admin/gateways/gw_provider_a"),
+        ):
+            answer = await visitor.open(f"{path}?page={number}")
+            assert (answer.status_code, "about page" in answer.text) == (400, True), path
     for name in ("..%2F..%2Fapi-keys", "%2e%2e", "a%00b", "a%3Fb=c", "%C3%A9", "%ff", "x" * 3000):
         for path in (f"{base_of(shop)}/payments/{name}", f"/console/business/{name}/sandbox"):
             answer = await browser.open(path)
@@ -324,7 +310,6 @@ async def test_no_name_in_an_address_reaches_another_operation(api: Api) -> None
 
 
 async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> None:
-    await api.open_gateways()
     browser = await Browser(api).sign_in_as_admin()
     await browser.open("/console/admin/gateways/gw_provider_a")
     address, token = "/console/admin/gateways/gw_provider_a/logo", browser.form_token
@@ -384,40 +369,8 @@ async def test_cookies_are_read_by_name_alone_and_by_no_route_but_the_console_s(
     cookies = rf'other="\"\""; payagg_console="{sealed}" ; another'
     async with httpx.AsyncClient(base_url=api.origin, trust_env=False, timeout=30) as client:
         for path in sorted(paths | own):
-            for method in ("GET", "POST"):
+            for method in ("GET", "POST") if path.startswith("/console") else ("GET",):
                 answer = await client.request(method, path, headers={"Cookie": cookies})
                 assert answer.status_code != 500, (path, answer.text)
                 if path == base_of(shop) and method == "GET":
                     assert answer.status_code == 200
-
-
-async def test_two_cookies_of_one_of_our_names_are_refused(api: Api) -> None:
-    browser = await Browser(api).sign_in(await api.open_shop())
-    own = f"payagg_console={browser.client.cookies['payagg_console']}"
-    async with httpx.AsyncClient(base_url=api.origin, trust_env=False) as client:
-        for sent in ([f"{own}; payagg_console=x"], ["payagg_console=x", own], [f"{own};{own}"]):
-            answer = await client.get("/console", headers=[("Cookie", one) for one in sent])
-            assert (answer.status_code, "two cookies of one name" in answer.text) == (400, True)
-        own_and_others = [("Cookie", f"a=1; {own}; a=2; payagg_console_admin=x; PAYAGG_CONSOLE=y")]
-        assert (
-            (await client.get("/console", headers=own_and_others)).headers["location"].startswith("/console/business")
-        )
-        twice = "payagg_console_visit=a; payagg_console_visit=b"
-        answer = await client.post("/console/sign-in", headers={"Cookie": twice}, data={"token": "x"})
-        assert answer.status_code == 400
-
-
-async def test_a_page_that_is_no_number_is_refused_by_name(api: Api) -> None:
-    shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
-    endpoint = await api.add_endpoint(shop)
-    await api.services.gateways.seed("builtin", ("provider_a", "provider_b"))
-    gateway = (await api.services.gateways.listed())[0].id
-    admin = await Browser(api).sign_in_as_admin()
-    for number in ("9" * 5_000, "0", "-1", "one", "1e3"):
-        for visitor, path in (
-            (browser, f"{base_of(shop)}/webhooks/{endpoint['id']}"),
-            (admin, f"/console/admin/gateways/{gateway}"),
-        ):
-            answer = await visitor.open(f"{path}?page={number}")
-            assert (answer.status_code, "about page" in answer.text) == (400, True), path

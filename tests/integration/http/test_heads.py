@@ -1,19 +1,36 @@
-"""What a request's head may hold: how many fields, how many bytes of cookies, one Host."""
+"""What a connection, a request's head and the way its body comes may be: beneath the routes."""
 
+import asyncio
 import json
 import re
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
+from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
 from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.connections import OpenConnections
 from payagg.entrypoints.http.uvicorn_protocol import COOKIE_MAX, FIELDS_MAX, HEAD_MAX
-from tests.support.http_world import Api, raw
+from tests.support.assembly import services_over
+from tests.support.http_world import Api, Shop, an_api, raw, served
 
 pytestmark = pytest.mark.anyio
 LINE = b"GET /healthz HTTP/1.1\r\n"
 HOST, CLOSE = b"Host: shop.example\r\n", b"Connection: close\r\n"
+PATIENCE = 30.0  # seconds; a bound for a slow machine, never an expectation
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.fixture(scope="module")
+async def api(shared_api: Api) -> Api:
+    return shared_api
+
+
+@pytest.fixture(scope="module")
+async def shop(api: Api) -> Shop:
+    return await api.open_shop()
 
 
 async def asked(api: Api, *fields: bytes, line: bytes = LINE) -> tuple[int, dict[str, Any]]:
@@ -23,19 +40,40 @@ async def asked(api: Api, *fields: bytes, line: bytes = LINE) -> tuple[int, dict
     return int(head[9:12]), json.loads(body).get("error", {})
 
 
-async def test_a_head_has_so_many_fields_and_no_more(api: Api) -> None:
+async def told_at_once(api: Api, sent: bytes) -> tuple[int, str, str]:
+    """Status, code and message of what is answered to a request that does not end: nobody waits for its rest."""
+    port = int(api.origin.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    told = await asyncio.wait_for(reader.read(), 10)  # well before the deadline of a slow head
+    writer.close()
+    error = json.loads(told.partition(b"\r\n\r\n")[2])["error"]
+    return int(told[9:12]), error["code"], error["message"]
+
+
+def posted(shop: Shop, rest: bytes) -> bytes:
+    """An initiation in JSON with a key, from the last fields of its head on."""
+    return (
+        b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + shop.sandbox.encode() + b"\r\n" + rest
+    )
+
+
+async def test_a_head_has_so_many_fields_and_bytes_and_no_more(api: Api) -> None:
     few = b"a:\r\n" * (FIELDS_MAX - 2)
     assert (await asked(api, HOST, few))[0] == 200
     for fields in (few + b"a:\r\n", b"a:\r\n" * 20_000):
         status, error = await asked(api, HOST, fields)
         assert (status, error["code"], str(FIELDS_MAX) in error["message"]) == (431, "VALIDATION_ERROR", True)
-
-
-async def test_the_cap_of_a_head_counts_what_stands_between_its_parts(api: Api) -> None:
-    # Names and values alone, with the path, would fit.
+    assert (await asked(api, HOST, b"X-Note: " + b"y" * (HEAD_MAX - 2_000) + b"\r\n"))[0] == 200
+    # What stands between the parts of a head counts: names and values alone, with the path, would fit.
     value = b"y" * (HEAD_MAX // (FIELDS_MAX - 2) - 5)
     status, error = await asked(api, HOST, b"".join(b"X-%02d: %s\r\n" % (n, value) for n in range(FIELDS_MAX - 2)))
     assert (status, str(HEAD_MAX) in error["message"]) == (400, True)
+    long_fields = b"".join(b"X-%d: %s\r\n" % (n, b"y" * 999) for n in range(70))
+    for endless in (b"GET /" + b"x" * HEAD_MAX, LINE + HOST + long_fields):
+        status, code, message = await told_at_once(api, endless)
+        assert (status, code, str(HEAD_MAX) in message) == (400, "VALIDATION_ERROR", True)
 
 
 async def test_cookies_fit_eight_kilobytes_on_every_path(api: Api) -> None:
@@ -49,16 +87,11 @@ async def test_cookies_fit_eight_kilobytes_on_every_path(api: Api) -> None:
             assert (status, error["code"], error["field"]) == (431, "VALIDATION_ERROR", "Cookie")
 
 
-async def test_one_host_is_asked_for_and_two_are_refused(api: Api) -> None:
+async def test_one_host_is_asked_for_and_without_one_no_route_fails(api: Api, shop: Shop) -> None:
     for fields in ((HOST, HOST), (HOST, b"host: other.example\r\n"), ()):
         status, error = await asked(api, *fields)
         assert (status, error["code"], error["field"]) == (400, "VALIDATION_ERROR", "Host")
     assert (await asked(api, b"Host:\r\n"))[0] == 200
-    assert (await asked(api, line=b"GET /healthz HTTP/1.0\r\n"))[0] == 200
-
-
-async def test_a_request_without_host_is_no_fault_of_ours_on_any_route(api: Api) -> None:
-    shop = await api.open_shop()
     names = {"reference": (await api.initiate(shop))["reference"], "business_id": shop.business.id}
     counters.counts.clear()
     paths = {route.path for route in create_app(api.services).routes}
@@ -68,3 +101,74 @@ async def test_a_request_without_host_is_no_fault_of_ours_on_any_route(api: Api)
         told = await raw(api.origin, b"GET %s HTTP/1.0\r\n%s\r\n" % (asked_for, CLOSE))
         assert told[9:10] in (b"2", b"3", b"4"), (path, told)
     assert not [key for key in counters.counts if key[0] == "requests" and not "200" <= key[3] < "500"]
+
+
+async def test_a_body_that_is_endless_cut_short_or_followed_by_fields_makes_nothing(api: Api, shop: Shop) -> None:
+    # One chunk past the cap and no end: a server that waited for the rest would never answer.
+    chunks = (b"4000\r\n" + b" " * 0x4000 + b"\r\n") * 5
+    status, code, _ = await told_at_once(api, posted(shop, b"Transfer-Encoding: chunked\r\n\r\n" + chunks))
+    assert (status, code) == (413, "PAYLOAD_TOO_LARGE")
+    await raw(api.origin, posted(shop, b"Content-Length: 100\r\n\r\n{"), half_open=True)
+    body = b'Transfer-Encoding: chunked\r\n\r\ne\r\n{"amount":500}\r\n0\r\n'
+    other = await api.open_shop()
+    for field in (b"Authorization: Bearer x", b"X-Forwarded-For: 203.0.113.1", b"a:"):
+        told = await raw(api.origin, posted(other, body + b"\r\n".join([field] * 100) + b"\r\n\r\n"))
+        assert told.startswith(b"HTTP/1.1 400")
+        assert b"behind a body" in told
+    assert (await api.client.get("/payments", headers=other.as_sandbox)).json()["data"]["payments"] == []
+
+
+async def test_a_body_that_drips_is_given_up(shared_store: PostgresStore) -> None:
+    async with an_api(services_over(shared_store), body_seconds=0.2) as api:
+        told = await raw(api.origin, posted(await api.open_shop(), b"Content-Length: 100\r\n\r\n{"))
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"did not arrive in time" in told
+    assert b"connection: close" in told.lower()
+
+
+async def idle(origin: str, source: str = "127.0.0.1") -> Connection:
+    """A connection that says nothing; its end is seen at once when it was not admitted."""
+    port = int(origin.rpartition(":")[2])
+    return await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+
+
+async def is_open(connection: Connection, seconds: float = 0.3) -> bool:
+    """Whether it is for so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await connection[0].read(1) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+
+
+async def admitted(origin: str) -> Connection:
+    """A connection of 127.0.0.1 as soon as there is room for it."""
+    async with asyncio.timeout(PATIENCE):
+        while not await is_open(one := await idle(origin)):
+            one[1].close()
+    return one
+
+
+async def test_connections_are_capped_in_all_and_for_each_address(
+    shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenConnections, "most", 4)
+    monkeypatch.setattr(OpenConnections, "per_address", 2)
+    counters.counts.clear()
+    async with served(services_over(shared_store)) as origin:
+        first, second, third = [await idle(origin) for _ in range(3)]
+        assert [await is_open(one) for one in (first, second)] == [True, True]
+        assert not await is_open(third, PATIENCE)
+        others = [await idle(origin, "127.0.0.2"), await idle(origin, "127.0.0.3"), await idle(origin, "127.0.0.4")]
+        assert [await is_open(one) for one in others[:2]] == [True, True]
+        assert not await is_open(others[2], PATIENCE)
+        assert counters.counts["connections_refused",] == 2
+        second[1].close()
+        again = await admitted(origin)
+        monkeypatch.setattr(OpenConnections, "proxies", (ip_network("127.0.0.0/8"),))
+        others[0][1].close()
+        proxy = await admitted(origin)
+        for _, writer in (first, third, again, proxy, *others):
+            writer.close()

@@ -1,6 +1,6 @@
 """Every limit of the interface over HTTP: a request at the limit is taken, one past it is refused by name."""
 
-from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import httpx
@@ -11,10 +11,9 @@ from tests.support.http_world import Api, Shop, admin_token, assert_refused, bea
 pytestmark = pytest.mark.anyio
 ADMIN = bearer(admin_token())
 CREDENTIALS_CAP = 2_500_000  # bytes of the body
-
-
-def a_payment(**fields: Any) -> dict[str, Any]:
-    return {"amount": 100, **fields}
+PROVIDER = "/admin/gateways/gw_provider_a"
+# By field: the values at the limit, and those past it.
+Table = dict[str, tuple[list[Any], list[Any]]]
 
 
 def url_of(length: int) -> str:
@@ -29,235 +28,126 @@ def nested(levels: int) -> Any:
     return {"a": nested(levels - 1)} if levels > 1 else {}
 
 
-def bytes_of(size: int) -> dict[str, str]:
-    return {"a": "x" * (size - len('{"a":""}'))}
+def metadata(keys: int, key: int, levels: int, size: int) -> list[Any]:
+    return [{f"k{n}": n for n in range(keys)}, {"k" * key: 1}, nested(levels), {"a": "x" * (size - len('{"a":""}'))}]
 
 
-# The bodies at the limit, the bodies past it, the field that is named.
-PAYMENT: dict[str, tuple[list[Any], list[Any], str]] = {
-    "amount": ([{"amount": 100}, {"amount": 2**53 - 1}], [{"amount": 99}, {"amount": 2**53}], "amount"),
-    "currency": ([a_payment(currency="NGN")], [a_payment(currency="USD"), a_payment(currency="ngn")], "currency"),
-    "email": (
-        [a_payment(customerEmail=address_of(254)), a_payment(customerEmail="ọjà@bücher.example")],
-        [a_payment(customerEmail=address_of(255)), a_payment(customerEmail="ọjà @bücher.example")],
-        "customerEmail",
+PAYMENT: Table = {
+    "amount": ([100, 2**53 - 1], [99, 2**53]),
+    "currency": (["NGN"], ["USD", "ngn"]),
+    "customerEmail": ([address_of(254), "ọjà@bücher.example"], [address_of(255), "ọjà @bücher.example"]),
+    "customerName": (["n" * 200], ["n" * 201]),
+    "customerPhone": (["1" * 32], ["1" * 33]),
+    "callbackUrl": (
+        [url_of(2048), "http://bücher.example/ọjà?x=a|b"],
+        [url_of(2049), "https://ada@bücher.example/"],
     ),
-    "name": ([a_payment(customerName="n" * 200)], [a_payment(customerName="n" * 201)], "customerName"),
-    "phone": ([a_payment(customerPhone="1" * 32)], [a_payment(customerPhone="1" * 33)], "customerPhone"),
-    "callback": (
-        [a_payment(callbackUrl=url_of(2048)), a_payment(callbackUrl="http://bücher.example/ọjà?x=a|b")],
-        [a_payment(callbackUrl=url_of(2049)), a_payment(callbackUrl="https://ada@bücher.example/")],
-        "callbackUrl",
-    ),
-    "webhook": (
-        [a_payment(webhookUrl=url_of(2048)), a_payment(webhookUrl="https://ọjà.example/")],
-        [a_payment(webhookUrl=url_of(2049)), a_payment(webhookUrl="http://shop.example/")],
-        "webhookUrl",
-    ),
-    "metadata keys": (
-        [a_payment(metadata={f"k{n}": n for n in range(50)})],
-        [a_payment(metadata={f"k{n}": n for n in range(51)})],
-        "metadata",
-    ),
-    "metadata key": ([a_payment(metadata={"k" * 100: 1})], [a_payment(metadata={"k" * 101: 1})], "metadata"),
-    "metadata depth": ([a_payment(metadata=nested(5))], [a_payment(metadata=nested(6))], "metadata"),
-    "metadata size": ([a_payment(metadata=bytes_of(16_384))], [a_payment(metadata=bytes_of(16_385))], "metadata"),
-    "idempotency key": (
-        [a_payment(idempotencyKey="k"), a_payment(idempotencyKey="k" * 255)],
-        [a_payment(idempotencyKey=""), a_payment(idempotencyKey="k" * 256)],
-        "idempotencyKey",
-    ),
+    "webhookUrl": ([url_of(2048), "https://ọjà.example/"], [url_of(2049), "http://shop.example/"]),
+    "metadata": (metadata(50, 100, 5, 16_384), metadata(51, 101, 6, 16_385)),
+    "idempotencyKey": (["k", "k" * 255], ["", "k" * 256]),
 }
-GATEWAY: dict[str, tuple[list[Any], list[Any], str]] = {
-    "slug": (
-        [{"slug": "ab", "name": "Acme"}, {"slug": "a" * 50, "name": "Acme"}],
-        [{"slug": "a", "name": "Acme"}, {"slug": "a" * 51, "name": "Acme"}, {"slug": "A-b", "name": "Acme"}],
-        "slug",
-    ),
-    "name": (
-        [{"slug": "one", "name": "Ab"}, {"slug": "two", "name": "n" * 100}],
-        [{"slug": "three", "name": "A"}, {"slug": "four", "name": "n" * 101}],
-        "name",
-    ),
-    "description": (
-        [{"slug": "one", "name": "Acme", "description": "d" * 1000}],
-        [{"slug": "two", "name": "Acme", "description": "d" * 1001}],
-        "description",
-    ),
-    "order": (
-        [{"slug": "one", "name": "Acme", "displayOrder": 0}],
-        [{"slug": "two", "name": "Acme", "displayOrder": -1}],
-        "displayOrder",
-    ),
+GATEWAY: Table = {
+    "slug": (["ab", "a" * 50], ["a", "a" * 51, "A-b"]),
+    "name": (["Ab", "n" * 100], ["A", "n" * 101]),
+    "description": (["d" * 1000], ["d" * 1001]),
+    "displayOrder": ([0], [-1]),
 }
-Send = Callable[[Any], Any]
+CHOICE: Table = {"displayName": (["d" * 50], ["d" * 51]), "displayOrder": ([0], [-1]), "slug": ([], ["x"])}
+KEY: Table = {
+    "name": (["n" * 2, "n" * 100], ["n", "n" * 101]),
+    "environment": ([], ["sandbox", None]),
+    "extra": ([], [1]),
+}
+ENDPOINT: Table = {
+    "description": (["d" * 200], ["d" * 201]),
+    "url": ([url_of(2048)], [url_of(2049), "http://shop.example/"]),
+}
 
 
-async def at_and_past(send: Send, table: dict[str, tuple[list[Any], list[Any], str]], status: int) -> None:
-    for name, (at, past, field) in table.items():
-        for body in at:
-            answer: httpx.Response = await send(body)
-            assert answer.status_code == status, (name, answer.text)
-        for body in past:
-            assert_refused(await send(body), 400, "VALIDATION_ERROR", field)
+@pytest.fixture(scope="module")
+async def api(shared_api: Api) -> Api:
+    await shared_api.open_gateways()
+    return shared_api
 
 
-async def gateway_id(api: Api, slug: str = "provider_a") -> str:
-    listed = (await api.client.get("/admin/gateways", headers=ADMIN)).json()["data"]
-    return str(next(gateway["id"] for gateway in listed if gateway["slug"] == slug))
-
-
-async def an_open_shop(api: Api) -> Shop:
-    await api.open_gateways()
+@pytest.fixture(scope="module")
+async def shop(api: Api) -> Shop:
     return await api.open_shop()
 
 
+async def at_and_past(
+    api: Api, method: str, path: str, headers: dict[str, str], table: Table, status: int = 200, **others: Any
+) -> None:
+    """Each value alone beside the `others`, of which a slug is another one each time."""
+    numbers = count()
+    for field, (at, past) in table.items():
+        for value in [*at, *past]:
+            fresh = {"slug": f"gateway-{next(numbers)}"} if "slug" in others else {}
+            body = {**others, **fresh, field: value}
+            answer = await api.client.request(method, path, json=body, headers=headers)
+            if value in at:
+                assert answer.status_code == status, (field, answer.text)
+            else:
+                assert_refused(answer, 400, "VALIDATION_ERROR", field)
+
+
 @pytest.mark.rule("limits.1", "limits.2", "limits.3")
-async def test_limits_of_initiate_and_of_the_test_payment(api: Api) -> None:
-    shop = await an_open_shop(api)
-    await at_and_past(
-        lambda body: api.client.post("/payments/initiate", json=body, headers=shop.as_sandbox), PAYMENT, 201
-    )
+async def test_limits_of_initiate_and_of_the_test_payment(api: Api, shop: Shop) -> None:
+    await at_and_past(api, "POST", "/payments/initiate", shop.as_sandbox, PAYMENT, 201, amount=100)
     # A test payment takes fewer fields, and the key of each business and environment is one namespace.
     other = await api.open_shop()
-    path = f"{other.path}/test-payment"
-    fewer = {name: PAYMENT[name] for name in PAYMENT if name not in ("currency", "phone", "webhook")}
-    await at_and_past(lambda body: api.client.post(path, json=body, headers=other.as_owner), fewer, 201)
+    fewer = {name: row for name, row in PAYMENT.items() if name not in ("currency", "customerPhone", "webhookUrl")}
+    await at_and_past(api, "POST", f"{other.path}/test-payment", other.as_owner, fewer, 201, amount=100)
 
 
-@pytest.mark.rule("limits.15", "POST /admin/gateways", "PATCH /admin/gateways/{gatewayId}")
-async def test_limits_of_a_gateway(api: Api) -> None:
-    await api.open_gateways()
-    sent = 0
-
-    async def create(body: dict[str, Any]) -> httpx.Response:
-        nonlocal sent
-        sent += 1
-        # Another slug for each, but for those that are about the slug.
-        slug = body["slug"] if body["slug"][0] in "aA" else f"gateway-{sent}"
-        return await api.client.post("/admin/gateways", json={**body, "slug": slug}, headers=ADMIN)
-
-    await at_and_past(create, GATEWAY, 201)
-    path = f"/admin/gateways/{await gateway_id(api)}"
-    for name, (at, past, field) in GATEWAY.items():
-        if name != "slug":
-            bodies = [[{field: body[field]} for body in part] for part in (at, past)]
-            change = {name: (bodies[0], bodies[1], field)}
-            await at_and_past(lambda body: api.client.patch(path, json=body, headers=ADMIN), change, 200)
-
-
-@pytest.mark.rule("limits.14", "limits.24")
-async def test_limits_of_credentials(api: Api) -> None:
-    await api.open_gateways()
-    path = f"/admin/gateways/{await gateway_id(api)}/credentials"
-
-    async def send(credentials: Any) -> httpx.Response:
-        return await api.client.patch(path, json={"credentials": credentials}, headers=ADMIN)
-
-    for at in ({"a": ""}, {f"k{n}": "v" * 4000 for n in range(50)}):
-        answer = await send(at)
-        assert (answer.status_code, answer.json()) == (200, {"success": True})
-    assert_refused(await send({}), 400, "VALIDATION_ERROR", "credentials")
-    assert_refused(await send({f"k{n}": "v" for n in range(51)}), 400, "VALIDATION_ERROR", "credentials")
-    assert_refused(await send({"key": "v" * 4001}), 400, "VALIDATION_ERROR", "credentials.key")
-    headers = ADMIN | {"Content-Type": "application/json"}
-    fits = b'{"credentials":{"a":"b"}}'.ljust(CREDENTIALS_CAP)
-    assert (await api.client.patch(path, content=fits, headers=headers)).status_code == 200
-    assert_refused(await api.client.patch(path, content=fits + b" ", headers=headers), 413, "PAYLOAD_TOO_LARGE")
-
-
-@pytest.mark.rule("limits.16")
-async def test_limits_of_checkout_settings(api: Api) -> None:
-    shop = await an_open_shop(api)
-    path = f"{shop.path}/gateways/{await gateway_id(api)}"
-    table: dict[str, tuple[list[Any], list[Any], str]] = {
-        "display name": ([{"displayName": "d" * 50}], [{"displayName": "d" * 51}], "displayName"),
-        "order": ([{"displayOrder": 0}], [{"displayOrder": -1}], "displayOrder"),
-        "others": ([{}], [{"slug": "x"}], "slug"),
+@pytest.mark.rule("limits.14", "limits.15", "limits.24", "POST /admin/gateways", "PATCH /admin/gateways/{gatewayId}")
+async def test_limits_of_a_gateway_and_its_credentials(api: Api) -> None:
+    await at_and_past(api, "POST", "/admin/gateways", ADMIN, GATEWAY, 201, slug="", name="Acme")
+    changes = {name: row for name, row in GATEWAY.items() if name != "slug"}
+    await at_and_past(api, "PATCH", PROVIDER, ADMIN, changes)
+    most = {f"k{n}": "v" * 4000 for n in range(50)}
+    table: Table = {
+        "credentials": ([{"a": ""}, most], [{}, {f"k{n}": "v" for n in range(51)}]),
     }
-    await at_and_past(lambda body: api.client.patch(path, json=body, headers=shop.as_owner), table, 200)
+    await at_and_past(api, "PATCH", f"{PROVIDER}/credentials", ADMIN, table)
+    long = {"credentials": {"key": "v" * 4001}}
+    answer = await api.client.patch(f"{PROVIDER}/credentials", json=long, headers=ADMIN)
+    assert_refused(answer, 400, "VALIDATION_ERROR", "credentials.key")
+    fits = b'{"credentials":{"a":"b"}}'.ljust(CREDENTIALS_CAP)
+    for body, status in ((fits, 200), (fits + b" ", 413)):
+        headers = ADMIN | {"Content-Type": "application/json"}
+        answer = await api.client.patch(f"{PROVIDER}/credentials", content=body, headers=headers)
+        assert answer.status_code == status
 
 
-@pytest.mark.rule("limits.17")
-async def test_a_reorder_takes_a_hundred_gateways_and_not_one_more(api: Api) -> None:
-    shop = await an_open_shop(api)
-    for number in range(100):
-        made = await api.client.post("/admin/gateways", json={"slug": f"g{number:03}", "name": "Acme"}, headers=ADMIN)
-        path = f"/admin/gateways/{made.json()['data']['id']}/enable"
-        assert (await api.client.post(path, headers=ADMIN)).status_code == 200
-    listed = (await api.client.get(f"{shop.path}/gateways", headers=shop.as_owner)).json()["data"]
-    order = [
-        {"gatewayId": one["id"], "displayOrder": place} for place, one in enumerate(listed) if not one["isBuiltIn"]
-    ]
-    path = f"{shop.path}/gateways/reorder"
-    taken = await api.client.post(path, json={"order": order[:100]}, headers=shop.as_owner)
-    assert taken.status_code == 200, taken.text
-    assert len(order) == 101
-    for wrong in ([], order):
-        refused = await api.client.post(path, json={"order": wrong}, headers=shop.as_owner)
-        assert_refused(refused, 400, "VALIDATION_ERROR", "order")
+@pytest.mark.rule("limits.16", "limits.20", "limits.21")
+async def test_limits_of_settings_keys_and_endpoints(api: Api) -> None:
+    shop = await api.open_shop(keys=())
+    await at_and_past(api, "PATCH", f"{shop.path}/gateways/gw_provider_a", shop.as_owner, CHOICE)
+    key = {"environment": "SANDBOX", "name": "Server"}
+    await at_and_past(api, "POST", f"{shop.path}/api-keys", shop.as_owner, KEY, 201, **key)
+    live = {"url": url_of(40), "environment": "LIVE"}
+    await at_and_past(api, "POST", f"{shop.path}/webhooks", shop.as_owner, ENDPOINT, 201, **live)
 
 
-@pytest.mark.rule("limits.18", "limits.19", "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries")
-async def test_limits_of_pages_and_search(api: Api) -> None:
-    shop = await an_open_shop(api)
+@pytest.mark.rule("limits.18", "limits.19", "GET /admin/gateways/{gatewayId}/merchants")
+@pytest.mark.rule("GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries")
+async def test_limits_of_pages_and_search(api: Api, shop: Shop) -> None:
     endpoint = await api.add_endpoint(shop)
-    merchants = (f"/admin/gateways/{await gateway_id(api)}/merchants", ADMIN)
-    deliveries = (f"{shop.path}/webhooks/{endpoint['id']}/deliveries", shop.as_owner)
-    for path, headers in (merchants, deliveries):
-        first = (await api.client.get(path, headers=headers)).json()
+
+    async def asked(listing: tuple[str, dict[str, str]], **query: Any) -> httpx.Response:
+        return await api.client.get(listing[0], params=query, headers=listing[1])
+
+    merchants = (f"{PROVIDER}/merchants", ADMIN)
+    for listing in (merchants, (f"{shop.path}/webhooks/{endpoint['id']}/deliveries", shop.as_owner)):
+        first = (await asked(listing)).json()
         assert (first["meta"]["page"], first["meta"]["perPage"]) == (1, 20)
         for query in ({"perPage": 1}, {"perPage": 100}, {"page": 1}):
-            assert (await api.client.get(path, params=query, headers=headers)).status_code == 200
+            assert (await asked(listing, **query)).status_code == 200
         for name, value in (("perPage", 0), ("perPage", 101), ("page", 0), ("page", -1)):
-            answer = await api.client.get(path, params={name: value}, headers=headers)
-            assert_refused(answer, 400, "VALIDATION_ERROR", name)
-    path, headers = merchants
-    assert (await api.client.get(path, params={"search": "s" * 100}, headers=headers)).status_code == 200
-    answer = await api.client.get(path, params={"search": "s" * 101}, headers=headers)
-    assert_refused(answer, 400, "VALIDATION_ERROR", "search")
-
-
-@pytest.mark.rule("limits.20", "limits.21")
-async def test_limits_of_keys_and_endpoints(api: Api) -> None:
-    shop = await api.open_shop(keys=())
-    keys: dict[str, tuple[list[Any], list[Any], str]] = {
-        "name": (
-            [{"environment": "SANDBOX", "name": "n" * length} for length in (2, 100)],
-            [{"environment": "SANDBOX", "name": "n" * length} for length in (1, 101)],
-            "name",
-        ),
-        "environment": ([], [{"environment": "sandbox", "name": "Server"}, {"name": "Server"}], "environment"),
-        "others": ([], [{"environment": "SANDBOX", "name": "Server", "extra": 1}], "extra"),
-    }
-    await at_and_past(
-        lambda body: api.client.post(f"{shop.path}/api-keys", json=body, headers=shop.as_owner), keys, 201
-    )
-    live = {"url": url_of(40), "environment": "LIVE"}
-    endpoints: dict[str, tuple[list[Any], list[Any], str]] = {
-        "description": ([{**live, "description": "d" * 200}], [{**live, "description": "d" * 201}], "description"),
-        "url": (
-            [{**live, "url": url_of(2048)}],
-            [{**live, "url": url_of(2049)}, {**live, "url": "http://shop.example/"}],
-            "url",
-        ),
-    }
-    await at_and_past(
-        lambda body: api.client.post(f"{shop.path}/webhooks", json=body, headers=shop.as_owner), endpoints, 201
-    )
-
-
-@pytest.mark.rule("limits.6", "limits.8", "KEY_LIMIT_REACHED", "WEBHOOK_LIMIT_REACHED")
-async def test_the_fifth_key_and_endpoint_are_made_and_the_sixth_is_not(api: Api) -> None:
-    shop = await api.open_shop(keys=())
-    for environment in ("SANDBOX", "LIVE"):
-        body = {"environment": environment, "name": "Server"}
-        answers = [await api.client.post(f"{shop.path}/api-keys", json=body, headers=shop.as_owner) for _ in range(6)]
-        assert [answer.status_code for answer in answers[:5]] == [201] * 5
-        assert_refused(answers[5], 409, "KEY_LIMIT_REACHED")
-    made = []
-    for number in range(6):
-        body = {"url": url_of(40), "environment": ("SANDBOX", "LIVE")[number % 2]}
-        made.append(await api.client.post(f"{shop.path}/webhooks", json=body, headers=shop.as_owner))
-    assert [answer.status_code for answer in made[:5]] == [201] * 5
-    assert_refused(made[5], 409, "WEBHOOK_LIMIT_REACHED")
+            assert_refused(await asked(listing, **{name: value}), 400, "VALIDATION_ERROR", name)
+    found = (await asked(merchants, search=shop.business.name.upper(), perPage=1)).json()
+    assert ([one["businessId"] for one in found["data"]], found["meta"]["total"]) == ([shop.business.id], 1)
+    nothing = await asked(merchants, search="%" * 100)
+    assert (nothing.status_code, nothing.json()["data"]) == (200, [])
+    assert_refused(await asked(merchants, search="s" * 101), 400, "VALIDATION_ERROR", "search")

@@ -14,64 +14,82 @@ from payagg.entrypoints.http.connections import OpenConnections
 from payagg.entrypoints.http.errors import trace_of
 from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, an_api, assert_refused, bearer, raw
+from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, raw
 
 pytestmark = pytest.mark.anyio
 
 
+Lines = list[structlog.typing.EventDict]
+
+
 @pytest.fixture
-def lines() -> Iterator[list[structlog.typing.EventDict]]:
+def lines() -> Iterator[Lines]:
     with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         yield lines
 
 
-async def test_a_request_is_one_line_with_its_id_route_and_reference(
-    lines: list[structlog.typing.EventDict], api: Api
-) -> None:
+async def test_a_request_is_one_line_without_what_its_caller_sends_but_the_reference(lines: Lines, api: Api) -> None:
     shop = await api.open_shop()
     lines.clear()
+    canary = "canary-7f3a"
     answer = await api.client.post(
-        "/payments/initiate", json={"amount": 100}, headers=shop.as_sandbox | {"X-Request-Id": "req-12345678"}
+        f"/payments/initiate?q={canary}",
+        json={"amount": 100, "customerEmail": f"{canary}@example.com", "metadata": {"a": canary}},
+        headers=shop.as_sandbox | {"X-Request-Id": "req-12345678", "User-Agent": canary, "Idempotency-Key": canary},
     )
+    assert answer.status_code == 400  # for its query alone
+    body = {"amount": 100, "customerName": canary, "idempotencyKey": canary}
+    answer = await api.client.post("/payments/initiate", json=body, headers=shop.as_sandbox)
     reference = answer.json()["data"]["reference"]
     await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)
-    first, second = [line for line in lines if line["event"] == "request"]
-    assert first["request_id"] == "req-12345678"
-    assert (first["method"], first["route"], first["status"]) == ("POST", "/api/v1/payments/initiate", 201)
-    assert first["reference"] == second["reference"] == reference
-    assert second["route"].startswith("/api/v1/payments/{reference")
-    assert second["request_id"] != first["request_id"]
-
-
-async def test_nothing_a_caller_sends_is_logged_but_a_reference(
-    lines: list[structlog.typing.EventDict], api: Api
-) -> None:
-    shop = await api.open_shop()
-    canary = "canary-7f3a"
-    await api.client.post(
-        f"/payments/initiate?q={canary}",
-        json={
-            "amount": 100,
-            "customerEmail": f"{canary}@example.com",
-            "customerName": canary,
-            "metadata": {"a": canary},
-        },
-        headers=shop.as_sandbox | {"X-Canary": canary, "User-Agent": canary, "Idempotency-Key": canary},
-    )
     await api.client.post("/payments/initiate", content=canary.encode(), headers=shop.as_sandbox)
     await api.client.get(f"/payments/{canary}", headers=bearer(f"{canary}.{canary}.{canary}"))
     await api.client.get(f"/{canary}")
     await api.client.get("/payments/x%0d%0aX-Forged:%201", headers=shop.as_sandbox)
-    assert len(lines) >= 5
-    shown = repr(lines)
+    requests = [line for line in lines if line["event"] == "request"]
+    assert len(requests) == 7
+    refused, first, second, *_ = requests
+    assert refused["request_id"] == "req-12345678"
+    assert (first["method"], first["route"], first["status"]) == ("POST", "/api/v1/payments/initiate", 201)
+    assert first["reference"] == second["reference"] == reference
+    assert second["route"].startswith("/api/v1/payments/{reference")
+    assert second["request_id"] != first["request_id"]
     for secret in (canary, shop.sandbox, "Forged"):
-        assert secret not in shown
+        assert secret not in repr(lines)
+
+
+@pytest.mark.rule("audit.6")
+async def test_the_log_line_names_who_called_and_which_object(lines: Lines, api: Api) -> None:
+    shop = await api.open_shop()
+    made = await api.client.post(
+        f"{shop.path}/api-keys", json={"environment": "SANDBOX", "name": "Till"}, headers=shop.as_owner
+    )
+    key = made.json()["data"]["id"]
+    await api.client.delete(f"{shop.path}/api-keys/{key}", headers=shop.as_owner)
+    await api.client.get(f"{shop.path}/gateways", headers=shop.as_owner)
+    await api.client.get("/admin/gateways", headers=bearer(admin_token()))
+    await api.client.get("/payments/context", headers=shop.as_sandbox)
+    await api.client.get(f"{shop.path}/webhooks/canary", headers=shop.as_owner)
+    await api.client.get(f"{shop.path}/gateways")
+    requests = [line for line in lines if line["event"] == "request"]
+    told = [(line.get("realm"), line.get("subject"), line.get("object")) for line in requests]
+    (holder,) = {subject for realm, subject, _ in told if realm == "key"}
+    assert str(holder).startswith("key_")
+    assert told == [
+        ("merchant", shop.owner, key),
+        ("merchant", shop.owner, key),
+        ("merchant", shop.owner, shop.business.id),
+        ("admin", "admin-1", None),
+        ("key", holder, None),
+        (None, None, None),
+        (None, None, shop.business.id),
+    ]
 
 
 @pytest.mark.rule("INTERNAL_ERROR")
 @pytest.mark.error_lines("request failed")
 async def test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_values(
-    lines: list[structlog.typing.EventDict], store: PostgresStore
+    lines: Lines, store: PostgresStore
 ) -> None:
     class Faulting:
         def __getattr__(self, name: str) -> object:
@@ -95,7 +113,7 @@ FORWARDED = {"X-Forwarded-For": "192.0.2.7, 203.0.113.9"}
 @pytest.mark.rule("access.35")
 @pytest.mark.parametrize(("proxies", "client"), [((), "127.0.0.1"), (PROXIES, "203.0.113.9")], ids=["direct", "proxy"])
 async def test_a_refused_request_is_logged_with_its_clients_address_and_its_id(
-    lines: list[structlog.typing.EventDict], store: PostgresStore, proxies: Any, client: str
+    lines: Lines, store: PostgresStore, proxies: Any, client: str
 ) -> None:
     few: dict[str, Any] = {"refused_body_limit": 1, "key_rate_limit": 4, "unknown_reference_limit": 1}
     async with an_api(services_over(store, replace(SETTINGS, trusted_proxies=proxies, **few))) as api:
@@ -147,7 +165,7 @@ UNREADABLE = {
 
 @pytest.mark.rule("access.35")
 async def test_what_is_refused_before_it_is_a_request_is_logged_as_well(
-    lines: list[structlog.typing.EventDict], monkeypatch: pytest.MonkeyPatch, api: Api
+    lines: Lines, monkeypatch: pytest.MonkeyPatch, api: Api
 ) -> None:
     for name, sent in UNREADABLE.items():
         lines.clear()
@@ -167,7 +185,7 @@ async def test_what_is_refused_before_it_is_a_request_is_logged_as_well(
 
 
 async def test_connections_that_are_not_admitted_are_a_line_a_second_with_their_address(
-    lines: list[structlog.typing.EventDict],
+    lines: Lines,
 ) -> None:
     connections = OpenConnections(lambda size: "0" * size)
     for now in (10.0, 10.1, 10.2, 11.5):

@@ -1,13 +1,27 @@
-"""One payment's story over HTTP: what a manager and an administrator see of it, and who sees nothing."""
+"""One payment's story and the deliveries to its own webhookUrl over HTTP: who sees what, and sends it again."""
+
+from typing import Any
 
 import pytest
 
 from payagg.application.explain import timeline
+from payagg.application.ports import TryResult
+from payagg.application.store import DeliveryResult
+from payagg.domain.audit import Action
 from payagg.domain.values import Environment
-from tests.support.http_world import Api, admin_token, assert_refused, bearer, merchant_token
+from tests.support.audit_trail import entries
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 SUPPORT = bearer(admin_token("SUPPORT"))
+SANDBOX = {"environment": "SANDBOX"}
+OWN = "https://own.shop.example/of-one-payment"
+
+
+@pytest.fixture(scope="module")
+async def api(shared_api: Api) -> Api:
+    await shared_api.open_gateways()
+    return shared_api
 
 
 @pytest.mark.rule(
@@ -21,7 +35,7 @@ async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api) 
     assert (await api.client.post(f"/public/payments/{reference}/process", json=paid)).status_code == 200
     assert (await api.client.get(f"/public/payments/{reference}/verify")).json()["data"]["status"] == "FAILED"
     path = f"{shop.path}/payments/{reference}/story"
-    answer = await api.client.get(path, params={"environment": "SANDBOX"}, headers=shop.as_owner)
+    answer = await api.client.get(path, params=SANDBOX, headers=shop.as_owner)
     story = answer.json()["data"]
     payment = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
     assert story["payment"] == payment
@@ -38,47 +52,36 @@ async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api) 
     whole = {**story, "attempts": [{**attempt, **of_operators}], "resolutions": [], "resolvable": False}
     assert by_admin.json()["data"] == whole
 
-
-async def test_a_story_says_which_key_made_the_payment_and_nothing_else_does(api: Api) -> None:
-    shop = await api.open_shop()
-    await api.add_endpoint(shop)
+    # It alone says which key made the payment.
     keys = (await api.client.get(f"{shop.path}/api-keys", headers=shop.as_owner)).json()["data"]
-    [key] = keys["sandbox"]
-    by_key = (await api.initiate(shop))["reference"]
+    key = keys["sandbox"][0]["id"]
+    assert story["apiKeyId"] == key
     test = await api.client.post(f"{shop.path}/test-payment", json={"amount": 5000}, headers=shop.as_owner)
-    by_hand = test.json()["data"]["reference"]
-    sandbox = {"environment": "SANDBOX"}
-    for reference, made_by in ((by_key, key["id"]), (by_hand, None)):
-        own = f"{shop.path}/payments/{reference}/story"
-        story = (await api.client.get(own, params=sandbox, headers=shop.as_owner)).json()["data"]
-        assert story["apiKeyId"] == made_by
-        theirs = (await api.client.get(f"/admin/payments/{reference}/story", headers=SUPPORT)).json()["data"]
-        assert theirs["apiKeyId"] == made_by
-        simulate = f"{shop.path}/test-payment/{reference}/simulate"
-        await api.client.post(simulate, json={"outcome": "SUCCESS"}, headers=shop.as_owner)
+    by_hand = f"{shop.path}/payments/{test.json()['data']['reference']}/story"
+    answer = await api.client.get(by_hand, params=SANDBOX, headers=shop.as_owner)
+    assert answer.json()["data"]["apiKeyId"] is None
     for path, headers in (
-        (f"/payments/{by_key}", shop.as_sandbox),
+        (f"/payments/{reference}", shop.as_sandbox),
         ("/payments", shop.as_sandbox),
         ("/events", shop.as_sandbox),
-        (f"/public/payments/{by_key}", {}),
+        (f"/public/payments/{reference}", {}),
     ):
         shown = await api.client.get(path, headers=headers)
         assert shown.status_code == 200
-        assert key["id"] not in shown.text
+        assert key not in shown.text
         assert "apiKey" not in shown.text
-    lines = await timeline(api.services.store, by_key)
-    assert f"initiated   NGN 1,500.00 SANDBOX with {key['id']}" in lines[1]
+    lines = await timeline(api.services.store, reference)
+    assert f"initiated   NGN 1,500.00 SANDBOX with {key}" in lines[1]
 
 
 @pytest.mark.rule("GET /merchant/businesses/{businessId}/payments/{reference}/story")
 async def test_a_story_is_its_business_and_environment_s_alone(api: Api) -> None:
-    await api.open_gateways()
     shop, other = await api.open_shop(), await api.open_shop()
     theirs = (await api.initiate(other))["reference"]
     live = (await api.initiate(shop, shop.as_live))["reference"]
     for reference in (theirs, live, live[:-6] + "ZZZZZZ"):
         path = f"{shop.path}/payments/{reference}/story"
-        answer = await api.client.get(path, params={"environment": "SANDBOX"}, headers=shop.as_owner)
+        answer = await api.client.get(path, params=SANDBOX, headers=shop.as_owner)
         assert_refused(answer, 404, "PAYMENT_NOT_FOUND")
     path = f"{shop.path}/payments/{live}/story"
     found = await api.client.get(path, params={"environment": Environment.LIVE.value}, headers=shop.as_owner)
@@ -86,7 +89,66 @@ async def test_a_story_is_its_business_and_environment_s_alone(api: Api) -> None
     for query in ({}, {"environment": "live"}):
         refused = await api.client.get(path, params=query, headers=shop.as_owner)
         assert_refused(refused, 400, "VALIDATION_ERROR", "environment")
-    stranger = bearer(merchant_token("stranger"))
-    assert_refused(await api.client.get(path, params={"environment": "LIVE"}, headers=stranger), 403, "FORBIDDEN")
     unknown = f"/admin/payments/{live[:-6]}ZZZZZZ/story"
     assert_refused(await api.client.get(unknown, headers=SUPPORT), 404, "PAYMENT_NOT_FOUND")
+
+
+async def a_paid_one(api: Api, shop: Shop) -> str:
+    """The path of its log: one event was sent there and answered with 200, beside that to the endpoint."""
+    reference = await api.paid(shop, webhookUrl=OWN)
+    await send(api)
+    return f"{shop.path}/payments/{reference}/deliveries"
+
+
+async def send(api: Api) -> list[tuple[str, bytes]]:
+    """What went where, all of it answered with 200."""
+    now, queue = api.services.clock.now(), api.services.store.queue
+    claimed = await queue.claim(now, 10, 5, 5, api.services.dispatcher.lease)
+    await queue.finish([DeliveryResult(one, TryResult(200, None, 12), now, None) for one in claimed])
+    return [(one.url, one.body) for one in claimed]
+
+
+async def read(api: Api, shop: Shop, path: str, **query: Any) -> Any:
+    answer = await api.client.get(path, headers=shop.as_owner, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.rule("reports.17", "GET /merchant/businesses/{businessId}/payments/{reference}/deliveries")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/payments/{reference}/deliveries/{deliveryId}/redeliver")
+async def test_what_went_to_a_payment_s_own_address_is_logged_and_sent_again(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
+    endpoint = (await api.add_endpoint(shop))["id"]
+    path = await a_paid_one(api, shop)
+    page = await read(api, shop, path)
+    assert page["meta"] == {"page": 1, "perPage": 20, "total": 1}
+    [row] = page["data"]
+    [like] = (await read(api, shop, f"{shop.path}/webhooks/{endpoint}/deliveries"))["data"]
+    assert set(row) == set(like)
+    assert (row["eventId"], row["status"], row["attempts"]) == (like["eventId"], "DELIVERED", 1)
+    assert row["id"] != like["id"]
+    assert "own.shop" not in str(page)
+    beyond = await read(api, shop, path, page=2, perPage=1)
+    assert (beyond["data"], beyond["meta"]) == ([], {"page": 2, "perPage": 1, "total": 1})
+
+    again = await api.client.post(f"{path}/{row['id']}/redeliver", headers=shop.as_owner)
+    assert again.status_code == 200, again.text
+    assert (again.json()["data"]["id"], again.json()["data"]["status"]) == (row["id"], "PENDING")
+    [(url, body)] = await send(api)
+    assert url == OWN
+    assert row["eventId"].encode() in body
+    assert (await read(api, shop, path))["data"][0]["attempts"] == 2
+    [entry] = [one for one in await entries(api.services.store) if one.action == Action.DELIVERY_REDELIVER.value]
+    assert (entry.object_id, entry.business_id) == (row["id"], shop.business.id)
+
+    foreign = path.replace(shop.business.id, other.business.id)
+    assert_refused(await api.client.get(foreign, headers=other.as_owner), 404, "PAYMENT_NOT_FOUND")
+    refused = await api.client.post(f"{foreign}/{row['id']}/redeliver", headers=other.as_owner)
+    assert_refused(refused, 404, "PAYMENT_NOT_FOUND")
+    unknown = await api.client.post(f"{path}/dlv_unknown/redeliver", headers=shop.as_owner)
+    assert_refused(unknown, 404, "NOT_FOUND")
+    # Without a signing endpoint of its environment nothing is sent again.
+    await api.client.delete(f"{shop.path}/webhooks/{endpoint}", headers=shop.as_owner)
+    await api.add_endpoint(shop, environment="LIVE")
+    refused = await api.client.post(f"{path}/{row['id']}/redeliver", headers=shop.as_owner)
+    assert_refused(refused, 400, "VALIDATION_ERROR", "reference")

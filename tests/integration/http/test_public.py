@@ -1,9 +1,11 @@
-"""The public payment operations: refusals in order, and nothing of the payment can be changed from outside."""
+"""The public payment operations and the dashboard's test payments: nothing of the payment is changed from outside."""
 
 from datetime import timedelta
 
 import pytest
 
+from payagg.application.explain import timeline
+from payagg.domain.business import KycStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from tests.support.http_world import Api, assert_refused
@@ -12,9 +14,55 @@ pytestmark = pytest.mark.anyio
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 
 
+@pytest.fixture(scope="module")
+async def api(shared_api: Api) -> Api:
+    await shared_api.open_gateways()
+    return shared_api
+
+
+@pytest.mark.rule(
+    "GET /public/payments/{reference}",
+    "GET /public/payments/{reference}/gateways",
+    "POST /public/payments/{reference}/process",
+    "GET /public/payments/{reference}/verify",
+    "checkout.1",
+    "checkout.2",
+)
+async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api) -> None:
+    shop = await api.open_shop()
+    home = "https://shop.example/thanks?x=1"
+    reference = (await api.initiate(shop, callbackUrl=home))["reference"]
+    public = f"/public/payments/{reference}"
+    detail = await api.client.get(public)
+    assert detail.headers["cache-control"] == "no-store"
+    assert not {"customerEmail", "callbackUrl", "metadata", "businessId"} & set(detail.json()["data"])
+    options = (await api.client.get(f"{public}/gateways")).json()["data"]["gateways"]
+    assert [option["slug"] for option in options] == ["builtin", "provider_a", "sandbox"]
+    real_looking = CARD | {"cardNumber": "4111111111111111"}
+    refused = await api.client.post(f"{public}/process", json=real_looking)
+    assert_refused(refused, 400, "VALIDATION_ERROR", "cardNumber")
+    assert real_looking["cardNumber"] not in refused.text
+
+    extra = {"amount": 1, "currency": "USD", "environment": "LIVE", "callbackUrl": "https://evil.example"}
+    spaced = {"cardNumber": "4242 4242 4242 4242"}
+    first = await api.client.post(f"{public}/process", json=CARD | extra | spaced)
+    assert first.status_code == 200, first.text
+    assert first.json()["data"]["handoff"] == "SIMULATOR"
+    for body in (CARD, {"gatewaySlug": "sandbox"}):  # a card is asked for only where one is used
+        assert (await api.client.post(f"{public}/process", json=body)).json() == first.json()
+    async with api.services.store.begin() as tx:
+        attempts = await tx.payments.attempts(reference)
+    assert CARD["cardNumber"] not in first.text + repr(attempts)
+    verified = await api.client.get(f"{public}/verify")
+    assert verified.headers["cache-control"] == "no-store"
+    assert verified.json()["data"]["status"] == "SUCCESS"
+    assert verified.json()["data"]["redirectUrl"].startswith(f"{home}&reference=")
+    read = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+    assert (read["amount"], read["environment"], read["callbackUrl"]) == (150000, "SANDBOX", home)
+
+
 @pytest.mark.rule("payments.5", "GATEWAY_NOT_AVAILABLE", "PAYMENT_ALREADY_PROCESSED", "PAYMENT_EXPIRED")
 async def test_refusals_of_process_in_order_of_precedence(api: Api) -> None:
-    await api.open_gateways()
     shop = await api.open_shop()
     open_payment = (await api.initiate(shop))["reference"]
     live = (await api.initiate(shop, shop.as_live))["reference"]
@@ -41,6 +89,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api) -> None:
         (open_payment, {"gatewaySlug": "builtin"}, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
         (open_payment, {"gatewaySlug": "provider_b"}, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
         (live, CARD, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
+        (live, {"gatewaySlug": "sandbox"}, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
         (final, CARD, 409, "PAYMENT_ALREADY_PROCESSED", None),
         (expired.reference, CARD, 410, "PAYMENT_EXPIRED", None),
     ):
@@ -49,18 +98,6 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api) -> None:
     await api.services.settlement.expire_due()
     swept = await api.client.post(f"/public/payments/{expired.reference}/process", json=CARD)
     assert_refused(swept, 410, "PAYMENT_EXPIRED")
-
-
-@pytest.mark.rule("checkout.1")
-async def test_a_payer_cannot_change_what_the_merchant_fixed(api: Api) -> None:
-    shop = await api.open_shop()
-    reference = (await api.initiate(shop, callbackUrl="https://shop.example/thanks"))["reference"]
-    extra = {"amount": 1, "currency": "USD", "environment": "LIVE", "callbackUrl": "https://evil.example"}
-    answer = await api.client.post(f"/public/payments/{reference}/process", json=CARD | extra)
-    assert answer.status_code == 200
-    read = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
-    assert (read["amount"], read["environment"]) == (150000, "SANDBOX")
-    assert read["callbackUrl"] == "https://shop.example/thanks"
 
 
 @pytest.mark.rule("PAYMENT_NOT_FOUND")
@@ -73,30 +110,66 @@ async def test_every_read_refuses_a_malformed_and_an_unknown_reference(api: Api)
         assert unknown.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.rule("checkout.2")
-async def test_no_card_number_is_repeated_or_kept(api: Api) -> None:
-    shop = await api.open_shop()
-    reference = (await api.initiate(shop))["reference"]
-    real_looking = "4111111111111111"
-    refused = await api.client.post(
-        f"/public/payments/{reference}/process", json={"gatewaySlug": "sandbox", "cardNumber": real_looking}
-    )
-    assert_refused(refused, 400, "VALIDATION_ERROR", "cardNumber")
-    assert real_looking not in refused.text
-    accepted = await api.client.post(f"/public/payments/{reference}/process", json=CARD)
-    async with api.services.store.begin() as tx:
-        attempts = await tx.payments.attempts(reference)
-    assert CARD["cardNumber"] not in accepted.text + repr(attempts)
+@pytest.mark.rule(
+    "POST /merchant/businesses/{businessId}/test-payment",
+    "GET /merchant/businesses/{businessId}/test-payment/{reference}",
+    "POST /merchant/businesses/{businessId}/test-payment/{reference}/simulate",
+    "NO_SANDBOX_KEY",
+)
+async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
+    shop = await api.open_shop(kyc=KycStatus.NOT_SUBMITTED)
+    path = f"{shop.path}/test-payment"
+    created = await api.client.post(path, json={"amount": 5000, "idempotencyKey": "t"}, headers=shop.as_owner)
+    assert created.status_code == 201, created.text
+    assert created.json()["data"]["environment"] == "SANDBOX"
+    replay = await api.client.post(path, json={"amount": 5000}, headers=shop.as_owner | {"Idempotency-Key": "t"})
+    assert (replay.status_code, replay.headers["idempotency-replayed"]) == (200, "true")
+    assert replay.json() == created.json()
+    reference = created.json()["data"]["reference"]
+    read = await api.client.get(f"{path}/{reference}", headers=shop.as_owner)
+    assert (read.json()["data"]["gateway"], read.json()["data"]["status"]) == ("sandbox", "INITIATED")
+    assert (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json() == read.json()
+    done = await api.client.post(f"{path}/{reference}/simulate", json={"outcome": "Reversed"}, headers=shop.as_owner)
+    assert done.json()["data"]["status"] == "REVERSED"
+    again = await api.client.post(f"{path}/{reference}/simulate", json={"outcome": "SUCCESS"}, headers=shop.as_owner)
+    assert_refused(again, 409, "PAYMENT_ALREADY_FINAL")
+    closed = await api.client.post(path, json={"amount": 5000, "idempotencyKey": "t"}, headers=shop.as_owner)
+    assert_refused(closed, 409, "DUPLICATE_PAYMENT")
+    invalid = await api.client.post(path, json={"amount": 1}, headers=shop.as_owner)
+    assert_refused(invalid, 400, "VALIDATION_ERROR", "amount")
+    keyless = await api.open_shop(keys=(Environment.LIVE,))
+    answer = await api.client.post(f"{keyless.path}/test-payment", json={"amount": 5000}, headers=keyless.as_owner)
+    assert_refused(answer, 400, "NO_SANDBOX_KEY")
 
 
-async def test_a_card_is_asked_for_only_where_one_is_used(api: Api) -> None:
-    await api.open_gateways()
+@pytest.mark.rule("payments.25", "payments.26")
+async def test_a_test_payment_is_sandbox_whatever_is_sent_and_the_simulators_alone(api: Api) -> None:
     shop = await api.open_shop()
-    reference = (await api.initiate(shop))["reference"]
-    path = f"/public/payments/{reference}/process"
-    first = await api.client.post(path, json=CARD)
-    again = await api.client.post(path, json={"gatewaySlug": "sandbox"})
-    assert (again.status_code, again.json()["data"]) == (first.status_code, first.json()["data"])
+    extra = {"environment": "LIVE", "gateway": "provider_a", "status": "SUCCESS", "webhookUrl": "nonsense"}
+    created = await api.client.post(f"{shop.path}/test-payment", json={"amount": 100, **extra}, headers=shop.as_owner)
+    reference = created.json()["data"]["reference"]
+    read = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+    assert (read["environment"], read["gateway"], read["status"]) == ("SANDBOX", "sandbox", "INITIATED")
+    public = f"/public/payments/{reference}"
+    options = (await api.client.get(f"{public}/gateways")).json()["data"]["gateways"]
+    assert [(option["slug"], option["available"]) for option in options] == [("sandbox", True)]
+    for slug in ("provider_a", "provider_b", "builtin"):
+        refused = await api.client.post(f"{public}/process", json={"gatewaySlug": slug})
+        assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
+    assert (await api.client.post(f"{public}/process", json=CARD)).json()["data"]["handoff"] == "SIMULATOR"
+    assert (await api.client.get(f"{public}/verify")).json()["data"]["status"] == "SUCCESS"
+    story = await timeline(api.services.store, reference)
+    assert any("SANDBOX, a test payment" in line for line in story)
+
+
+async def test_a_test_payment_cannot_reach_live_or_other_businesses(api: Api) -> None:
+    shop, other = await api.open_shop(), await api.open_shop()
     live = (await api.initiate(shop, shop.as_live))["reference"]
-    refused = await api.client.post(f"/public/payments/{live}/process", json={"gatewaySlug": "sandbox"})
-    assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
+    theirs = (await api.initiate(other))["reference"]
+    for reference in (live, theirs, live[:-6] + "ZZZZZZ"):
+        path = f"{shop.path}/test-payment/{reference}"
+        assert_refused(await api.client.get(path, headers=shop.as_owner), 404, "PAYMENT_NOT_FOUND")
+        simulated = await api.client.post(f"{path}/simulate", json={"outcome": "SUCCESS"}, headers=shop.as_owner)
+        assert_refused(simulated, 404, "PAYMENT_NOT_FOUND")
+    untouched = await api.client.get(f"/payments/{live}", headers=shop.as_live)
+    assert untouched.json()["data"]["status"] == "INITIATED"

@@ -1,23 +1,33 @@
-"""Reconciliations over HTTP: administrators and SUPPORT list them, read one, and fetch its findings as CSV."""
+"""Reconciliations over HTTP and in the console: they are listed and read, and their findings fetched as CSV."""
 
+import re
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 
+import httpx
 import pytest
 
 from payagg.application import reconciliation_runs
 from payagg.domain.reconciliation import LineKind, MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 from tests.support.builders import NOW, REFERENCE, an_id
-from tests.support.http_world import Api, admin_token, bearer
+from tests.support.console_browser import Browser
+from tests.support.http_world import Api, admin_token, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
-ADMIN, SUPPORT = bearer(admin_token()), bearer(admin_token("SUPPORT"))
+SUPPORT = bearer(admin_token("SUPPORT"))
 FIRST, SECOND = an_id("rec", 1), an_id("rec", 2)
 DAY = date(2025, 1, 30)
-TOTAL = {"payments": 1, "ours": 2**62, "lines": 1, "theirs": 5000}
+PAGE = "/console/admin/reconciliation"
+NEEDED = ["here only", "unreadable", "there only", "two there", "other amount", "returned there", "paid there"]
+TOTALS = {
+    bucket.value: {"payments": 1200 + place, "ours": 2**62 + place, "lines": 7, "theirs": 123456}
+    for place, bucket in enumerate(MatchBucket)
+}
 RUN = ReconciliationRun(FIRST, "provider_a", Environment.LIVE, DAY, DAY, "list", "cli:ada", NOW)
-ENDED = replace(RUN, ended_at=NOW + timedelta(minutes=1), totals={"HERE_ONLY": TOTAL})
+ENDED = replace(RUN, ended_at=NOW + timedelta(minutes=1), totals=TOTALS)
+OTHER = replace(RUN, id=SECOND, gateway="provider_b", environment=Environment.SANDBOX, last_day=DAY + timedelta(days=1))
 FINDINGS = [
     ReconciliationFinding(FIRST, 1, MatchBucket.HERE_ONLY, REFERENCE, None, None, None, 5000, None, None),
     ReconciliationFinding(
@@ -29,42 +39,34 @@ FINDINGS = [
 async def with_two(api: Api) -> None:
     async with api.services.store.begin() as tx:
         await tx.reconciliations.add(RUN)
-        await tx.reconciliations.add(replace(RUN, id=SECOND))
+        await tx.reconciliations.add(OTHER)
     async with api.services.store.begin() as tx:
         await tx.reconciliations.end(ENDED, FINDINGS)
 
 
-@pytest.mark.rule("GET /admin/reconciliations")
-async def test_reconciliations_are_listed_newest_first_by_a_cursor(api: Api) -> None:
-    await with_two(api)
-    answer = await api.client.get("/admin/reconciliations", headers=SUPPORT, params={"limit": 1})
-    page = answer.json()["data"]
-    assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([SECOND], True)
-    assert page["reconciliations"][0]["endedAt"] is None  # under way, or killed
-    after = {"after": page["nextCursor"]}
-    answer = await api.client.get("/admin/reconciliations", headers=SUPPORT, params=after)
-    page = answer.json()["data"]
-    assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([FIRST], False)
-
-
-@pytest.mark.rule("GET /admin/reconciliations/{reconciliationId}")
-async def test_a_reconciliation_is_shown_with_its_counts_and_sums(api: Api) -> None:
-    await with_two(api)
-    answer = await api.client.get(f"/admin/reconciliations/{FIRST}", headers=SUPPORT)
-    shown = answer.json()["data"]
-    assert (shown["gateway"], shown["environment"], shown["firstDay"]) == ("provider_a", "LIVE", "2025-01-30")
-    assert (shown["startedBy"], shown["source"]) == ("cli:ada", "list")
-    assert shown["buckets"] == {"HERE_ONLY": TOTAL}  # a sum may have more than 64 bits
-    for path in (f"/admin/reconciliations/{an_id('rec', 9)}", "/admin/reconciliations/nonsense/findings.csv"):
-        missing = await api.client.get(path, headers=ADMIN)
-        assert (missing.status_code, missing.json()["error"]["code"]) == (404, "NOT_FOUND")
-
-
+@pytest.mark.rule("GET /admin/reconciliations", "GET /admin/reconciliations/{reconciliationId}")
 @pytest.mark.rule("GET /admin/reconciliations/{reconciliationId}/findings.csv")
-async def test_findings_are_a_csv_file_of_any_length(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reconciliations_are_listed_read_and_fetched(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciliation_runs, "PAGE", 1)
     await with_two(api)
-    answer = await api.client.get(f"/admin/reconciliations/{FIRST}/findings.csv", headers=SUPPORT)
+    browser = await Browser(api).sign_in_as_admin()
+
+    async def asked(path: str = "", **query: Any) -> httpx.Response:
+        return await api.client.get(f"/admin/reconciliations{path}", headers=SUPPORT, params=query)
+
+    page = (await asked(limit=1)).json()["data"]
+    assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([SECOND], True)
+    assert page["reconciliations"][0]["endedAt"] is None  # under way, or killed
+    page = (await asked(after=page["nextCursor"])).json()["data"]
+    assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([FIRST], False)
+    shown = (await asked(f"/{FIRST}")).json()["data"]
+    assert (shown["gateway"], shown["environment"], shown["firstDay"]) == ("provider_a", "LIVE", "2025-01-30")
+    assert (shown["startedBy"], shown["source"]) == ("cli:ada", "list")
+    assert shown["buckets"]["HERE_ONLY"] == TOTALS["HERE_ONLY"]  # a sum may have more than 64 bits
+    for missing in (f"/{an_id('rec', 9)}", "/nonsense/findings.csv"):
+        assert_refused(await asked(missing), 404, "NOT_FOUND")
+
+    answer = await asked(f"/{FIRST}/findings.csv")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8")
     assert answer.headers["content-disposition"] == f'attachment; filename="{FIRST}.csv"'
     assert answer.text.splitlines() == [
@@ -72,3 +74,43 @@ async def test_findings_are_a_csv_file_of_any_length(api: Api, monkeypatch: pyte
         f"HERE_ONLY,{REFERENCE},,,,5000,,",
         f"THERE_ONLY,{REFERENCE},{REFERENCE}.2,REFUND,'=7,,5000,ANOMALY",
     ]
+    # The console gives every page of them byte for byte.
+    (link,) = re.findall(r'href="([^"]+findings\.csv)" download', (await browser.open(PAGE)).text)
+    of_console = await browser.open(link)
+    assert of_console.content == answer.content
+    for name in ("content-type", "content-disposition"):
+        assert of_console.headers[name] == answer.headers[name]
+    assert (await browser.open(link.replace(FIRST, an_id("rec", 9)))).status_code == 404
+
+
+async def test_the_console_shows_first_what_needs_somebody(api: Api) -> None:
+    browser = await Browser(api).sign_in_as_admin()
+    assert f'href="{PAGE}"' in browser.page.text
+    assert "Nothing was reconciled yet." in (await browser.open(PAGE)).text
+    await with_two(api)
+    newer, older = (await browser.open(PAGE)).text.split("<li><h2>")[1:]
+    assert newer.startswith("provider_b SANDBOX, <time>2025-01-30</time> to <time>2025-01-31</time></h2>")
+    assert "under way or killed" in newer
+    assert "findings.csv" not in newer  # it has none yet
+    assert older.startswith("provider_a LIVE, <time>2025-01-30</time></h2>")
+    assert "cli:ada" in older
+    assert "under way" not in older
+    named = re.findall(r'class="badge( needed)?">([^<]+)<', older)
+    assert named == [(" needed", name) for name in NEEDED] + [("", "agreed"), ("", "foreign")]
+    assert "1,200 payments, <strong>\u20a646,116,860,184,273,879.04</strong>" in older  # 2**62 kobo
+    assert "7 lines, <strong>\u20a61,234.56</strong>" in older
+
+    async with api.services.store.begin() as tx:
+        for number in range(3, 53):
+            await tx.reconciliations.add(replace(RUN, id=an_id("rec", number), started_by=f"cli:ada-{number}"))
+    newest = (await browser.open(PAGE)).text
+    assert "Newest" not in newest
+    (further,) = re.findall(r'href="(\?after=[^"]+)" rel="next"', newest)
+    oldest = (await browser.open(PAGE + further)).text
+    assert 'href="?">Newest' in oldest
+    assert 'rel="next"' not in oldest
+    seen = [int(number) for number in re.findall(r"cli:ada-(\d+)", newest + oldest)]
+    assert seen == list(range(52, 2, -1))
+    bad = await browser.open(PAGE + "?after=rec_1")
+    assert (bad.status_code, "<code>after</code>" in bad.text) == (400, True)
+    assert "Nothing was reconciled" not in bad.text

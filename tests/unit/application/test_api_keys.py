@@ -102,6 +102,7 @@ async def test_a_key_is_revoked_once_by_its_own_business() -> None:
     assert trail(shop.store)[-1] == (Action.API_KEY_REVOKE.value, made.id, {"status": ("ACTIVE", "REVOKED")})
 
 
+@pytest.mark.rule("limits.7")
 async def test_the_twenty_most_recently_revoked_keys_are_listed() -> None:
     shop, keys = await a_shop()
     made = []

@@ -54,6 +54,7 @@ async def test_no_view_and_no_stored_byte_shows_a_credential(world: GatewayWorld
     assert b"liveSecretKey" not in stored
 
 
+@pytest.mark.rule("gateways.12")
 async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for(world: GatewayWorld) -> None:
     ids = await world.seeded("acme", "other")
     await set_credentials(world, ids["other"], key="of other")

@@ -241,6 +241,7 @@ async def test_a_pending_payment_outlives_its_window_and_may_still_succeed(world
     assert (await world.payment()).status is Status.SUCCESS
 
 
+@pytest.mark.rule("webhooks.4")
 async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subscriber() -> None:
     endpoints = [
         an_endpoint("whe_all"),

@@ -192,6 +192,7 @@ def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_o
     assert (wiped.credentials, wiped.replaced_secrets, wiped.replaced_secrets_until) == (b"1", None, None)
 
 
+@pytest.mark.rule("limits.17")
 def test_an_order_names_one_to_a_hundred_gateways_once() -> None:
     most = [f"gw_{number}" for number in range(100)]
     assert parse_order(most) == most

@@ -4,8 +4,29 @@ from ipaddress import ip_network
 
 import pytest
 
-from payagg.entrypoints.http.client_address import SITE_TIMES, counted_as, parsed
+from payagg.entrypoints.http.client_address import SITE_TIMES, address_of, counted_as, parsed
 from payagg.entrypoints.http.connections import OpenConnections
+
+PROXIES = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
+
+
+@pytest.mark.rule("access.30")
+@pytest.mark.parametrize(
+    ("forwarded", "client"),
+    [
+        ([], "127.0.0.1"),
+        (["198.51.100.7, 203.0.113.1, 10.1.1.1"], "203.0.113.1"),
+        (["203.0.113.1, 198.51.100.7"], "198.51.100.7"),
+        (["203.0.113.1", "2001:db8:1:2::1"], "2001:db8:1:2::1"),
+        (["203.0.113.1, nonsense, 10.1.1.1"], "10.1.1.1"),
+        (["10.1.1.1, 10.1.1.2"], "10.1.1.1"),
+    ],
+)
+def test_behind_trusted_proxies_the_rightmost_other_address_counts(forwarded: list[str], client: str) -> None:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    assert str(address_of("127.0.0.1", headers, PROXIES)) == client
+    for peer, proxies in (("198.51.100.9", PROXIES), ("127.0.0.1", ())):
+        assert str(address_of(peer, headers, proxies)) == peer
 
 
 @pytest.mark.rule("limits.11")
