@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -55,15 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if rule := config.getoption("rule"):
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("rule"))]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    for item in items:
-        if _shares_a_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
-def _shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether a server or a browser is started once for the tests of its file: in one process, then."""
-    found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - no public name has it
-    return any(one.scope == "module" for defined in found.values() for one in defined)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests run in one process, so that a server or a browser is started once for all of them. Not by xdist's
+    groups: 3.8 writes them where pytest 9.2 no longer reads."""
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    return LoadFileScheduling(config, log)
 
 
 def pytest_collection() -> None:
