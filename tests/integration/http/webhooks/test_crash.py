@@ -1,4 +1,4 @@
-"""At least once, whatever dies: the worker is killed with -9 at each step, and Postgres is restarted under it."""
+"""At least once, whatever dies: the worker is killed with -9 at each step."""
 
 import asyncio
 import os
@@ -143,41 +143,3 @@ async def test_a_delivery_that_kills_its_workers_takes_no_other_with_it(database
             await until(lambda: states(database_url, is_deadly) == {("PENDING", deaths): 1})
         reached = Counter(received.headers["webhook-id"] for received in receiver.received if received.path == "/")
     assert max(reached.values()) <= ALONE_FROM + 1
-
-
-async def test_a_worker_told_to_stop_leaves_nothing_leased(database_url: str) -> None:
-    async with a_receiver(answer=lambda _: (500, "")) as receiver:
-        load_endpoints(database_url, "whe_", LANES, receiver.origin)
-        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
-        async with a_worker(database_url) as worker:
-            await until(lambda: len(receiver.received) >= 10)
-            worker.terminate()
-            assert await worker.wait() == 0
-    with psycopg.connect(database_url) as connection:
-        row = connection.execute("SELECT count(*) FROM deliveries WHERE lease_until IS NOT NULL").fetchone()
-    assert row == (0,)
-
-
-async def test_nothing_is_lost_when_postgres_restarts_under_the_worker(tmp_path: Path) -> None:
-    from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-    from payagg.adapters.postgres.migrations.upgrade import migrate
-
-    server = EmbeddedPostgres(tmp_path / "state")
-    server.start()
-    try:
-        migrate(server.url)
-        async with a_receiver() as receiver:
-            receiver.holding = asyncio.Event()
-            load_endpoints(server.url, "whe_", LANES, receiver.origin)
-            load_deliveries(server.url, "whe_", COUNT, LANES, "now()")
-            async with a_worker(server.url):
-                await until(lambda: bool(receiver.received))
-                # Tries are under way; their results meet a database that is away.
-                await asyncio.to_thread(server.stop)
-                receiver.holding.set()
-                await asyncio.sleep(0.5)
-                await asyncio.to_thread(server.start)
-                await until_all_delivered(server.url)
-            assert_all_arrived_under_one_id_each(receiver)
-    finally:
-        server.stop()

@@ -112,20 +112,9 @@ async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
     stop = asyncio.Event()
     running = asyncio.create_task(dispatcher(store, merchants).run(stop))
     try:
-        await until(lambda: merchants.healthy == 50, seconds=10)
+        await until(lambda: merchants.healthy == 50)
     finally:
         stop.set()
         merchants.release.set()
         await running
     assert merchants.most_waiting == 5
-
-
-async def test_a_deep_page_of_a_long_log_reads_the_index_and_the_page(database_url: str, store: PostgresStore) -> None:
-    load_endpoints(database_url, "whe_", 1, "https://ok.example/")
-    load_deliveries(database_url, "whe_", 20_000, 1, "now()", status="DELIVERED")
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE webhook_endpoints SET successful = 20000")
-    async with store.begin() as tx:
-        rows, total = await tx.webhooks.deliveries("whe_0", 18_000, 20)
-    assert (len(rows), total) == (20, 20_000)
-    assert rows[0].id == f"dlv_{19_999 - 18_000:032x}"

@@ -104,24 +104,6 @@ async def test_a_limit_smaller_than_what_is_due_serves_every_lane_in_turn_oldest
     assert seen == {lane: sorted(one.id for one in made if one.partition == lane)[:5] for lane in lanes}
 
 
-async def test_gone_switches_the_endpoint_off_and_ends_what_it_has_due(outbox: Store) -> None:
-    await with_endpoints(outbox, an_endpoint())
-    first, second = await emit(outbox, 1), await emit(outbox, 2)
-    claimed = await claim(outbox, per_partition=1)
-    await outbox.queue.finish([done(claimed[0], TryResult(410, "answered 410", 3), deactivate=True)])
-    assert not (await endpoint(outbox)).is_active
-    assert await outbox.queue.deactivated() == 1
-    assert await claim(outbox) == []
-    assert (await stored(outbox, first)).status is DeliveryStatus.FAILED
-    ended = await stored(outbox, second)
-    assert (ended.status, ended.last_error, ended.attempts) == (
-        DeliveryStatus.FAILED,
-        "the endpoint is switched off",
-        0,
-    )
-    assert (await endpoint(outbox)).failed == 2
-
-
 @pytest.mark.rule("webhooks.13")
 async def test_a_hundred_and_twenty_hours_of_nothing_but_failures_switch_an_endpoint_off(outbox: Store) -> None:
     await with_endpoints(outbox, an_endpoint())
@@ -144,19 +126,6 @@ async def test_a_failing_endpoint_gets_one_try_at_a_time_until_one_succeeds(outb
     assert await claim(outbox) == []
     await outbox.queue.finish([done(probe)])
     assert len(await claim(outbox)) == 5 // 2 + 1
-
-
-async def test_one_success_ends_a_run_of_failures(outbox: Store) -> None:
-    await with_endpoints(outbox, an_endpoint())
-    await emit(outbox, 1)
-    await emit(outbox, 2)
-    start = NOW + timedelta(minutes=1)
-    failing, fine = await claim(outbox, start)
-    await outbox.queue.finish([done(failing, BAD, start, retry_at=start + timedelta(hours=121))])
-    await outbox.queue.finish([done(fine, OK, start + timedelta(hours=1))])
-    [again] = await claim(outbox, start + timedelta(hours=121))
-    await outbox.queue.finish([done(again, BAD, start + timedelta(hours=121), retry_at=None)])
-    assert (await endpoint(outbox)).is_active
 
 
 async def test_activation_and_a_new_address_start_a_new_run_of_failures(outbox: Store) -> None:
@@ -194,26 +163,6 @@ async def test_an_address_of_one_payment_without_any_secret_is_not_sent(outbox: 
     delivery = await emit(outbox, 1, None, "https://own.example/x")
     assert await claim(outbox) == []
     assert (await stored(outbox, delivery)).status is DeliveryStatus.FAILED
-
-
-async def test_retention_removes_what_ended_and_keeps_the_counters(outbox: Store) -> None:
-    await with_endpoints(outbox, an_endpoint())
-    for number in range(7):
-        await emit(outbox, number)
-    await emit(outbox, 7, None, "https://own.example/x")
-    claimed = await claim(outbox)
-    await outbox.queue.finish([done(one) for one in claimed])
-    cut = NOW + timedelta(days=30)
-    assert await outbox.queue.purge(NOW, 100) == 0
-    gone = 0
-    while removed := await outbox.queue.purge(cut, 2):
-        assert removed <= 3 * 2
-        gone += removed
-    assert gone == 2 * len(claimed)
-    async with outbox.begin() as tx:
-        rows, total = await tx.webhooks.deliveries("whe_1", 0, 10)
-    assert (len(rows), total) == (2, 2)
-    assert (await endpoint(outbox)).successful == 5
 
 
 async def test_many_claiming_workers_never_share_a_delivery_nor_exceed_a_lane(outbox: Store) -> None:
