@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 from payagg.adapters.providers.looks import looks_of
 from tests.support.browser import launched, opened
 from tests.support.checkout_site import Site, served
+from tests.support.postgres_rules import superuser_url
 
 # The audit trail cannot be emptied.
 EMPTY = """DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || string_agg(quote_ident(relname), ', ') FROM pg_class
@@ -41,7 +42,9 @@ def site_and_database(
 @pytest.fixture
 def site(site_and_database: tuple[Site, str]) -> Site:
     site, url = site_and_database
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(superuser_url(url)) as connection:
+        # A request of a page that has just been closed gives way, and is tried again.
+        connection.execute("SET deadlock_timeout = '1min'")
         connection.execute(EMPTY)
     settings = site.services.settings
     providers = (settings.provider_a_slug, settings.provider_b_slug)

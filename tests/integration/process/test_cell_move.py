@@ -32,9 +32,9 @@ from tests.support.rounds import ROUNDS, scaled
 pytestmark = pytest.mark.anyio
 
 OWN, OTHER = NAMES[:2]
-SHOPPERS = 4
-OLD_PAYMENTS = scaled(600)
-KILLS = scaled(2)
+SHOPPERS = 6
+OLD_PAYMENTS = scaled(1500)
+KILLS = scaled(4)
 CARD = "4242424242424242"
 WAIT, ELSEWHERE = 503, 421
 
