@@ -55,15 +55,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if rule := config.getoption("rule"):
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("rule"))]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    if config.pluginmanager.hasplugin("xdist"):  # a planted defect's test runs without
-        for item in filter(_shares_a_fixture, items):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
-def _shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether a server or a browser is started once for the tests of its file: in one process, then."""
-    found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - no public name has it
-    return any(one.scope == "module" for defined in found.values() for one in defined)
 
 
 def pytest_collection() -> None:

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 import httpx
+import psutil
 
 from tests.support.assembly import JWT_KEY, KEYS
 from tests.support.error_lines import ERROR_LOG
@@ -78,15 +80,24 @@ def running(
     command: str, port: int, *arguments: str, **settings: str
 ) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
     """`payagg serve` or `payagg route`, ready; leaving stops it and expects a clean end."""
-    with ERROR_LOG.new_file().open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "payagg", command, "--port", str(port), *arguments],
-            stderr=log,
-            env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
-        )
-    try:
+    with (
+        ERROR_LOG.new_file().open("ab") as log,
+        started(command, "--port", str(port), *arguments, stderr=log, **settings) as process,
+    ):
         wait_until(lambda: is_ready(port))
         yield process, f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def started(*arguments: str, stderr: Any = subprocess.DEVNULL, **settings: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """`payagg` with its secrets, ready or not; leaving stops it and expects a clean end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "payagg", *arguments],
+        stderr=stderr,
+        env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
+    )
+    try:
+        yield process
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
     finally:
@@ -111,3 +122,16 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 def children(pid: int) -> set[int]:
     return {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def wait_until_two_answer(process: "subprocess.Popen[bytes]", origin: str) -> None:
+    """Each of two processes that answer at `origin` has accepted a connection. Until then, one that meets trouble has
+    not started; afterwards it died."""
+    with ExitStack() as stack:
+
+        def have_accepted() -> bool:
+            stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE)).get(f"{origin}/healthz")
+            held = [psutil.Process(child).net_connections() for child in children(process.pid)]
+            return sum(any(one.status == psutil.CONN_ESTABLISHED for one in each) for each in held) == 2
+
+        wait_until(have_accepted)

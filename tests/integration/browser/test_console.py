@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from standardwebhooks.webhooks import Webhook
@@ -151,13 +152,32 @@ def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Bro
         expect(page.get_by_role("heading", level=1)).to_have_text("Checkout settings")
 
 
+def test_a_delivery_appears_in_the_inbox_verified_and_is_delivered_again(
+    chromium: Browser, demo: dict[str, str]
+) -> None:
+    reference = demo["checkoutUrl"].rpartition("/")[2]
+    with opened(chromium) as page:
+        page.goto(demo["webhookInboxUrl"])
+        httpx.post(
+            f"{demo['baseUrl']}/payments/{reference}/simulate",
+            headers={"Authorization": f"Bearer {demo['sandboxSecretKey']}"},
+            json={"outcome": "FAILED"},
+            trust_env=False,
+        )
+        deliveries = page.locator("article", has_text=reference).filter(has_text="payment.failed")
+        expect(deliveries.first).to_contain_text("Signature verified")
+        expect(deliveries.first.locator(".headers")).to_contain_text("x-service-signature")
+        deliveries.first.get_by_role("button", name="Redeliver").click()
+        expect(page.get_by_text("It is on its way again.")).to_be_visible()
+        expect(deliveries).to_have_count(2)
+
+
 PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [SMALL_PHONE, WIDE], ids=["narrow", "wide"])
+@pytest.mark.parametrize(("viewport", "scheme"), [(SMALL_PHONE, "dark"), (WIDE, "light")], ids=["narrow", "wide"])
 def test_every_page_is_accessible_and_fits(
-    chromium: Browser, demo: dict[str, str], scheme: str, viewport: dict[str, int]
+    chromium: Browser, demo: dict[str, str], viewport: dict[str, int], scheme: str
 ) -> None:
     with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
         page.goto(demo["consoleUrl"])

@@ -1,7 +1,6 @@
 """The administrators' console in a real browser: a gateway's life, KYC, anomalies, and how its pages read."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
 from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
 from tests.support.builders import REFERENCE, a_payment, an_attempt, an_id
-from tests.support.checkout_site import Site, served
+from tests.support.checkout_site import Site
 from tests.support.images import an_image
 
 pytestmark = pytest.mark.browser
@@ -20,12 +19,7 @@ WIDE = {"width": 1280, "height": 900}
 SECRET = "sk_live_" + "s" * 40
 LONG_NAME = "a.very.long.name.of.an.administrator@example.com"
 DRAIN = timedelta(seconds=8)  # long enough to see it on a busy machine, short enough to wait for its end
-
-
-@pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with served(database_url, drain_window=DRAIN) as site:
-        yield site
+SITE = {"drain_window": DRAIN}
 
 
 def sign_in(page: Page, site: Site, subject: str = "admin-1") -> None:
@@ -213,13 +207,12 @@ def test_a_payment_is_ended_by_two_administrators(chromium: Browser, site: Site)
         expect(page.get_by_role("button", name="Confirm: the payment has failed")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible_and_fits(chromium: Browser, site: Site, scheme: str) -> None:
+def test_every_page_is_accessible_and_fits(chromium: Browser, site: Site) -> None:
     business = site.business()
     site.do(a_stuck_payment(site))
     paths = ["/gateways", "/gateways/gw_provider_a", "/gateways/gw_builtin", "/businesses", "/payments", "/anomalies"]
     paths += [f"/businesses/{business.id}", f"/payments/{REFERENCE}", "/audit", "/health", "/sign-in", "/nowhere"]
-    for viewport in (SMALL_PHONE, WIDE):
+    for viewport, scheme in ((SMALL_PHONE, "dark"), (WIDE, "light")):
         with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
             sign_in(page, site)
             for path in paths:

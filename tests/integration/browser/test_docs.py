@@ -1,16 +1,16 @@
 """The documentation in a real browser under its own content policy: narrow, light and dark, with its search."""
 
-from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from payagg.entrypoints.http.openapi.document import document
 from payagg.entrypoints.http.site.site import DocsSite
-from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, launched, opened
-from tests.support.checkout_site import served
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
 PAGES = [page.slug for page in DocsSite(document(api_routes(), DEFAULTS)).pages]
@@ -19,15 +19,10 @@ KINDS = ("", "webhooks", "states", "reference-payments")  # a page of each kind 
 
 
 @pytest.fixture
-def origin(database_url: str) -> Iterator[str]:
-    with served(database_url) as site:
-        yield site.base_url
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
+def origin(site_and_database: tuple[Site, str]) -> str:
+    base_url = site_and_database[0].base_url
+    httpx.get(f"{base_url}/docs", timeout=60, trust_env=False)  # the first reader waits until all pages are made
+    return base_url
 
 
 def test_no_page_is_wider_than_a_small_phone(chromium: Browser, origin: str) -> None:
@@ -38,8 +33,7 @@ def test_no_page_is_wider_than_a_small_phone(chromium: Browser, origin: str) -> 
             assert has_no_sideways_scroll(page), slug
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [SMALL_PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize(("viewport", "scheme"), [(SMALL_PHONE, "dark"), (DESKTOP, "light")], ids=["phone", "desktop"])
 def test_axe_finds_nothing(chromium: Browser, origin: str, viewport: Any, scheme: Any) -> None:
     with opened(chromium, viewport=viewport, color_scheme=scheme, bypass_csp=True) as page:
         for slug in KINDS:

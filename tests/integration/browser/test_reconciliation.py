@@ -9,12 +9,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.reconciliation import MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
-from tests.integration.browser.test_console_admin import LONG_NAME, WIDE, go, sign_in, site
+from tests.integration.browser.test_console_admin import LONG_NAME, SITE, WIDE, go, sign_in
 from tests.support.browser import PHONE, SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
 from tests.support.builders import REFERENCE, an_id
 from tests.support.checkout_site import Site
 
-__all__ = ["site"]
+__all__ = ["SITE"]
 pytestmark = pytest.mark.browser
 DAY = date(2025, 1, 30)
 CUT_OFF = """() => [...document.querySelectorAll("body *:not(.unseen, .skip)")].filter((one) => {
@@ -46,10 +46,9 @@ def are_stacked(page: Page) -> bool:
     return there["y"] > here["y"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_is_accessible_and_nothing_is_cut_off(chromium: Browser, site: Site, scheme: str) -> None:
+def test_the_page_is_accessible_cuts_nothing_off_and_has_its_findings_downloaded(chromium: Browser, site: Site) -> None:
     site.do(two_runs(site))
-    for viewport, is_narrow in ((SMALL_PHONE, True), (PHONE, True), (WIDE, False)):
+    for viewport, scheme, is_narrow in ((SMALL_PHONE, "dark", True), (PHONE, "light", True), (WIDE, "light", False)):
         with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
             sign_in(page, site)
             go(page, "Reconciliation")
@@ -58,14 +57,8 @@ def test_the_page_is_accessible_and_nothing_is_cut_off(chromium: Browser, site: 
             assert has_no_sideways_scroll(page)
             assert page.evaluate(CUT_OFF) == []
             assert are_stacked(page) is is_narrow
-
-
-def test_findings_are_downloaded_by_their_link(chromium: Browser, site: Site) -> None:
-    site.do(two_runs(site))
-    with opened(chromium, viewport=PHONE) as page:
-        sign_in(page, site)
-        go(page, "Reconciliation")
-        with page.expect_download() as started:
-            page.get_by_role("link", name="Findings as CSV").click()
-        assert started.value.suggested_filename == f"{an_id('rec', 1)}.csv"
-        assert Path(started.value.path()).read_text().splitlines()[1] == f"HERE_ONLY,{REFERENCE},,,,5000,,"
+            with page.expect_download() as started:
+                page.get_by_role("link", name="Findings as CSV").click()
+            assert started.value.suggested_filename == f"{an_id('rec', 1)}.csv"
+            lines = Path(started.value.path()).read_text().splitlines()
+            assert lines[1] == f"HERE_ONLY,{REFERENCE},,,,5000,,"

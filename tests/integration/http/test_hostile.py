@@ -1,7 +1,7 @@
 """One hostile value in an otherwise valid call, of every field, path and body of every route: a 4xx in the envelope.
 
-The tables are generated from the routes' own declarations (`tests.integration.http.hostile_cells.py`), so a new route is
-tried without a new line here.
+The tables are generated from the routes' own declarations (`tests/integration/http/hostile_cells.py`), so a new route
+is tried without a new line here.
 """
 
 import asyncio

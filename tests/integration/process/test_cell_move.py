@@ -262,11 +262,7 @@ async def test_a_move_under_load_loses_nothing_however_often_it_is_killed(market
     assert failed == 0
 
 
-async def test_what_a_cell_answers_about_what_left_it(market: tuple[Market, Receiver]) -> None:
-    town, _ = market
-    await town.journey("cart", 1000)
-    [reference] = town.paid
-    assert "1 payments moved in this run" in await moved(town)
+async def says_where_it_is(town: Market, reference: str) -> None:
     shop, client = town.shop, town.own.client
     as_admin = bearer(admin_token())
     for path, headers in (
@@ -301,7 +297,9 @@ async def test_what_a_cell_answers_about_what_left_it(market: tuple[Market, Rece
     assert (await client.get("/admin/businesses", headers=as_admin)).json()["data"]["businesses"] == []
 
 
-async def test_a_payer_and_a_merchant_are_told_to_wait_while_it_is_under_way(market: tuple[Market, Receiver]) -> None:
+async def test_a_cell_says_to_wait_while_a_business_leaves_it_and_then_where_it_is(
+    market: tuple[Market, Receiver],
+) -> None:
     town, _ = market
     await town.journey("cart", 1000)
     [reference] = town.paid
@@ -317,31 +315,34 @@ async def test_a_payer_and_a_merchant_are_told_to_wait_while_it_is_under_way(mar
         assert 1 <= int(answer.headers["retry-after"]) <= 4
     assert (await own.client.get(f"/public/payments/{reference}")).status_code == 200
     await taken(town)
-    assert_refused(await own.client.get(f"/public/payments/{reference}"), WAIT, "SERVICE_UNAVAILABLE")
     page = await own.client.get(f"{own.origin}/checkout/{reference}")
     assert page.status_code == WAIT
     body, signed = event_about(reference)
-    heard = await own.client.post("/webhooks/provider_a/sandbox", content=body, headers=signed)
-    assert_refused(heard, WAIT, "SERVICE_UNAVAILABLE")  # and the provider sends it again
-    assert town.rows(OWN, "SELECT count(*) FROM inbox") == [(0,)]
-    # An administrator is told to wait as well, and changes nothing of it.
+    # An administrator is told to wait as well, and changes nothing of it; a provider sends its event again.
     change: dict[str, Any] = {"headers": bearer(admin_token()), "json": {"status": "SUSPENDED"}}
-    answer = await own.client.patch(f"/admin/businesses/{town.shop.business.id}", **change)
-    assert_refused(answer, WAIT, "SERVICE_UNAVAILABLE")
+    for answer in (
+        await own.client.get(f"/public/payments/{reference}"),
+        await own.client.post("/webhooks/provider_a/sandbox", content=body, headers=signed),
+        await own.client.patch(f"/admin/businesses/{town.shop.business.id}", **change),
+    ):
+        assert_refused(answer, WAIT, "SERVICE_UNAVAILABLE")
+    assert town.rows(OWN, "SELECT count(*) FROM inbox") == [(0,)]
     assert await moved(town)
     assert_kept(town)
+    await says_where_it_is(town, reference)
 
 
 async def test_it_is_refused_with_one_line_and_nothing_changed(market: tuple[Market, Receiver]) -> None:
     town, _ = market
-    process = await started(town, to="PDX")
-    _, complaint = await process.communicate()
-    assert (process.returncode, complaint.decode().count("\n")) == (1, 1)
-    assert "--to must be one of PBX, PCX" in complaint.decode()
-    process = await started(town, at=NAMES[2])
-    _, complaint = await process.communicate()
-    assert (process.returncode, complaint.decode().count("\n")) == (1, 1)
-    assert f"is not the database that the cell {OTHER} answers from" in complaint.decode()
+
+    async def refused(**options: str) -> str:
+        process = await started(town, **options)
+        _, complaint = await process.communicate()
+        assert (process.returncode, complaint.decode().count("\n")) == (1, 1)
+        return complaint.decode()
+
+    assert "--to must be one of PBX, PCX" in await refused(to="PDX")
+    assert f"is not the database that the cell {OTHER} answers from" in await refused(at=NAMES[2])
     [gateway] = [one for one in await town.other.services.gateways.listed() if one.slug == "provider_a"]
     place = f"{town.shop.path}/gateways/{gateway.id}"
     renamed = await town.world.client.patch(place, headers=town.shop.as_owner, json={"displayName": "Card"})
@@ -349,8 +350,5 @@ async def test_it_is_refused_with_one_line_and_nothing_changed(market: tuple[Mar
     await town.workers.aclose()  # or the cell asks the home cell for its own again before the command looks
     other = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_" + "c" * 40})
     await town.other.services.gateways.set_credentials(gateway.id, other, by=AN_ADMIN)
-    process = await started(town)
-    _, complaint = await process.communicate()
-    assert process.returncode == 1
-    assert "Its gateway provider_a has other credentials" in complaint.decode()
+    assert "Its gateway provider_a has other credentials" in await refused()
     await town.journey("cart", 1000)  # its keys still hold

@@ -17,7 +17,7 @@ import pytest
 from payagg.entrypoints.settings import FIELDS, variable
 from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
-from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, wait_until
+from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, started, wait_until
 
 COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
 
@@ -148,21 +148,14 @@ def test_a_server_names_its_database(database_url: str, tmp_path: Path) -> None:
     made = payagg("doctor", PAYAGG_STATE_DIR=str(tmp_path / "state"))
     assert f"Making a Postgres database in {tmp_path}/state/postgres" in made.stdout
     assert os.path.isdir(tmp_path / "state" / "postgres")
-    port = str(free_port())
-    process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", "serve", "--port", port],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(PAYAGG_DATABASE_URL=database_url, **SECRETS),
-    )
-    try:
+    port = free_port()
+    arguments = ("serve", "--port", str(port))
+    with started(*arguments, stderr=subprocess.PIPE, PAYAGG_DATABASE_URL=database_url) as process:
         assert process.stderr is not None
         line = json.loads(process.stderr.readline())
         assert line["event"].startswith(f"The database is {name} at ")
         assert line["level"] == "warning"
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
+        wait_until(lambda: is_ready(port))
 
 
 @pytest.mark.parametrize("command", COMMANDS[:2])

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,21 +66,6 @@ def printed_tour(stream: IO[str] | None) -> list[str]:
     return lines
 
 
-@pytest.fixture(scope="module")
-def port() -> int:
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
-    """A state folder on which `dev` has run once, so that each test is a later start, alone or after the others."""
-    folder = tmp_path_factory.mktemp("dev") / "state"
-    with dev(folder, port, "--json") as process:
-        assert json.loads(first_line(process.stdout)) == json.loads((folder / "demo.json").read_text())
-        assert (folder / "demo.json").stat().st_mode & 0o777 == 0o600
-    return folder
-
-
 def inbox_holds(demo: dict[str, str], kind: str, reference: str) -> dict[str, Any]:
     """Waits for the delivery of that event, as the inbox page does."""
     origin = demo["webhookInboxUrl"]
@@ -88,52 +74,43 @@ def inbox_holds(demo: dict[str, str], kind: str, reference: str) -> dict[str, An
             for received in client.get(f"{origin}/deliveries").json()["deliveries"]:
                 if received["type"] == kind and reference in received["body"]:
                     return dict(received)
-            # The page polls as well; there is no other signal to wait for.
-            subprocess.run(["sleep", "0.1"], check=True)
+            time.sleep(0.1)  # the page polls as well; there is no other signal to wait for
     raise AssertionError(f"{kind} of {reference} never arrived")
 
 
-def test_a_payment_is_paid_and_its_signed_webhook_arrives(state: Path, port: int) -> None:
-    with dev(state, port, "--json") as process:
-        demo = json.loads(first_line(process.stdout))
-        reference = demo["checkoutUrl"].rpartition("/")[2]
-        with httpx.Client(base_url=demo["baseUrl"], trust_env=False, timeout=PATIENCE) as api:
-            card = {"gatewaySlug": "sandbox", "cardNumber": "4242 4242 4242 4242"}
-            assert api.post(f"/public/payments/{reference}/process", json=card).status_code == 200
-            verified = api.get(f"/public/payments/{reference}/verify").json()["data"]
-            assert verified["status"] == "SUCCESS"
-            key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
-            assert api.get(f"/payments/{reference}", headers=key).json()["data"]["status"] == "SUCCESS"
-            live = {"Authorization": f"Bearer {demo['liveSecretKey']}"}
-            assert api.get("/payments/context", headers=live).json()["data"]["environment"] == "LIVE"
-            admin = {"Authorization": f"Bearer {demo['adminToken']}"}
-            gateways = api.get("/admin/gateways", headers=admin).json()["data"]
-            assert {one["status"] for one in gateways} == {"ACTIVE"}
-            merchant = {"Authorization": f"Bearer {demo['merchantToken']}"}
-            listed = api.get(f"/merchant/businesses/{demo['businessId']}/webhooks", headers=merchant)
-            assert len(listed.json()["data"]) == 1
-            assert api.get(demo["docsUrl"]).status_code == 200
-            received = inbox_holds(demo, "payment.success", reference)
-            assert received["verdict"] == "Signature verified"
-            assert received["verified"]
-            again = api.post(f"{demo['webhookInboxUrl']}/redeliver/{received['eventId']}", headers={"X-Inbox": "1"})
-            assert again.json()["message"] == "It is on its way again."
-            foreign = api.post(f"{demo['webhookInboxUrl']}/redeliver/{received['eventId']}")
-            assert foreign.status_code == 403
-            assert "default-src 'none'" in api.get(demo["webhookInboxUrl"]).headers["content-security-policy"]
-        told = command(state, "explain", reference)
-        assert told.returncode == 0
-        for word in (
-            "initiated",
-            "INITIATED -> PENDING",
-            "PENDING -> SUCCESS",
-            "payment.success",
-            "DELIVERED after try 1",
-        ):
-            assert word in told.stdout
-        assert "ada@example.com" not in told.stdout
-        examined = command(state, "doctor")
-        assert examined.returncode == 0, examined.stdout
+def pays_and_hears_of_it(demo: dict[str, str]) -> None:
+    reference = demo["checkoutUrl"].rpartition("/")[2]
+    with httpx.Client(base_url=demo["baseUrl"], trust_env=False, timeout=PATIENCE) as api:
+        card = {"gatewaySlug": "sandbox", "cardNumber": "4242 4242 4242 4242"}
+        assert api.post(f"/public/payments/{reference}/process", json=card).status_code == 200
+        assert api.get(f"/public/payments/{reference}/verify").json()["data"]["status"] == "SUCCESS"
+        key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
+        assert api.get(f"/payments/{reference}", headers=key).json()["data"]["status"] == "SUCCESS"
+        live = {"Authorization": f"Bearer {demo['liveSecretKey']}"}
+        assert api.get("/payments/context", headers=live).json()["data"]["environment"] == "LIVE"
+        admin = {"Authorization": f"Bearer {demo['adminToken']}"}
+        gateways = api.get("/admin/gateways", headers=admin).json()["data"]
+        assert {one["status"] for one in gateways} == {"ACTIVE"}
+        merchant = {"Authorization": f"Bearer {demo['merchantToken']}"}
+        listed = api.get(f"/merchant/businesses/{demo['businessId']}/webhooks", headers=merchant)
+        assert len(listed.json()["data"]) == 1
+        assert api.get(demo["docsUrl"]).status_code == 200
+        received = inbox_holds(demo, "payment.success", reference)
+        assert received["verdict"] == "Signature verified"
+        assert received["verified"]
+        again = api.post(f"{demo['webhookInboxUrl']}/redeliver/{received['eventId']}", headers={"X-Inbox": "1"})
+        assert again.json()["message"] == "It is on its way again."
+
+
+def explains_and_logs_no_secret(state: Path, demo: dict[str, str]) -> None:
+    reference = demo["checkoutUrl"].rpartition("/")[2]
+    told = command(state, "explain", reference)
+    assert told.returncode == 0
+    for word in ("initiated", "INITIATED -> PENDING", "PENDING -> SUCCESS", "payment.success", "DELIVERED after try 1"):
+        assert word in told.stdout
+    assert "ada@example.com" not in told.stdout
+    examined = command(state, "doctor")
+    assert examined.returncode == 0, examined.stdout
     log = (state / "dev.log").read_text()
     assert reference in log
     assert log.count("this Python has a known flaw") == (python_flaw() is not None)
@@ -141,53 +118,66 @@ def test_a_payment_is_paid_and_its_signed_webhook_arrives(state: Path, port: int
         assert secret not in log
 
 
-@pytest.mark.rule("access.32")
-def test_another_hosts_name_is_answered_by_nothing_of_it(state: Path, port: int) -> None:
-    with dev(state, port, "--json") as process:
-        demo = json.loads(first_line(process.stdout))
-        origin = f"http://127.0.0.1:{port}"
-        with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
-            key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
-            for path in ("/docs", "/dev/inbox/deliveries", "/metrics", "/healthz", "/api/v1/payments/context", "/none"):
-                rebound = client.get(origin + path, headers=key | {"Host": f"evil.example:{port}"})
-                assert rebound.status_code == 400, path
-                assert rebound.json()["error"]["field"] == "Host"
-                assert rebound.headers["x-request-id"]
-            for name in ("localhost", "[::1]", "127.0.0.1"):
-                own = client.get(f"{origin}/dev/inbox/deliveries", headers={"Host": f"{name}:{port}"})
-                assert own.status_code == 200
-            admin = {"Authorization": f"Bearer {demo['adminToken']}"}
-            assert client.get(f"{demo['baseUrl']}/admin/gateways", headers=admin).status_code == 200
+def answers_under_its_own_names_alone(demo: dict[str, str], port: int) -> None:
+    origin = f"http://127.0.0.1:{port}"
+    with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
+        key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
+        for path in ("/docs", "/dev/inbox/deliveries", "/metrics", "/healthz", "/api/v1/payments/context", "/none"):
+            rebound = client.get(origin + path, headers=key | {"Host": f"evil.example:{port}"})
+            assert rebound.status_code == 400, path
+            assert rebound.json()["error"]["field"] == "Host"
+            assert rebound.headers["x-request-id"]
+        for name in ("localhost", "[::1]", "127.0.0.1"):
+            own = client.get(f"{origin}/dev/inbox/deliveries", headers={"Host": f"{name}:{port}"})
+            assert own.status_code == 200
         for fake in (port + 1, port + 2):
-            page = httpx.get(f"http://127.0.0.1:{fake}/js/v1/bundle.js", headers={"Host": "evil.example"})
+            page = client.get(f"http://127.0.0.1:{fake}/js/v1/bundle.js", headers={"Host": "evil.example"})
             assert page.status_code == 400
 
 
-def test_the_tour_pasted_as_printed_works_on_the_kept_data(state: Path, port: int) -> None:
-    before = json.loads((state / "demo.json").read_text())
+def does_what_its_tour_says(state: Path, port: int, before: dict[str, str], lines: list[str]) -> None:
+    after = json.loads((state / "demo.json").read_text())
+    for kept in ("businessId", "sandboxSecretKey", "liveSecretKey"):
+        assert after[kept] == before[kept]
+    assert after["checkoutUrl"] != before["checkoutUrl"]
+    assert any(after["checkoutUrl"] in line for line in lines)
+    curls = [line.strip() for line in lines if line.strip().startswith("curl ")]
+    assert len(curls) == 3
+    answers = []
+    for line in curls:
+        pasted = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True, timeout=PATIENCE)
+        answers.append(json.loads(pasted.stdout))
+    assert [answer["success"] for answer in answers] == [True, True, True]
+    assert [answer["data"]["status"] for answer in answers] == ["INITIATED", "INITIATED", "SUCCESS"]
+    assert inbox_holds(after, "payment.success", answers[2]["data"]["reference"])["verified"]
+    second = command(state, "dev", "--port", str(free_port()))
+    assert second.returncode == 1
+    assert re.fullmatch(r"payagg: Another `payagg dev` already runs on .*\.\n", second.stderr)
+    made = command(state, "business", "create", "--name", "Beside", "--owner", "someone")
+    assert made.returncode == 0
+    assert httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+
+
+@pytest.mark.rule("access.32")
+@pytest.mark.long
+def test_dev_from_its_first_start_over_kept_data_to_a_fresh_one(tmp_path: Path) -> None:
+    state, port = tmp_path / "state", free_port()
+    with dev(state, port, "--json") as process:
+        demo = json.loads(first_line(process.stdout))
+        assert demo == json.loads((state / "demo.json").read_text())
+        assert (state / "demo.json").stat().st_mode & 0o777 == 0o600
+        pays_and_hears_of_it(demo)
+        explains_and_logs_no_secret(state, demo)
+        answers_under_its_own_names_alone(demo, port)
     with dev(state, port) as process:
-        lines = printed_tour(process.stdout)
-        after = json.loads((state / "demo.json").read_text())
-        for kept in ("businessId", "sandboxSecretKey", "liveSecretKey"):
-            assert after[kept] == before[kept]
-        assert after["checkoutUrl"] != before["checkoutUrl"]
-        assert any(after["checkoutUrl"] in line for line in lines)
-        curls = [line.strip() for line in lines if line.strip().startswith("curl ")]
-        assert len(curls) == 3
-        answers = []
-        for line in curls:
-            pasted = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True, timeout=PATIENCE)
-            answers.append(json.loads(pasted.stdout))
-        assert [answer["success"] for answer in answers] == [True, True, True]
-        assert [answer["data"]["status"] for answer in answers] == ["INITIATED", "INITIATED", "SUCCESS"]
-        assert inbox_holds(after, "payment.success", answers[2]["data"]["reference"])["verified"]
-        second = command(state, "dev", "--port", str(free_port()))
-        assert second.returncode == 1
-        assert re.fullmatch(r"payagg: Another `payagg dev` already runs on .*\.\n", second.stderr)
-        made = command(state, "business", "create", "--name", "Beside", "--owner", "someone")
-        assert made.returncode == 0
-        assert httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+        does_what_its_tour_says(state, port, demo, printed_tour(process.stdout))
     assert not (state / "postgres" / "postmaster.pid").exists()
+    (state / "notes.txt").write_text("mine")
+    with dev(state, port, "--json", "--fresh") as process:
+        after = json.loads(first_line(process.stdout))
+    assert after["businessId"] != demo["businessId"]
+    assert after["sandboxSecretKey"] != demo["sandboxSecretKey"]
+    assert (state / "notes.txt").read_text() == "mine"
 
 
 def test_a_busy_port_is_one_line_that_names_the_port_and_the_option(tmp_path: Path) -> None:
@@ -199,13 +189,3 @@ def test_a_busy_port_is_one_line_that_names_the_port_and_the_option(tmp_path: Pa
     assert told.returncode == 1
     assert re.fullmatch(rf"payagg: Port {busy} on 127\.0\.0\.1 cannot be used .*--port.*\n", told.stderr)
     assert not (tmp_path / "state" / "postgres").exists()
-
-
-def test_fresh_forgets_the_old_data_and_keeps_what_is_not_ours(state: Path, port: int) -> None:
-    before = json.loads((state / "demo.json").read_text())
-    (state / "notes.txt").write_text("mine")
-    with dev(state, port, "--json", "--fresh") as process:
-        after = json.loads(first_line(process.stdout))
-    assert after["businessId"] != before["businessId"]
-    assert after["sandboxSecretKey"] != before["sandboxSecretKey"]
-    assert (state / "notes.txt").read_text() == "mine"

@@ -124,11 +124,9 @@ def told_by(done: "subprocess.CompletedProcess[str]") -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("size", ["100k", "20m"])
-def test_a_state_folder_on_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
-    command = [sys.executable, "-m", "payagg", "dev", "--port", "0"]
-    command[-1] = "18971"
-    done = ran_with(FULL, tmp_path, command, environment(PAYAGG_STATE_DIR=str(tmp_path / "state")), size=size)
+def test_a_state_folder_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "payagg", "dev", "--port", "18971"]
+    done = ran_with(FULL, tmp_path, command, environment(PAYAGG_STATE_DIR=str(tmp_path / "state")), size="20m")
     assert "no space is left on its disk" in told_by(done)
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 import httpx
 import psutil
-import pytest
 
 from payagg.entrypoints.process.log_writer import FLUSH_SECONDS
 from payagg.entrypoints.process.python_flaws import python_flaw
@@ -67,8 +66,7 @@ def lines_in(reader: int) -> list[dict[str, object]]:
 
 def test_a_server_whose_log_nobody_reads_answers_everybody_and_ends(database_url: str) -> None:
     port = free_port()
-    arguments = ("serve", "--port", str(port), "--workers", "2")
-    with unread(*arguments, filled=False, PAYAGG_DATABASE_URL=database_url) as (process, reader):
+    with unread("serve", "--port", str(port), filled=False, PAYAGG_DATABASE_URL=database_url) as (process, reader):
         wait_until(lambda: is_ready(port))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
             for _ in range(REQUESTS):
@@ -81,10 +79,9 @@ def test_a_server_whose_log_nobody_reads_answers_everybody_and_ends(database_url
     assert [line["flaw"] for line in lines if "flaw" in line] == ([flaw] if flaw else [])
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_router_whose_log_takes_no_line_answers_and_ends(workers: str) -> None:
+def test_processes_whose_log_takes_no_line_answer_and_end() -> None:
     port = free_port()
-    with unread("route", "--port", str(port), "--workers", workers, filled=True, **CELLS) as (process, _):
+    with unread("route", "--port", str(port), "--workers", "2", filled=True, **CELLS) as (process, _):
         wait_until(lambda: is_ready(port))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
             assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}

@@ -4,8 +4,6 @@ import asyncio
 import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +16,7 @@ from payagg.adapters.postgres.embedded.server import STOP_SECONDS as EMBEDDED_ST
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.entrypoints.process.server import STOP_SECONDS
-from tests.support.processes import SECRETS, environment, serving, wait_until
+from tests.support.processes import serving, started, wait_until
 
 CALLERS = 40
 pytestmark = pytest.mark.anyio
@@ -53,11 +51,8 @@ def frozen(state: Path) -> Iterator[None]:
 
 # A process that its supervisor ends in the middle of its stop may print where it stood.
 @pytest.mark.error_lines("Traceback (most recent call last):", optional=True)
-@pytest.mark.parametrize("arguments", [(), ("--workers", "2")])
-async def test_a_server_ends_as_promised_and_answers_what_it_accepted(
-    server: EmbeddedPostgres, state: Path, arguments: tuple[str, ...]
-) -> None:
-    with serving(server.url, *arguments) as (process, origin), frozen(state):
+async def test_processes_end_as_promised_and_answer_what_they_accepted(server: EmbeddedPostgres, state: Path) -> None:
+    with serving(server.url, "--workers", "2") as (process, origin), frozen(state):
         limits = httpx.Limits(max_connections=CALLERS)
         async with httpx.AsyncClient(base_url=origin, trust_env=False, timeout=60, limits=limits) as client:
 
@@ -87,20 +82,12 @@ def clients_of(pid: int, port: int) -> list[object]:
 
 
 def test_a_worker_ends_as_promised(server: EmbeddedPostgres, state: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", "worker"],
-        stderr=subprocess.DEVNULL,
-        env=environment(PAYAGG_DATABASE_URL=server.url, **SECRETS),
-    )
-    try:
+    with started("worker", PAYAGG_DATABASE_URL=server.url) as process:
         # Its sweeps have begun: it holds more connections than it started with.
         wait_until(lambda: len([one for one in psutil.Process(process.pid).net_connections("unix") if one.fd > 2]) > 3)
         with frozen(state):
             process.send_signal(signal.SIGTERM)
             assert process.wait(STOP_SECONDS) == 0
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_an_embedded_server_that_is_frozen_ends_with_its_user(tmp_path: Path) -> None:

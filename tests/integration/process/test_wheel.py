@@ -58,60 +58,40 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [path for name in ("payagg-*.whl", "payagg_testing-*.whl") for path in into.glob(name)]
 
 
-@pytest.fixture(scope="module")
-def wheel(wheels: list[Path]) -> Path:
-    return wheels[0]
+def install(python: Path, *what: object) -> None:
+    """By `pip install`, which may fetch nothing; no module is compiled that nobody imports."""
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-compile")
+    ran(*pip, "--quiet", "--disable-pip-version-check", *what)
 
 
-@pytest.fixture(scope="module")
-def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment after `pip install payagg`, which may fetch nothing: the wheel asks for nothing."""
-    folder = tmp_path_factory.mktemp("bare")
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    command = [sys.executable, "-m", "pip", "--python", python, "install", "--no-index"]
-    ran(*command, "--quiet", "--disable-pip-version-check", wheel)
-    return python
-
-
-@pytest.fixture(scope="module")
-def fresh(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with the harness and third parties, which are borrowed from the running environment, last."""
-    folder = tmp_path_factory.mktemp("fresh")
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    ran(
-        *(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps"),
-        *("--quiet", "--disable-pip-version-check", *wheels),
-    )
-    (site,) = (folder / "lib").glob("python*/site-packages")
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python
-
-
-def test_the_installed_harness_is_of_the_products_version_and_searches_the_domain(fresh: Path) -> None:
-    ran(fresh, "-c", USE_OF_TESTING)
-    assert "receiver" in ran(fresh.with_name("payagg-testing"), "--help")
-
-
-def test_the_package_alone_is_the_domain_and_a_command_that_says_what_is_missing(bare: Path) -> None:
+def test_the_package_alone_and_then_with_harness_and_server_work_where_they_are_installed(
+    wheels: list[Path], tmp_path: Path
+) -> None:
+    venv.create(tmp_path / "fresh", with_pip=False, symlinks=True)
+    python = tmp_path / "fresh" / "bin" / "python"
+    # Without third parties: the wheel asks for none.
+    install(python, wheels[0])
     modules = sorted((ROOT / "src" / "payagg" / "domain").glob("[a-z]*.py"))
-    ran(bare, "-c", "\n".join(f"import payagg.domain.{path.stem}" for path in modules))
-    assert ran(bare.with_name("payagg"), "--version").startswith("payagg ")
-    done = subprocess.run([bare.with_name("payagg"), "serve"], capture_output=True, text=True, check=False, cwd="/")
+    ran(python, "-c", "\n".join(f"import payagg.domain.{path.stem}" for path in modules))
+    assert ran(python.with_name("payagg"), "--version").startswith("payagg ")
+    done = subprocess.run([python.with_name("payagg"), "serve"], capture_output=True, text=True, check=False, cwd="/")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert done.stderr.endswith("pip install 'payagg[server]'.\n")
-
-
-def test_the_installed_wheel_shows_its_documentation(fresh: Path, tmp_path: Path) -> None:
-    ran(fresh, "-m", "payagg.entrypoints.cli.site", "--into", tmp_path)
+    install(python, "--no-deps", wheels[1])
+    # Third parties are borrowed from the running environment, last.
+    (site,) = (tmp_path / "fresh" / "lib").glob("python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    ran(python, "-c", USE_OF_TESTING)
+    assert "receiver" in ran(python.with_name("payagg-testing"), "--help")
+    ran(python, "-m", "payagg.entrypoints.cli.site", "--into", tmp_path)
     assert "Ten minutes" in (tmp_path / "quick-start.html").read_text()
 
 
-def test_the_wheel_tells_its_extras_its_licence_and_where_it_runs(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+def test_the_wheel_tells_what_it_is_and_holds_the_package_and_nothing_else(wheels: list[Path]) -> None:
+    with zipfile.ZipFile(wheels[0]) as archive:
+        names = archive.namelist()
+        (name,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         told = archive.read(name).decode()
     extras = {"archive", "embedded", "otel", "server"}
     assert set(re.findall(r"^Provides-Extra: (.+)$", told, re.MULTILINE)) == extras
@@ -120,15 +100,9 @@ def test_the_wheel_tells_its_extras_its_licence_and_where_it_runs(wheel: Path) -
     assert "Description-Content-Type: text/markdown" in told
     for classifier in ("Private :: Do Not Upload", "Typing :: Typed", "Programming Language :: Python :: 3.13"):
         assert f"Classifier: {classifier}" in told
-
-
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"payagg"}
-    held = {name for name in names if name.startswith("payagg/")}
     files = (path for path in (ROOT / "src" / "payagg").rglob("*") if path.is_file())
     ours = {path.relative_to(ROOT / "src").as_posix() for path in files if "__pycache__" not in path.parts}
-    assert ours <= held
-    assert {"payagg/docs/guide/quick-start.md", "payagg/docs/errors.md"} <= held  # the texts of the site
-    assert "payagg/py.typed" in held  # type checkers read our annotations
+    assert ours <= set(names)
+    assert {"payagg/docs/guide/quick-start.md", "payagg/docs/errors.md"} <= set(names)  # the texts of the site
+    assert "payagg/py.typed" in names  # type checkers read our annotations

@@ -1,6 +1,9 @@
 """The worker: what happens without a request, and how it survives and stops."""
 
 import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,7 +17,6 @@ from payagg.application.ports import Unavailable
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
-from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
 from tests.support.builders import AN_ADMIN
@@ -24,6 +26,17 @@ from tests.support.receivers import a_receiver, until
 pytestmark = pytest.mark.anyio
 
 
+@asynccontextmanager
+async def working(services: Any) -> AsyncIterator[None]:
+    """Its worker, until the block is left."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(services, stop))
+    yield
+    stop.set()
+    async with asyncio.timeout(30):
+        await running
+
+
 async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: PostgresStore) -> None:
     services = services_over(store, replace(SETTINGS, checkout_ttl=timedelta(seconds=1)))
     async with an_api(services) as api, a_receiver() as receiver:
@@ -31,30 +44,12 @@ async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: Pos
         body = {"url": receiver.origin, "environment": "SANDBOX"}
         await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body)
         reference = (await api.initiate(shop))["reference"]
-        stop = asyncio.Event()
-        running = asyncio.create_task(worker.run(services, stop))
-        await until(lambda: bool(receiver.received))
-        stop.set()
-        await running
+        async with working(services):
+            await until(lambda: bool(receiver.received))
         assert b'"payment.failed"' in receiver.received[0].body
         found = await store.find_payment(reference)
     assert found is not None
     assert (found.status, found.failure_reason) == (Status.FAILED, "EXPIRED")
-
-
-class Broken:
-    """A use case whose database is away, or which has a defect."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-        self.calls = 0
-
-    def __getattr__(self, name: str) -> Any:
-        async def fail() -> int:
-            self.calls += 1
-            raise self.error
-
-        return fail
 
 
 @pytest.mark.parametrize(
@@ -62,22 +57,20 @@ class Broken:
     [Unavailable("away"), pytest.param(RuntimeError("a defect"), marks=pytest.mark.error_lines("sweep failed"))],
 )
 async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Exception) -> None:
-    services: Services = services_over(MemoryStore())
-    drains = Broken(error)
-    asked = 0
+    calls: Counter[str] = Counter()
+
+    class Drains:
+        async def end_drains(self) -> int:
+            calls["drains"] += 1
+            raise error
 
     class Inbound:
         async def retry_due(self) -> int:
-            nonlocal asked
-            asked += 1
+            calls["inbound"] += 1
             return 0
 
-    services = replace(services, gateways=drains, provider_events=Inbound())  # type: ignore[arg-type]
-    stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(services, stop))
-    await until(lambda: drains.calls >= 2 and asked >= 2)
-    stop.set()
-    await running
+    async with working(replace(services_over(MemoryStore()), gateways=Drains(), provider_events=Inbound())):  # type: ignore[arg-type]
+        await until(lambda: min(calls["drains"], calls["inbound"]) >= 2)
 
 
 @pytest.mark.rule("gateways.19")
@@ -96,13 +89,9 @@ async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
         return gateway is not None and not gateway.has_credentials
 
     assert not await is_wiped()
-    stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(services, stop))
-    async with asyncio.timeout(30):
+    async with working(services), asyncio.timeout(30):
         while not await is_wiped():  # noqa: ASYNC110 - what is waited for is written by the worker
             await asyncio.sleep(0.02)
-    stop.set()
-    await running
     assert "gateway secrets wiped" in capsys.readouterr().out
     (told,) = await entries(store, action="gateway.wipe_secrets")
     assert (told.realm, told.subject, told.object_id) == (ActorRealm.CLOCK, "settling", "gw_provider_a")
@@ -123,7 +112,6 @@ async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> No
 
 
 async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> None:
-    services = services_over(MemoryStore())
     started = asyncio.Event()
 
     class HangingGateways:
@@ -132,9 +120,5 @@ async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> 
             await asyncio.Event().wait()
             return 0
 
-    stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(replace(services, gateways=HangingGateways()), stop))  # type: ignore[arg-type]
-    await started.wait()
-    stop.set()
-    async with asyncio.timeout(30):
-        await running
+    async with working(replace(services_over(MemoryStore()), gateways=HangingGateways())):  # type: ignore[arg-type]
+        await started.wait()

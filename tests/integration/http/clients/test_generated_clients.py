@@ -3,18 +3,16 @@
 import asyncio
 import json
 import os
-import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
+from tests.integration.process.listings import NODE, absent, program
 from tests.support.http_world import Api
 
 pytestmark = pytest.mark.anyio
-NODE = Path(__file__).parents[3] / "node" / "node_modules"
 PROGRAMS = Path(sys.executable).parent
 PATIENCE = 240  # seconds; a bound for a slow machine, never an expectation
 Make = Callable[[Path, Path], Awaitable[list[str]]]
@@ -90,18 +88,11 @@ console.log(JSON.stringify([...statuses, refused!.error.code, refused!.error.fie
 """
 
 
-def absent(what: str) -> NoReturn:
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
-
-
-def node(*program: str) -> list[str]:
+def node(*names: str) -> list[str]:
     """The command of one of npm's programs, or of node itself; skips without them, but never in CI."""
-    found = shutil.which("node")
-    if found is None or not (NODE / "openapi-typescript").is_dir():
-        absent("node or its packages are not installed: run `npm ci` in tests/node")
-    return [found, *(str(NODE / ".bin" / one) for one in program)]
+    if not (NODE / "openapi-typescript").is_dir():
+        absent("node's packages are not installed: run `npm ci` in tests/node")
+    return [program("node"), *(str(NODE / ".bin" / name) for name in names)]
 
 
 async def ran(command: list[str], folder: Path, **environment: str) -> str:

@@ -136,20 +136,21 @@ async def test_our_routes_accept_what_the_vendors_packages_sign(database_url: st
         assert [(await world.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
 
 
-@pytest.mark.parametrize("environment", list(Environment))
 @pytest.mark.parametrize(
-    "payer",
+    ("environment", "payer"),
     [
-        {"customer_email": "ada@example.com", "customer_name": "Ada Obi", "customer_phone": "08012345678"},
-        {"customer_email": "a+b@c.africa", "customer_name": "Ada"},
-        {},
+        (
+            Environment.SANDBOX,
+            {"customer_email": "ada@example.com", "customer_name": "Ada Obi", "customer_phone": "08012345678"},
+        ),
+        (Environment.LIVE, {"customer_email": "a+b@c.africa", "customer_name": "Ada"}),
+        (Environment.LIVE, {}),
     ],
 )
 async def test_the_vendors_validator_takes_our_launch_parameters(
     payer: dict[str, str], environment: Environment
 ) -> None:
-    said = await vendor_validates(launch_parameters(_charge(environment, **payer)))
-    assert said == []
+    assert await vendor_validates(launch_parameters(_charge(environment, **payer))) == []
 
 
 async def test_the_vendors_validator_does_refuse(tmp_path: Path) -> None:

@@ -1,24 +1,13 @@
-"""A dead merchant delays nobody, and what waits for tomorrow costs today's claims nothing. On Postgres."""
+"""A dead merchant delays nobody. On Postgres; what the queue's statements cost is in test_plans."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
-from payagg.adapters.postgres.delivery_queue.statements import (
-    CLAIM,
-    CLAIM_SUSPECT,
-    FINISH,
-    OLDEST,
-    PURGE_DELIVERIES,
-    RELEASE,
-)
-from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
@@ -66,13 +55,13 @@ async def second_store(database_url: str) -> AsyncIterator[PostgresStore]:
     await store.close()
 
 
-async def test_twenty_thousand_deliveries_to_a_dead_endpoint_delay_no_other(
+async def test_thousands_of_deliveries_to_a_dead_endpoint_delay_no_other(
     database_url: str, store: PostgresStore, second_store: PostgresStore
 ) -> None:
     """All healthy ones arrive while the dead endpoint still holds its first five tries, with two workers running."""
     load_endpoints(database_url, "whe_dead", 1, "https://dead.example/")
     load_endpoints(database_url, "whe_ok", 500, "https://ok.example/")
-    load_deliveries(database_url, "whe_dead", 20_000, 1, "now() - interval '1 hour'")
+    load_deliveries(database_url, "whe_dead", 4_000, 1, "now() - interval '1 hour'")
     load_deliveries(database_url, "whe_ok", 2_000, 500, "now()")
     merchants = Merchants()
     stop = asyncio.Event()
@@ -123,110 +112,9 @@ async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
     stop = asyncio.Event()
     running = asyncio.create_task(dispatcher(store, merchants).run(stop))
     try:
-        await until(lambda: merchants.healthy == 50, seconds=10)
+        await until(lambda: merchants.healthy == 50)
     finally:
         stop.set()
         merchants.release.set()
         await running
     assert merchants.most_waiting == 5
-
-
-async def test_a_hundred_thousand_future_retries_do_not_slow_a_claim(database_url: str, store: PostgresStore) -> None:
-    load_endpoints(database_url, "whe_", 50, "https://ok.example/")
-    load_deliveries(database_url, "whe_", 100_000, 50, "now() + interval '5 hours' + n * interval '1 millisecond'")
-    load_deliveries(database_url, "whe_", 100, 50, "now() - interval '1 second'")
-    now = datetime.now(UTC)
-    plan = explained(
-        database_url,
-        CLAIM,
-        after="",
-        now=now,
-        until=now + timedelta(seconds=30),
-        per_partition=5,
-        failing=200,
-        limit=400,
-    )
-    assert sequential_scans(plan) == []
-    assert rows_removed(plan) < 1_000
-    claimed = await store.queue.claim(now, 400, 5, 200, timedelta(seconds=30))
-    assert len(claimed) == 100
-
-
-def test_recording_and_watching_touch_only_the_rows_they_are_about(database_url: str) -> None:
-    load_endpoints(database_url, "whe_", 50, "https://ok.example/")
-    load_deliveries(database_url, "whe_", 100_000, 50, "now() - interval '1 second'")
-    now = datetime.now(UTC)
-    count = 300
-    ids = {"references": [f"PAY-{n}" for n in range(count)], "ids": [f"dlv_{n:032x}" for n in range(count)]}
-    tokens = {"tokens": ["token"] * count}
-    results = {
-        "statuses": ["DELIVERED"] * count,
-        "retries": [None] * count,
-        "codes": [200] * count,
-        "errors": [None] * count,
-        "durations": [5] * count,
-        "times": [now] * count,
-        "gone": [False] * count,
-        "tried": [True] * count,
-        "lost": [False] * count,
-        "urls": ["https://ok.example/"] * count,
-        "lanes": [f"whe_{n}" for n in range(50)],
-        "hopeless": timedelta(hours=120),
-        "well": 1000,
-    }
-    for plan in (
-        explained(database_url, FINISH, **ids, **tokens, **results),
-        explained(database_url, RELEASE, **ids, **tokens),
-        explained(database_url, OLDEST, now=now),
-        explained(database_url, CLAIM_SUSPECT, now=now, until=now),
-    ):
-        assert sequential_scans(plan) == []
-        assert rows_removed(plan) < 1_000
-
-
-def test_retention_finds_what_is_old_without_reading_the_rest(database_url: str) -> None:
-    load_endpoints(database_url, "whe_", 5, "https://ok.example/")
-    load_deliveries(database_url, "whe_", 100_000, 5, "now()", status="DELIVERED")
-    plan = explained(database_url, PURGE_DELIVERIES, before="dlv_0000", limit=1000)
-    assert sequential_scans(plan) == []
-    assert rows_removed(plan) < 1_000
-
-
-async def test_a_deep_page_of_a_long_log_reads_the_index_and_the_page(database_url: str, store: PostgresStore) -> None:
-    load_endpoints(database_url, "whe_", 1, "https://ok.example/")
-    load_deliveries(database_url, "whe_", 100_000, 1, "now()", status="DELIVERED")
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE webhook_endpoints SET successful = 100000")
-    async with store.begin() as tx:
-        rows, total = await tx.webhooks.deliveries("whe_0", 90_000, 20)
-    assert (len(rows), total) == (20, 100_000)
-    assert rows[0].id == f"dlv_{99_999 - 90_000:032x}"
-
-
-def explained(url: str, statement: Statement, **values: Any) -> list[dict[str, Any]]:
-    """Every node of the plan as run, the change rolled back."""
-    given = sql.SQL(", ").join(map(sql.Literal, statement.ordered(values)))
-    with psycopg.connect(url) as connection:
-        connection.execute(b"PREPARE explained AS " + statement.sql)
-        question = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE explained ({})").format(given)
-        row = connection.execute(question).fetchone()
-        connection.rollback()
-    assert row is not None
-    return list(nodes(row[0][0]["Plan"]))
-
-
-def nodes(plan: dict[str, Any]) -> Any:
-    yield plan
-    for inner in plan.get("Plans", []):
-        yield from nodes(inner)
-
-
-def sequential_scans(plan: list[dict[str, Any]]) -> list[str]:
-    large = {"deliveries", "events"}
-    return [
-        node["Relation Name"] for node in plan if node["Node Type"] == "Seq Scan" and node["Relation Name"] in large
-    ]
-
-
-def rows_removed(plan: list[dict[str, Any]]) -> int:
-    return sum(node.get("Rows Removed by Filter", 0) * node["Actual Loops"] for node in plan)

@@ -21,9 +21,9 @@ BODY = b"{}"
 LOOPBACK = [(socket.AF_INET, "127.0.0.1")]
 
 
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    return "asyncio", {"use_uvloop": request.param}
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": True}  # as every process of the product
 
 
 def resolver_of(server: NameServer) -> Resolver:
@@ -52,11 +52,10 @@ async def test_a_name_is_asked_for_once_as_it_stands_and_kept_as_long_as_the_ans
             await resolve("missing.example")
 
 
-@pytest.mark.parametrize("host", ["localhost", "shop.localhost", "127.1", "0x7f.1", "2130706433", "::1"])
-async def test_what_needs_no_name_server_asks_none(host: str) -> None:
+async def test_what_needs_no_name_server_asks_none() -> None:
     async with a_name_server() as server:
-        found = await resolver_of(server)(host)
-        assert {address for _, address in found} <= {"127.0.0.1", "::1"}
+        for host in ("localhost", "shop.localhost", "127.1", "0x7f.1", "2130706433", "::1"):
+            assert {address for _, address in await resolver_of(server)(host)} <= {"127.0.0.1", "::1"}, host
         assert server.asked == []
 
 
