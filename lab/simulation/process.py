@@ -10,6 +10,7 @@ from lab.simulation.world import Killed, SimulatedWorld
 from payagg.application import worker
 from payagg.application.checkout import Checkout
 from payagg.application.dispatcher import Dispatcher
+from payagg.application.future_instants import FutureInstants
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
@@ -54,6 +55,7 @@ class ProcessServices:
     dispatcher: Dispatcher
     retention: Retention
     partitions: Partitions
+    future_instants: FutureInstants
     gateway_copies: None = None  # one installation
 
 
@@ -82,6 +84,7 @@ def assembled(
         dispatcher=Dispatcher(store, clock, entropy, vault, sender, poll_seconds=POLL_SECONDS),
         retention=Retention(store, clock, entropy),
         partitions=Partitions(store, clock, "PAY"),
+        future_instants=FutureInstants(store, clock),
     )
 
 
