@@ -211,7 +211,8 @@ async def test_an_ask_that_could_not_be_made_stays_overdue_for_the_metric(world:
     assert due is not None
     async with world.store.begin() as tx:
         health = await tx.health.lock("provider_a", payment.environment)
-        await tx.health.save(replace(health, faults=Health.FAULTS_MAX, open_until=due + HOUR * 9, open_for=HOUR * 9))
+        pause = Health.FIRST_PAUSE
+        await tx.health.save(replace(health, faults=Health.FAULTS_MAX, open_until=due + HOUR + pause, open_for=pause))
     world.clock.set(due + HOUR)
     await world.services.reconciler.run_once()
     assert await world.services.reconciler.oldest_unasked() == due
