@@ -187,7 +187,8 @@ async def a_scene(url: str, folder: Path, label: Label, kind: CrashKind) -> Asyn
     """On an empty database; `folder` lies beside the server's state."""
     async with world_on(url, folder) as world, a_receiver() as merchant:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        world.clock.set(SystemClock().now())  # the doctor reads the database's clock
+        # The doctor reads the database's clock, and the scenes move this one on.
+        world.clock.set(SystemClock().now() - timedelta(hours=12))
         world.services = services_over(
             world.store,
             SETTINGS,

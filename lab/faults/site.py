@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.system import SystemClock
 from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application import deadline
 from payagg.application.ports import TryResult
 from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.domain.values import Environment
@@ -78,11 +80,13 @@ async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
             wrong.append("a provider or a merchant is called while a database connection is held")
 
     patience, pool.ANSWER_WAIT = pool.ANSWER_WAIT, IMPATIENCE
+    of_a_request, deadline.REQUEST_SECONDS = deadline.REQUEST_SECONDS, IMPATIENCE
     try:
         async with AsyncExitStack() as stack:
             world = await stack.enter_async_context(world_on(url, folder))
             merchant = await stack.enter_async_context(a_receiver())
-            world.clock.set(SystemClock().now())  # the doctor reads the database's clock
+            # The doctor reads the database's clock, and the scene moves this one on.
+            world.clock.set(SystemClock().now() - timedelta(hours=12))
             places = {
                 Neighbour.PROVIDER_A: world.fakes.paystack.base_url,
                 Neighbour.PROVIDER_B: world.fakes.payaza.base_url,
@@ -118,7 +122,7 @@ async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
             for proxy in proxies.values():
                 proxy.heal()
     finally:
-        pool.ANSWER_WAIT = patience
+        pool.ANSWER_WAIT, deadline.REQUEST_SECONDS = patience, of_a_request
 
 
 async def _lead_through(proxies: dict[Neighbour, FaultProxy], world: World) -> None:

@@ -12,6 +12,7 @@ from tests.contracts.anomalies import AnomalyContract
 from tests.contracts.archive import ArchiveContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
+from tests.contracts.future_instants import FutureInstantContract
 from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
 from tests.contracts.personal_data import PersonalDataContract
@@ -40,6 +41,7 @@ class StoreContract(
     WebhookContract,
     QueueContract,
     InboxContract,
+    FutureInstantContract,
     PersonalDataContract,
 ):
     """Every promise of application/store.py and application/repositories.py that a test can see."""

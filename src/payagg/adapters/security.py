@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from payagg.adapters.system import SystemClock
+from payagg.application.ports import Clock
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 
@@ -46,7 +47,8 @@ class Tokens:
     The PEM may be public or private; only a private one (or an HMAC key) can also issue. With `keys`, a token's `kid`
     chooses among them, and `key` is for tokens without one; otherwise `kid` is not looked at. Headers that bring or
     point to a key (`jku`, `x5u`, `jwk`) never are. `issuer` and `audience`, where given, must be the token's. A token
-    that lives longer than `lifetime_max`, from its `iat` or, where it has none, from now, is refused.
+    that lives longer than `lifetime_max`, from its `iat` or, where it has none, from now, is refused. Now is what
+    `clock` says: for a server the database's, as for every other rule.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Tokens:
         issuer: str | None = None,
         audience: str | None = None,
         lifetime_max: timedelta | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Raises UnfitKey for a key that is weak or not of the algorithm."""
         self._algorithm = algorithm
@@ -65,7 +68,7 @@ class Tokens:
         self._issuer = issuer
         self._audience = audience
         self._seconds_max = lifetime_max.total_seconds() if lifetime_max is not None else None
-        self._now = SystemClock().now
+        self._now = (clock or SystemClock()).now
         self._required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
         self._signing: Any = None
         self._verifying: Any = None
@@ -86,15 +89,21 @@ class Tokens:
                 token,
                 key,
                 algorithms=[algorithm],
-                leeway=LEEWAY,
                 issuer=self._issuer,
                 audience=self._audience,
-                options={"require": self._required},
+                # Its own look at these would go by the machine's clock.
+                options={"require": self._required, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
             )
-        except (jwt.PyJWTError, ValueError, OverflowError, RecursionError):
+            is_timely = self._is_timely(claims)
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
             raise Refusal(ErrorCode.UNAUTHORIZED) from None
         subject = claims["sub"]
-        if type(claims["exp"]) is not int or not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX:
+        if (
+            not is_timely
+            or type(claims["exp"]) is not int
+            or not isinstance(subject, str)
+            or not 0 < len(subject) <= SUBJECT_MAX
+        ):
             raise Refusal(ErrorCode.UNAUTHORIZED)
         if self._seconds_max is not None and self._life(claims) > self._seconds_max:
             raise Refusal(ErrorCode.UNAUTHORIZED)
@@ -102,6 +111,12 @@ class Tokens:
         if not subject.isprintable():
             raise Refusal(ErrorCode.UNAUTHORIZED)
         return claims
+
+    def _is_timely(self, claims: Mapping[str, Any]) -> bool:
+        """Raises ValueError, TypeError or OverflowError for what is no instant."""
+        now = self._now().timestamp()
+        begins = max((int(claims[name]) for name in ("nbf", "iat") if name in claims), default=now)
+        return begins <= now + LEEWAY and int(claims["exp"]) > now - LEEWAY
 
     def _life(self, claims: Mapping[str, Any]) -> float:
         """Seconds from the issue of a verified token to its end."""

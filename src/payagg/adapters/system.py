@@ -6,7 +6,13 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+import structlog
+
+from payagg.application.counters import observe
 from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
+
+APART_SECONDS = 5.0  # between a machine's clock and the database's, from which on somebody must look
+_log = structlog.get_logger("payagg.clock")
 
 
 class SystemClock:
@@ -26,6 +32,7 @@ class DatabaseClock:
         self._ask = ask
         self._origin = datetime.now(UTC)
         self._mark = time.monotonic()
+        self._is_apart = False
 
     def now(self) -> datetime:
         return self._origin + timedelta(seconds=time.monotonic() - self._mark)
@@ -36,6 +43,15 @@ class DatabaseClock:
         answer = await self._ask()
         after = time.monotonic()
         self._origin, self._mark = answer, (before + after) / 2
+        self._compare((datetime.now(UTC) - self.now()).total_seconds())
+
+    def _compare(self, ahead: float) -> None:
+        """Tells how many seconds this machine's clock is ahead: no rule goes by it, but one of the two is wrong."""
+        observe("clock_difference_seconds", abs(ahead))
+        is_apart = abs(ahead) > APART_SECONDS
+        if is_apart and not self._is_apart:
+            _log.warning(apart(ahead))
+        self._is_apart = is_apart
 
     async def keep(self, every: float = 30.0) -> None:
         """Synchronises for ever; a database that is down leaves the last synchronisation in force."""
@@ -45,6 +61,15 @@ class DatabaseClock:
                 await self.synchronise()
             except Exception:  # noqa: BLE001, S112 - the monotonic clock goes on alone
                 continue
+
+
+def apart(ahead: float) -> str:
+    """What to say of a machine whose clock is so many seconds ahead of the database's."""
+    direction = "ahead of" if ahead > 0 else "behind"
+    return (
+        f"This machine's clock is {abs(ahead):.0f} s {direction} the database's, which every rule goes by: see that NTP"
+        " runs on both machines."
+    )
 
 
 class SystemEntropy:

@@ -13,8 +13,7 @@ from datetime import timedelta
 
 from payagg.application.audit import record
 from payagg.application.ports import Clock, Entropy, Provider, Vault
-from payagg.application.provider_events import LONGEST_RETRY
-from payagg.application.repositories import ProviderEvent
+from payagg.application.repositories import LONGEST_RETRY, ProviderEvent
 from payagg.application.retry import retried
 from payagg.application.store import Store, Transaction
 from payagg.domain.attempt import payment_reference

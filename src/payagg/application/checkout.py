@@ -139,6 +139,10 @@ class Checkout:
             if not isinstance(claimed, ClaimedAttempt):
                 raise
             return await self._found_again(claimed)
+        except Refusal as refusal:
+            if refusal.code is ErrorCode.PAYMENT_EXPIRED:
+                await self.settlement.expire(reference)
+            raise
         return claimed
 
     async def _found_again(self, claimed: ClaimedAttempt) -> ClaimedAttempt:
@@ -272,7 +276,7 @@ class Checkout:
         found = await self.store.find_checkout(reference)
         if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return found
+        return await self.settlement.told(found[0]), found[1]
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

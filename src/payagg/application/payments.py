@@ -102,6 +102,7 @@ class Payments:
                 # A replay answers the same while gateways change, so the key is looked up before they are.
                 original = await self.store.find_original(business.id, environment, command.idempotency_key, remembered)
                 if original is not None:
+                    original = await self.settlement.told(original)
                     return self._initiation(original.replay(now), False, fingerprint, unsigned)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
@@ -110,7 +111,7 @@ class Payments:
             except ReferenceTaken:
                 payment = replace(payment, reference=self.entropy.reference(now))
                 continue
-            seen = stored if created else stored.replay(self.clock.now())
+            seen = stored if created else (await self.settlement.told(stored)).replay(self.clock.now())
             return self._initiation(seen, created, fingerprint, unsigned)
         raise Unavailable("no free reference was drawn")
 
@@ -150,7 +151,8 @@ class Payments:
     ) -> PaymentDetail:
         """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
         with `remembered` what the store says of it."""
-        payment = _owned(await self.store.find_payment(reference, remembered), business_id, environment)
+        found = _owned(await self.store.find_payment(reference, remembered), business_id, environment)
+        payment = await self.settlement.told(found)
         facts: list[Anomaly] = []
         # Few payments have any, and those alone are worth another statement.
         if payment.has_adjustments:

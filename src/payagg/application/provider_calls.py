@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from payagg.application.counters import count, observe
+from payagg.application.deadline import renew
 from payagg.application.payment_options import ChosenProvider
 from payagg.application.ports import Clock, Entropy
 from payagg.application.repositories import ProviderCall
@@ -91,6 +92,7 @@ class ProviderCalls:
             fault = ProviderFault(FaultKind.TIMEOUT)
         except ProviderFault as raised:
             fault = raised
+        renew()
         await self._note(operation, actor, payment, attempt, answer, fault, clock() - started, tells=tells)
         if fault is not None:
             raise fault

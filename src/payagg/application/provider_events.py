@@ -17,7 +17,7 @@ from payagg.application.payment_options import PaymentOptions
 from payagg.application.ports import Clock, Entropy, Provider, ProviderEventRoute
 from payagg.application.provider_calls import no_crash
 from payagg.application.refused_events import RefusedEvents
-from payagg.application.repositories import ProviderEvent, SignatureFault
+from payagg.application.repositories import LONGEST_RETRY, ProviderEvent, SignatureFault
 from payagg.application.retry import retried
 from payagg.application.settlement import Settlement
 from payagg.application.signposts import Signposts
@@ -32,7 +32,6 @@ from payagg.domain.values import Environment
 RETRY_BATCH = 50
 # The first handling follows the acknowledgement at once; the inbox takes over when it has not ended by then.
 FIRST_RETRY = timedelta(seconds=30)
-LONGEST_RETRY = timedelta(hours=1)
 _log = structlog.get_logger("payagg.provider_events")
 
 

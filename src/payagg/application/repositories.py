@@ -22,7 +22,7 @@ from payagg.domain.rate_limit import EPOCH
 from payagg.domain.reconciliation import OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.resolution import Resolution
 from payagg.domain.revocation import Revocation
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint, secret_context
 
 
@@ -412,6 +412,9 @@ class HealthRepository(Protocol):
     async def save(self, health: Health) -> None: ...
 
 
+LONGEST_RETRY = timedelta(hours=1)  # of handling a provider's event
+
+
 @dataclass(frozen=True)
 class ProviderEvent:
     """A provider's event. `digest` is of the body as it came, `body` what was kept of that: empty in the end.
@@ -427,6 +430,12 @@ class ProviderEvent:
     next_attempt_at: datetime | None = None
     handled_at: datetime | None = None
     result: str | None = None
+
+    def is_dated_ahead(self, now: datetime) -> bool:
+        """Whether it waits for an instant where a clock that was ahead has put it."""
+        last = now + CLOCK_SLACK
+        due = self.next_attempt_at
+        return due is not None and due > last and (self.received_at > last or due > last + LONGEST_RETRY)
 
 
 class SignatureFault(Enum):
@@ -478,6 +487,15 @@ class ProviderEventRepository(Protocol):
     async def remove(self, before: datetime, after: str, limit: int) -> tuple[int, str | None]:
         """Of the next `limit` events in the order of their ids that were received before then, deletes those that are
         handled; how many, and the last id looked at, None past the end."""
+
+
+class FutureInstantRepository(Protocol):
+    """Instants that the database's clock left behind when it was ahead, of what waits for them."""
+
+    async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
+        """Asks, deliveries and provider events that wait for an instant where no rule can have put it are due `now`,
+        and no instant of theirs lies behind that. Looks at the next few hundred asks past `after`, and where that is
+        empty at as many of the others; how many there were, and where to go on, None past the end."""
 
 
 class WebhookRepository(Protocol):

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from payagg.application.counters import count
-from payagg.application.ports import Clock, Entropy
+from payagg.application.ports import Clock, Entropy, Unavailable
 from payagg.application.retry import retried
 from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
@@ -274,6 +274,26 @@ class Settlement:
         if after != before:
             await tx.payments.note(after)
         return after
+
+    async def told(self, payment: Payment) -> Payment:
+        """The payment as it may be told of: one whose window has closed is FAILED for good before anybody hears of it,
+        as it would open again where the database's clock was ahead and is set back. A database that takes no writes
+        just now leaves that to the sweep."""
+        if not payment.is_expired(self.clock.now()):
+            return payment
+        try:
+            return await self.expire(payment.reference) or payment
+        except Unavailable:
+            return payment
+
+    @retried
+    async def expire(self, reference: str) -> Payment | None:
+        """The payment, FAILED if its window has closed; None where there is none."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(reference)
+            if payment is None or not payment.is_expired(self.clock.now()):
+                return payment
+            return await self.write(tx, *payment.expire())
 
     @retried
     async def expire_due(self) -> int:

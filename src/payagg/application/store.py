@@ -14,6 +14,7 @@ from payagg.application.repositories import (
     AuditRepository,
     BusinessRepository,
     CellMoveRepository,
+    FutureInstantRepository,
     GatewayChoices,
     GatewayRepository,
     HealthRepository,
@@ -72,6 +73,9 @@ class Transaction(Protocol):
 
     @property
     def health(self) -> HealthRepository: ...
+
+    @property
+    def future_instants(self) -> FutureInstantRepository: ...
 
     @property
     def archive(self) -> ArchiveRepository: ...

@@ -17,7 +17,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, Payment, Status
 from payagg.domain.report import ProviderFault, ReportEffect
-from payagg.domain.values import ascii_url
+from payagg.domain.values import CLOCK_SLACK, ascii_url
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,18 @@ class Verification:
             found = await tx.payments.aggregate(reference)
             if found is None:
                 raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-            payment = found.payment
-            attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
-            seen = payment.as_of(now)
-            # What became of a final payment's money since is asked about seldom, and is no part of this answer.
-            every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY
-            asked_at = max(filter(None, (attempt.last_ask_at, seen.settled_at)), default=None) if attempt else None
-            is_simulated = attempt is None or attempt.gateway == SANDBOX_SLUG
-            if attempt is None or (seen.is_final and (is_simulated or (asked_at and now < asked_at + every))):
-                return _verified(seen, None)
+        payment = found.payment
+        attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
+        if attempt is None:
+            return _verified((await self.settlement.told(payment)).as_of(now), None)
+        seen = payment.as_of(now)
+        # What became of a final payment's money since is asked about seldom, and is no part of this answer.
+        every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY
+        dates = (attempt.last_ask_at, seen.settled_at)
+        asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
+        if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):
+            return _verified(seen, None)
+        async with self.store.begin() as tx:
             choice = await self.payment_options.assigned(tx, attempt, payment.environment)
             if choice is None and seen.is_final:
                 return _verified(seen, None)

@@ -11,6 +11,7 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.dispatcher import Dispatcher
+from payagg.application.future_instants import FutureInstants
 from payagg.application.gateway_copies import GatewayCopies
 from payagg.application.gateway_settling import GatewaySettling
 from payagg.application.gateways import Gateways
@@ -57,6 +58,8 @@ class WorkerServices(Protocol):
     @property
     def partitions(self) -> Partitions: ...
     @property
+    def future_instants(self) -> FutureInstants: ...
+    @property
     def gateway_copies(self) -> GatewayCopies | None:
         """None at the home cell, and where there is one installation."""
 
@@ -94,6 +97,7 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         Sweep("refused events", 60.0, services.refused_events.purge),
         Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
         *asking,
+        Sweep("future instants", 600.0, services.future_instants.pull_back, until_dry=False),
         Sweep("retention", 3600.0, services.dispatcher.purge),
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
         *copying,

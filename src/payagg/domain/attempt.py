@@ -9,7 +9,7 @@ from payagg.domain.checks import check_id, check_instant, check_integer, check_m
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status, check_gateway
-from payagg.domain.values import CURRENCY, MAX_AMOUNT, MIN_AMOUNT, Environment, parse_reference
+from payagg.domain.values import CLOCK_SLACK, CURRENCY, MAX_AMOUNT, MIN_AMOUNT, Environment, parse_reference
 
 ATTEMPTS_MAX = 20  # per payment: each may be a call to a provider that anybody who holds the checkout link can cause
 CHECKOUT_URL_MAX = 8192  # characters; a hand-off may carry launch parameters
@@ -37,6 +37,8 @@ ASK_AFTER = (
     timedelta(hours=48),
     timedelta(hours=72),
 )
+
+LONGEST_ASK = ASK_AFTER[-1] + ASK_SPREAD_MAX  # from the hand-off to the last instant at which it is asked about
 
 # When a charge that was paid is asked about, counted from the instant that it was confirmed here: a refund or a dispute
 # whose one event was lost is found then.
@@ -250,7 +252,26 @@ class Attempt:
 
     def is_held(self, now: datetime) -> bool:
         """Whether a live claimant may still be talking to the provider."""
-        return self.state is AttemptState.CLAIMED and now < self.lease_until
+        return self.state is AttemptState.CLAIMED and now < self.lease_until <= now + LEASE + CLOCK_SLACK
+
+    def is_dated_ahead(self, now: datetime) -> bool:
+        """Whether it is to be asked about, but its instants lie where a clock that was ahead has put them."""
+        last = now + CLOCK_SLACK
+        if self.next_ask_at is None or self.next_ask_at <= last or self.confirmed_at or self.gateway_id is None:
+            return False
+        past = max(filter(None, (self.created_at, self.handed_off_at, self.last_ask_at)))
+        return past > last or self.next_ask_at > last + LONGEST_ASK
+
+    def pulled_back(self, now: datetime) -> "Attempt":
+        """Asked about at once, and from then on by the schedule as if it had been handed off now."""
+        return revised(
+            self,
+            created_at=min(self.created_at, now),
+            lease_until=min(self.lease_until, now),
+            handed_off_at=min(self.handed_off_at, now) if self.handed_off_at else None,
+            last_ask_at=min(self.last_ask_at, now) if self.last_ask_at else None,
+            next_ask_at=now,
+        )
 
 
 def provider_reference(reference: str, number: int) -> str:

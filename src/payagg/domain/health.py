@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.domain.attempt import LEASE
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Health:
 
     def is_open(self, now: datetime) -> bool:
         """Whether the provider is shown unavailable at `now`."""
-        return self.open_until is not None and now < self.open_until
+        return self.open_until is not None and now < self.open_until <= now + self.LONGEST_PAUSE + CLOCK_SLACK
 
     def admit(self, now: datetime) -> "Health | None":
         """The health once a call is let through at `now`, or None when none may go. After a pause the admitted call

@@ -27,6 +27,9 @@ URL_MAX = 2048
 EMAIL_MAX = 254
 LOCAL_MAX = 64  # characters before an address's @; RFC 5321
 HOST_MAX, LABEL_MAX = 253, 63  # of the ASCII form; RFC 1035
+# No two clocks of ours differ by more. An instant that lies further ahead than a rule can have put it was written while
+# the database's clock was ahead, and holds nobody up.
+CLOCK_SLACK = timedelta(minutes=1)
 _PAIRS = [first + second for first in REFERENCE_ALPHABET for second in REFERENCE_ALPHABET]  # two digits of base 36
 REFERENCE_SHAPE = re.compile(REFERENCE_PATTERN.strip("^$"))
 _OPTION_SLUG = re.compile(OPTION_SLUG_PATTERN.strip("^$"))

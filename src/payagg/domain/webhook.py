@@ -18,7 +18,7 @@ from payagg.domain.checks import (
 )
 from payagg.domain.errors import invalid
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
-from payagg.domain.values import Environment, parse_reference, parse_url
+from payagg.domain.values import CLOCK_SLACK, Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
 STORED_ENDPOINTS_MAX = 20  # per business and environment, active and not; see `crowded_out`
@@ -57,6 +57,8 @@ SCHEDULE: dict[Environment, tuple[timedelta, ...]] = {
     ),
     Environment.SANDBOX: (timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)),
 }
+
+LONGEST_DELAY = 2 * max(SCHEDULE[Environment.LIVE])  # a receiver may ask for twice the planned one
 
 
 class EventType(Enum):
@@ -371,6 +373,15 @@ def delay_after(
     if retry_after is not None:
         return min(max(retry_after, planned), planned * 2)
     return planned * (1 + JITTER * (2 * chance - 1))
+
+
+def is_dated_ahead(delivery: Delivery, now: datetime) -> bool:
+    """Whether a delivery waits for an instant where a clock that was ahead has put it."""
+    last = now + CLOCK_SLACK
+    if delivery.next_attempt_at is None or delivery.next_attempt_at <= last:
+        return False
+    past = max(filter(None, (delivery.created_at, delivery.last_attempt_at)))
+    return past > last or delivery.next_attempt_at > last + LONGEST_DELAY
 
 
 def due_after_loss(delivery: Delivery, now: datetime) -> datetime | None:

@@ -34,6 +34,7 @@ from payagg.application.checkout import Checkout
 from payagg.application.checkout_settings import CheckoutSettings
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.dispatcher import Dispatcher
+from payagg.application.future_instants import FutureInstants
 from payagg.application.gateway_copies import GatewayCopies
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.gateway_settling import GatewaySettling
@@ -111,6 +112,7 @@ class Services:
     retention: Retention
     partitions: Partitions
     catch_up: CatchUp
+    future_instants: FutureInstants
     signposts: Signposts
 
     @property
@@ -210,11 +212,12 @@ def assemble(
         retention=Retention(store, clock, entropy, settings.idempotency_retention),
         partitions=Partitions(store, clock, settings.reference_prefix),
         catch_up=CatchUp(store, clock, entropy, payment_options, provider_calls, settlement),
+        future_instants=FutureInstants(store, clock),
         signposts=signposts,
     )
 
 
-def tokens_of(settings: Settings, keys: KeySet | None = None) -> Tokens:
+def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | None = None) -> Tokens:
     """Raises SettingsError for a key that is none, is weak, or is not of the algorithm."""
     try:
         return Tokens(
@@ -224,6 +227,7 @@ def tokens_of(settings: Settings, keys: KeySet | None = None) -> Tokens:
             issuer=settings.jwt_issuer,
             audience=settings.jwt_audience,
             lifetime_max=settings.token_lifetime_max,
+            clock=clock,
         )
     except UnfitKey as error:
         raise SettingsError(f"PAYAGG_JWT_KEY {error}.") from None
@@ -321,7 +325,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
     clock = DatabaseClock(store.now)
     sender = HttpSender(allow_loopback=settings.dev, resolve=Resolver(settings.name_servers))
     keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
-    tokens = tokens_of(settings, keys)
+    tokens = tokens_of(settings, keys, clock)
     keeping: list[asyncio.Task[None]] = []
     other_cells = other_cells_of(settings)
     try:

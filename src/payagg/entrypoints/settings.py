@@ -283,7 +283,7 @@ def require_secrets(settings: Settings) -> None:
     if not settings.encryption_keys:
         missing.append("PAYAGG_ENCRYPTION_KEYS is required: a comma list of kid:base64, the first encrypts.")
     if missing:
-        raise SettingsError("\n".join([*missing, "`payagg keygen` prints new ones; `payagg dev` needs none."]))
+        raise SettingsError("\n".join(f"{line} `payagg keygen` prints a new one." for line in missing))
 
 
 def _unknown(environ: Mapping[str, str]) -> Iterator[str]:

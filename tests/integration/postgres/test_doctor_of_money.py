@@ -1,11 +1,11 @@
-"""What doctor says of money that came, went back or is disputed: nothing of what the product writes, and each breach
-that is made by hand."""
+"""What doctor says: nothing of what the product writes, and each breach that is made by hand or by a broken machine."""
 
 import psycopg
 import pytest
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.postgres.doctor import examine
+from payagg.adapters.postgres.schema.triggers import TRIGGERS
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.attempt import AttemptState
 from payagg.domain.gateway import GatewayStatus
@@ -17,6 +17,7 @@ from tests.support.builders import REFERENCE, a_business, a_gateway, a_payment, 
 
 pytestmark = pytest.mark.anyio
 OPEN = "PAY-20250131-000PEN"
+BARE = "PAY-20250131-00BARE"  # nothing has happened to it yet
 NUMBERED = (
     "transitions and notices are numbered 1, 2, ... without a gap, up to the payment's sequence or beyond its end"
 )
@@ -27,6 +28,16 @@ TOLD = "what became of money that was paid is told, and so is money that does no
 MARKED = "a payment with a told fact has adjustments"
 ASKED = "a PENDING payment will be asked about, or people know that nobody can answer"
 WIPED = "a deleted gateway keeps no credentials beyond its settling, and no secret once no event of it is proved"
+GUARDED = "every trigger that guards a table is there and switched on"
+AHEAD = "no instant lies further ahead than a rule can put it"
+OVERDUE = "nothing that the worker does has been due for more than a day"
+DELIVERED = "an event has a delivery to each endpoint that wanted it"
+UNCHANGED = "an event's body is as it was written"
+AMOUNT = "a payment's amount is the one that it was initiated with"
+ANOTHER_GATEWAY = """UPDATE events SET body =
+    convert_to(replace(convert_from(body, 'UTF8'), '"gateway":"provider_a"', '"gateway":"provider_b"'), 'UTF8')"""
+SOON = "(now() + interval '3 hours', now() + interval '4 hours')"
+RECEIVED = "INSERT INTO inbox (id, provider, environment, digest, body, received_at, next_attempt_at) VALUES"
 KEPT = "INSERT INTO anomalies (id, reference, kind, source, details, at, business_id, environment) VALUES"
 DELETED = """INSERT INTO gateways (id, slug, name, display_order, is_built_in, status, created_at, updated_at, {column})
     VALUES ('gw_old', 'old', 'Old', 0, false, 'DELETED', now(), now() - interval '{age} days', 'x')"""
@@ -52,6 +63,23 @@ BREACHES = [
     (DELETED.format(column="credentials", age=2), None),
     (DELETED.format(column="replaced_secrets, replaced_secrets_until", age=182).replace("'x'", "'x', now()"), WIPED),
     (DELETED.format(column="replaced_secrets, replaced_secrets_until", age=179).replace("'x'", "'x', now()"), None),
+    ("ALTER TABLE payments DISABLE TRIGGER payments_fixed", GUARDED),
+    ("DROP TRIGGER audit_append_only ON audit", GUARDED),
+    (f"UPDATE attempts SET next_ask_at = now() + interval '74 hours' WHERE reference = '{OPEN}'", AHEAD),
+    (f"UPDATE attempts SET next_ask_at = now() + interval '71 hours' WHERE reference = '{OPEN}'", None),
+    (f"UPDATE attempts SET (last_ask_at, next_ask_at) = {SOON} WHERE reference = '{OPEN}'", AHEAD),
+    (f"UPDATE deliveries SET (last_attempt_at, next_attempt_at) = {SOON} WHERE reference = '{OPEN}'", AHEAD),
+    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() + interval '2 hours')", AHEAD),
+    (f"UPDATE payments SET created_at = now() + interval '1 hour' WHERE reference = '{BARE}'", AHEAD),
+    (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
+    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", OVERDUE),
+    (f"UPDATE payments SET expires_at = now() - interval '25 hours' WHERE reference = '{BARE}'", OVERDUE),
+    (f"UPDATE payments SET expires_at = now() - interval '23 hours' WHERE reference = '{BARE}'", None),
+    (f"UPDATE attempts SET next_ask_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
+    (f"DELETE FROM deliveries WHERE endpoint_id IS NOT NULL AND reference = '{OPEN}'", DELIVERED),
+    (f"DELETE FROM deliveries WHERE endpoint_id IS NULL AND reference = '{OPEN}'", DELIVERED),
+    (f"{ANOTHER_GATEWAY} WHERE reference = '{OPEN}'", UNCHANGED),
+    (f"UPDATE payments SET amount = 15000000 WHERE reference = '{BARE}'", AMOUNT),
 ]
 
 
@@ -64,8 +92,10 @@ async def told(store: PostgresStore) -> PostgresStore:
         await tx.businesses.add(a_business())
         await tx.webhooks.add_endpoint(an_endpoint())
         await tx.gateways.add(a_gateway("provider_a", GatewayStatus.DISABLED, credentials=b"sealed"))
+    own = "https://shop.example/own"
+    await store.add_payment(a_payment(reference=BARE, now=clock.now()))
     for reference in (REFERENCE, OPEN):
-        payment, _ = await store.add_payment(a_payment(reference=reference, now=clock.now()))
+        payment, _ = await store.add_payment(a_payment(reference=reference, now=clock.now(), webhook_url=own))
         async with store.begin() as tx:
             await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=clock.now()))
             await settlement.write(tx, *payment.hand_over("provider_a", clock.now(), "payer"))
@@ -97,13 +127,19 @@ async def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_e
 
 
 @pytest.mark.parametrize(("by_hand", "rule"), BREACHES)
-async def test_doctor_names_money_that_is_not_told_asked_about_or_wiped(
+async def test_doctor_names_what_a_hand_or_a_broken_machine_did(
     told: PostgresStore, database_url: str, by_hand: str, rule: str | None
 ) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("SET session_replication_role = replica")  # the triggers would let none of it in
         connection.execute(by_hand.encode())
     assert broken(database_url) == [] if rule is None else rule in broken(database_url)
+
+
+def test_doctor_knows_every_trigger_that_there_is(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal").fetchall()
+    assert sorted(name for (name,) in rows) == sorted(TRIGGERS)
 
 
 async def test_doctor_lets_a_payment_rest_of_which_people_know_that_nobody_can_answer(

@@ -349,6 +349,10 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     ),
     "old inbox events": (lambda tx: tx.inbox.remove(NOW + MINUTE, "", 100), {"inbox_pkey"}),
     "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
+    "what a clock that was ahead left behind": (
+        lambda tx: tx.future_instants.pull_back(NOW, ""),
+        {"attempts_unsettled", "attempts_pkey", "deliveries_next", "deliveries_pkey", "inbox_due", "inbox_pkey"},
+    ),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
     "audit": (

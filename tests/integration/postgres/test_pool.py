@@ -257,7 +257,7 @@ async def test_what_only_reads_begins_no_transaction(pool: StatementPool) -> Non
 
 
 async def test_nobody_waits_for_a_connection_for_ever(pool: StatementPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "POOL_WAIT", 0.05)
+    monkeypatch.setattr(module, "ANSWER_WAIT", 0.05)
     async with pool.transaction():
         with pytest.raises(Unavailable):
             await pool.run(PID)

@@ -9,11 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application import provider_calls
+from payagg.application import deadline, provider_calls
 from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.report import ProviderReport
@@ -104,7 +103,7 @@ class HangingSite:
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HangingSite]:
     monkeypatch.setattr(provider_calls, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
-    monkeypatch.setattr(pool, "POOL_WAIT", PATIENCE)  # nor a slow machine answer 503
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", PATIENCE)  # nor a slow machine answer 503
     async with world_on(database_url, tmp_path) as world:
         store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), HangingProvider()
         services = assembled(store, world.clock, tmp_path)

@@ -266,6 +266,7 @@ def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(dat
     assert "BROKEN  a final payment has exactly one final transition" in told.stdout
     assert "BROKEN  transitions and notices are numbered" in told.stdout
     assert "PAY-20250101-ABCDEF" in told.stdout
+    assert "What to do: `payagg explain REFERENCE`" in told.stdout
 
 
 def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:

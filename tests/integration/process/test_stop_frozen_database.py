@@ -18,7 +18,7 @@ from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.entrypoints.process.server import STOP_SECONDS
 from tests.support.processes import serving, started, wait_until
 
-CALLERS = 40
+CALLERS = 240  # more than two rounds of those who share a statement
 pytestmark = pytest.mark.anyio
 
 

@@ -13,6 +13,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from payagg_testing.clocks import START, ManualClock
 
 from payagg.adapters.security import TOKEN_MAX, Tokens
 from payagg.domain.errors import ErrorCode, Refusal
@@ -185,6 +186,12 @@ def test_clocks_may_be_thirty_seconds_apart(claim: str, seconds: int, is_read: b
         assert tokens.read(token)["sub"] == "user-1"
     else:
         assert_unauthorized(tokens, token)
+
+
+def test_a_token_ends_by_the_clock_of_the_rules_and_not_by_the_machines() -> None:
+    tokens, token = Tokens(SECRET, "HS256", clock=ManualClock()), {"sub": "u", "exp": int(START.timestamp()) + 60}
+    assert tokens.read(jwt.encode(token, SECRET, "HS256"))["sub"] == "u"
+    assert_unauthorized(tokens, jwt.encode(claims(nbf=now()), SECRET, "HS256"))
 
 
 HOUR = timedelta(hours=1)

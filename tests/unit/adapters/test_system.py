@@ -1,10 +1,15 @@
-"""References nobody can guess: every character of the suffix is drawn evenly and apart from the others."""
+"""References nobody can guess: every character of the suffix is drawn evenly and apart from the others. And a machine
+whose clock differs from the database's says so."""
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from payagg.adapters.system import SystemEntropy
+import pytest
+from structlog.testing import capture_logs
+
+from payagg.adapters.system import DatabaseClock, SystemClock, SystemEntropy
+from payagg.application import counters
 from payagg.domain.values import REFERENCE_ALPHABET
 
 DAY = datetime(2025, 1, 31, tzinfo=UTC)
@@ -27,3 +32,18 @@ def test_the_system_draws_references_evenly() -> None:
     drawn = [entropy.reference(DAY).rpartition("-")[2] for _ in range(DRAWS)]
     assert max(map(chi_square, zip(*drawn, strict=True))) <= CHI_SQUARE_MAX
     assert DRAWS - len(set(drawn)) <= REPEATS_MAX
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("seconds", "lines"), [(0, 0), (4, 0), (6, 1), (-6, 1)])
+async def test_a_machine_more_than_five_seconds_off_says_so_once(seconds: int, lines: int) -> None:
+    async def ask() -> datetime:
+        return SystemClock().now() - timedelta(seconds=seconds)
+
+    counters.counts.clear()
+    clock = DatabaseClock(ask)
+    with capture_logs() as logged:
+        await clock.synchronise()
+        await clock.synchronise()
+    assert [line["log_level"] for line in logged] == ["warning"] * lines
+    assert abs(counters.counts["clock_difference_seconds_sum",] / counters.MICRO - 2 * abs(seconds)) < 1

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
 from payagg.application.audit import switched_off
 from payagg.application.ports import SWITCHED_OFF, UNSIGNED, TryResult
 from payagg.application.store import ClaimedDelivery, DeliveryResult
+from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import (
     ANSWERS_WELL,
     CONCURRENCY_START,
@@ -20,6 +21,7 @@ from payagg.domain.webhook import (
     concurrency_after,
 )
 
+NEVER = datetime.max.replace(tzinfo=UTC)
 if TYPE_CHECKING:
     from payagg.adapters.memory.store import MemoryStore
 
@@ -37,10 +39,11 @@ class MemoryDeliveryQueue:
         claimed: list[ClaimedDelivery] = []
         async with self._store.begin():
             pending = [d for d in state.deliveries.values() if d.status is DeliveryStatus.PENDING]
-            in_flight = Counter(d.partition for d in pending if _is_leased(d, now))
+            longest = now + lease + CLOCK_SLACK
+            in_flight = Counter(d.partition for d in pending if _is_leased(d, now, longest))
             due = [d for d in pending if d.next_attempt_at is not None and d.next_attempt_at <= now]
             for delivery in sorted(due, key=lambda d: (self._turns.get(d.partition, 0), d.next_attempt_at, d.id)):
-                if _is_leased(delivery, now):
+                if _is_leased(delivery, now, longest):
                     continue
                 if delivery.is_suspect and delivery.token is None:
                     continue
@@ -213,8 +216,8 @@ def _most(endpoint: WebhookEndpoint | None, per_partition: int) -> int:
     return 1 if endpoint.failing_since is not None else min(endpoint.concurrency, per_partition)
 
 
-def _is_leased(delivery: Delivery, now: datetime) -> bool:
-    return delivery.lease_until is not None and delivery.lease_until > now
+def _is_leased(delivery: Delivery, now: datetime, longest: datetime = NEVER) -> bool:
+    return delivery.lease_until is not None and now < delivery.lease_until <= longest
 
 
 def _after(endpoint: WebhookEndpoint, result: DeliveryResult) -> WebhookEndpoint:

@@ -16,7 +16,7 @@ from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Status, Transition
 from payagg.domain.rate_limit import EPOCH
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 
 R = TypeVar("R")
 IMMUTABLE = (
@@ -135,6 +135,7 @@ class MemoryPayments:
             if payment is None or (attempt.gateway, payment.environment) != (gateway, environment):
                 continue
             held_until = holds.get((attempt.reference, attempt.number), EPOCH)
+            held_until = held_until if held_until <= now + hold + CLOCK_SLACK else EPOCH
             is_due = at <= now and held_until <= now
             is_unasked = now < since + FIRST_ASK_MAX and (attempt.last_ask_at or EPOCH) < since
             is_unasked = is_unasked and held_until < since + hold

@@ -12,6 +12,7 @@ from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.cell_moves import MemoryCellMoves
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
+from payagg.adapters.memory.future_instants import MemoryFutureInstants
 from payagg.adapters.memory.gateways import MemoryGateways
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.payments import MemoryPayments
@@ -29,7 +30,7 @@ from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class MemoryTransaction:
     webhooks: MemoryWebhooks
     inbox: MemoryProviderEvents
     health: MemoryHealth
+    future_instants: MemoryFutureInstants
     archive: MemoryArchive
     audit: MemoryAudit
     revocations: MemoryRevocations
@@ -72,6 +74,7 @@ class MemoryStore:
             webhooks=MemoryWebhooks(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
+            future_instants=MemoryFutureInstants(self.state),
             archive=MemoryArchive(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
@@ -165,7 +168,8 @@ class MemoryStore:
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         async with self.begin():
             attempt = self.state.attempts.get((reference, number))
-            if attempt is None or (attempt.last_ask_at is not None and attempt.last_ask_at > now - every):
+            last = attempt.last_ask_at if attempt is not None else None
+            if attempt is None or (last is not None and now - every < last <= now + CLOCK_SLACK):
                 return False
             self.state.attempts[reference, number] = replace(attempt, last_ask_at=now)
             return True

@@ -7,14 +7,18 @@ from datetime import timedelta
 from sqlalchemy import Connection, text
 
 from payagg.adapters.postgres.connections import sync_engine
+from payagg.adapters.postgres.damage import DAMAGES, Damage
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.partitions import WEEK, weeks
+from payagg.adapters.postgres.repositories.future_instants import bounds
+from payagg.adapters.system import APART_SECONDS, SystemClock, apart
 from payagg.domain.payment import PAYMENT
 from payagg.domain.webhook import NOTICE_FOR, EventType
 
 AHEAD_ENOUGH = 2 * WEEK  # the worker makes more, where it can
 SHOWN = 20  # references listed per broken rule
 ANOMALIES_SHOWN = 100
+EXPLAIN = "`payagg explain REFERENCE` tells what happened. A row that somebody changed is put back from a backup."
 STATEMENT_SECONDS = 600
 
 
@@ -182,6 +186,7 @@ UNRECONCILED = """
 class Finding:
     rule: str
     breaches: list[str]
+    remedy: str
 
     @property
     def is_kept(self) -> bool:
@@ -194,6 +199,7 @@ class Findings:
     anomalies: list[str]
     refused_events: list[str]
     partitions: str  # how far ahead there are some, in words
+    clock: str | None  # what to say where this machine's differs from the database's
     unreconciled: list[str]  # days without a reconciliation, a line for each gateway that has some
 
 
@@ -204,9 +210,12 @@ def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
         connection = plain.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))
         connection.execute(text("SET TRANSACTION READ ONLY"))
+        [(now,)] = connection.execute(text("SELECT now()"))
+        values = WORDS | bounds(now)
+        looked_for = {rule: Damage(query, EXPLAIN) for rule, query in RULES.items()} | DAMAGES
         rules = [
-            Finding(rule, [str(row[0]) for row in connection.execute(text(f"{query} LIMIT {SHOWN}"), WORDS)])
-            for rule, query in RULES.items()
+            Finding(rule, [str(row[0]) for row in connection.execute(text(f"{query} LIMIT {SHOWN}"), values)], remedy)
+            for rule, (query, remedy) in looked_for.items()
         ]
         listed = connection.execute(
             text("""
@@ -227,6 +236,7 @@ def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
                 for at, fault, path, size, digest, headers in refused
             ],
             _partitions(connection),
+            _clock(connection),
             _unreconciled(connection, with_lists),
         )
 
@@ -243,6 +253,12 @@ def _partitions(connection: Connection) -> str:
         f"{ahead}: run `payagg migrate`, unless a worker has only just begun. Without one nothing is lost, but "
         "retention costs more."
     )
+
+
+def _clock(connection: Connection) -> str | None:
+    [(theirs,)] = connection.execute(text("SELECT clock_timestamp()"))
+    ahead = (SystemClock().now() - theirs).total_seconds()
+    return apart(ahead) if abs(ahead) > APART_SECONDS else None
 
 
 def _unreconciled(connection: Connection, with_lists: Sequence[str]) -> list[str]:

@@ -12,13 +12,14 @@ from payagg.adapters.postgres.errors import ConnectionLost, meaning, translated
 from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.counters import observe
+from payagg.application.deadline import waiting
 from payagg.application.ports import Conflict, Unavailable
 from payagg.application.spans import span
 
 R = TypeVar("R")
-POOL_WAIT = 5.0  # seconds a caller waits for a free connection before it is told 503
-# Seconds for all that one caller asks of the database: a host that is frozen, or a network that swallows packets, says
-# nothing for ever. The server's own limits are a little shorter, so that mostly it ends what takes too long.
+# Seconds for a connection and all that is asked over it, where no request waits: a host that is frozen, or a network
+# that swallows packets, says nothing for ever. The server's own limits are a little shorter, so that mostly it ends
+# what takes too long. A request has its own bound (application/deadline.py).
 ANSWER_WAIT = 8.0
 
 
@@ -34,11 +35,12 @@ class StatementPool:
 
     async def run(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of one statement that is a transaction of its own; raises what `meaning` says of an error."""
-        async with self._one() as connection:
-            try:
-                return await connection.rows(statement, **values)
-            except psycopg.Error as error:
-                raise meaning(error) from None
+        with waiting(ANSWER_WAIT) as until:
+            async with self._one(until) as connection:
+                try:
+                    return await connection.rows(statement, **values)
+                except psycopg.Error as error:
+                    raise meaning(error) from None
 
     async def read(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of a statement that may be done twice: once more, on another connection, when the first is lost."""
@@ -49,11 +51,12 @@ class StatementPool:
         return await _twice(lambda: self._run_all(queries))
 
     async def _run_all(self, queries: Sequence[Query]) -> list[list[Any]]:
-        async with self._one() as connection:
-            try:
-                return await connection.all(*queries)
-            except psycopg.Error as error:
-                raise meaning(error) from None
+        with waiting(ANSWER_WAIT) as until:
+            async with self._one(until) as connection:
+                try:
+                    return await connection.all(*queries)
+                except psycopg.Error as error:
+                    raise meaning(error) from None
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[StatementConnection]:
@@ -61,8 +64,8 @@ class StatementPool:
 
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
         """
-        with span("postgres transaction"):
-            async with _turn(self._transactions), self._one() as connection:
+        with span("postgres transaction"), waiting(ANSWER_WAIT) as until:
+            async with _turn(self._transactions, until), self._one(until) as connection:
                 connection.open_transaction()
                 try:
                     with translated(lost=Conflict):
@@ -78,9 +81,8 @@ class StatementPool:
             await self._idle.pop().close()
 
     @asynccontextmanager
-    async def _one(self) -> AsyncIterator[StatementConnection]:
-        until = asyncio.get_running_loop().time() + ANSWER_WAIT
-        async with _turn(self._free):
+    async def _one(self, until: float) -> AsyncIterator[StatementConnection]:
+        async with _turn(self._free, until):
             connection = await self._open(until)
             try:
                 yield connection
@@ -122,13 +124,13 @@ async def _twice(work: Callable[[], Awaitable[R]]) -> R:
 
 
 @asynccontextmanager
-async def _turn(places: asyncio.Semaphore) -> AsyncIterator[None]:
+async def _turn(places: asyncio.Semaphore, until: float) -> AsyncIterator[None]:
     """One of the places; raises Unavailable when none comes free in time."""
     if places.locked():
         clock = asyncio.get_running_loop().time
         begun = clock()
         try:
-            async with asyncio.timeout(POOL_WAIT):
+            async with asyncio.timeout_at(until):
                 await places.acquire()
         except TimeoutError:
             raise Unavailable("no database connection came free in time") from None

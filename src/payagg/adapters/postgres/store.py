@@ -20,6 +20,7 @@ from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
+from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import BEGIN_ASK, PostgresPayments
@@ -36,7 +37,7 @@ from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 
 
 class PostgresTransaction:
@@ -88,6 +89,10 @@ class PostgresTransaction:
     @cached_property
     def health(self) -> PostgresHealth:
         return PostgresHealth(self._connection)
+
+    @cached_property
+    def future_instants(self) -> PostgresFutureInstants:
+        return PostgresFutureInstants(self._connection)
 
     @cached_property
     def archive(self) -> PostgresArchive:
@@ -185,7 +190,11 @@ class PostgresStore:
         return await partitions.in_thread(partial(partitions.drop, self._database_url, before))
 
     async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
-        return bool(await self.pool.read(BEGIN_ASK, reference=reference, number=number, now=now, before=now - every))
+        return bool(
+            await self.pool.read(
+                BEGIN_ASK, reference=reference, number=number, now=now, before=now - every, last=now + CLOCK_SLACK
+            )
+        )
 
     async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._hot.add_payment(payment, remembered)

@@ -202,6 +202,8 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
         for reference in finding.breaches:
             say(f"        {reference}")
+        if finding.breaches:
+            say(f"        What to do: {finding.remedy}")
     say(
         f"{len(findings.anomalies)} anomalies"
         + (" (moved nothing, not closed; `payagg anomalies` works them off):" if findings.anomalies else ".")
@@ -212,6 +214,8 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     for event in findings.refused_events:
         say(f"        {event}")
     say(findings.partitions)
+    if findings.clock:
+        say(f"warning {findings.clock}")
     if flaw := python_flaw():
         say(f"warning {flaw}")
     for day in findings.unreconciled:

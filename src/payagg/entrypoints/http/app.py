@@ -14,7 +14,7 @@ from payagg.application.ports import Unavailable
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http import cells, checkout_page, console, metrics, site
 from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, try_later
-from payagg.entrypoints.http.middleware import BODY_SECONDS, Edge
+from payagg.entrypoints.http.middleware import BODY_SECONDS, STOPPING, Edge
 from payagg.entrypoints.http.openapi.document import API_PATH, document
 from payagg.entrypoints.http.own_hosts import OwnHosts
 from payagg.entrypoints.http.rate_limits import Limits
@@ -61,7 +61,7 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
     use_cases = services_of(request)
     chance = use_cases.payments.entropy.chance()
     if request.app.state.draining.is_set():
-        raise try_later(chance, "The server is about to stop.")
+        raise try_later(chance, STOPPING)
     try:
         async with asyncio.timeout(READY_SECONDS):
             is_current = await use_cases.store.is_current()

@@ -10,7 +10,6 @@ from litestar.exceptions import HTTPException
 
 from payagg.application.ports import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Kind, Refusal
-from payagg.entrypoints.http.middleware import OPTIONS_PROBE
 from payagg.entrypoints.http.routing import services
 from payagg.entrypoints.http.wire import error_envelope
 
@@ -30,6 +29,7 @@ HTTP_STATUS = {
     Kind.FAULT: 500,
 }
 TRACE_LINES_MAX = 100
+OPTIONS_PROBE = "X-OPTIONS"  # what OPTIONS is routed as
 # Seconds, spread by chance: a database that fails over is usually back by the second try, and all who were turned away
 # at one moment must not come back at one moment.
 RETRY_AFTER_MIN, RETRY_AFTER_MAX = 1, 4

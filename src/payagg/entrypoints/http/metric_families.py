@@ -119,6 +119,9 @@ HISTOGRAMS = {
     "request_duration_seconds": HistogramKind("Time to answer HTTP requests, by route.", ("method", "route")),
     "provider_call_duration_seconds": HistogramKind("Time of calls to providers.", ("gateway", "operation")),
     "database_wait_seconds": HistogramKind("Time waited for a database connection, where none was free."),
+    "clock_difference_seconds": HistogramKind(
+        "How far a machine's clock was from the database's, looked at each half minute."
+    ),
     "loop_lag_seconds": HistogramKind("How late a process came to what was due, looked at each second.", ("process",)),
     "process_memory_bytes": HistogramKind(
         "Resident memory of a process, looked at each minute, where the system is Linux.", ("process",), BYTES, 1

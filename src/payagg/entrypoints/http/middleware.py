@@ -10,10 +10,12 @@ from urllib.parse import unquote
 import structlog
 
 from payagg.application.counters import count, observe
+from payagg.application.deadline import begin_request, renew
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.client_address import address_of
 from payagg.entrypoints.http.cors import Origins
+from payagg.entrypoints.http.errors import OPTIONS_PROBE, refusal_envelope, try_later
 from payagg.entrypoints.http.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.routing import CALLER, OBJECT, Operation
@@ -31,7 +33,7 @@ UNDECLARED_BODY_MAX = 64 * 1024  # bytes, where the route is none of the API: th
 BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
 SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as long
 SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
-OPTIONS_PROBE = "X-OPTIONS"
+STOPPING = "The server is about to stop."
 API_PREFIX = "/api/"
 OBJECT_ID = re.compile(r"(?:biz|key|whe|dlv|gw|anm|aud)_[0-9a-f]{32}|gw_[a-z0-9_-]{2,50}")
 _SECURITY_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
@@ -128,6 +130,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
+        begin_request()
         request_id = request_id_of(scope["headers"], self._new_id)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope[REQUEST_ID] = request_id
@@ -162,6 +165,7 @@ class Edge:
                     headers.append((b"connection", b"close"))
                 message["headers"] = headers
             elif message["type"] == "http.response.body":
+                renew()
                 if is_head:
                     message["body"] = b""
                 is_whole = not message.get("more_body", False)
@@ -174,6 +178,13 @@ class Edge:
                 await answer({"type": "http.response.body", "body": b""})
             else:
                 await self._app(scope, body, answer)
+        except asyncio.CancelledError:
+            # This process is about to end. Whoever has no answer yet gets one, and asks another process.
+            if status:
+                raise
+            chance = int(self._new_id(1), 16) / 256
+            farewell: Any = refusal_envelope(try_later(chance, STOPPING))
+            await farewell.to_asgi_response()(scope, receive, answer)
         finally:
             self._log(scope, method, status, is_whole, time.monotonic() - started)
 

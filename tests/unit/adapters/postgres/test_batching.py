@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.fast_path.batching import Batch
+from payagg.application import deadline
+from payagg.application.ports import Unavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -124,3 +126,21 @@ async def test_closing_waits_for_the_runs_in_flight(work: Work) -> None:
     work.gate.set()
     await closing
     assert await asked == "1"
+
+
+async def test_a_request_gives_up_at_its_deadline_and_leaves_the_others_their_answer(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 0.01)
+    batch = Batch(work, size=10, concurrency=1)
+    work.gate.clear()
+
+    async def request(number: int) -> str:
+        deadline.begin_request()
+        return await batch.ask(number)
+
+    calls = [asyncio.create_task(work_) for work_ in (request(1), batch.ask(2))]
+    with pytest.raises(Unavailable):
+        await calls[0]
+    work.gate.set()
+    assert await calls[1] == "2"

@@ -10,6 +10,7 @@ rows wait in them. A test keeps the plans.
 from payagg.adapters.postgres.repositories.event_bodies import whole_body
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
 from payagg.adapters.postgres.statement import Statement
+from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
 
 LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
@@ -29,6 +30,8 @@ WITH due AS (
     SELECT own.lane, row_number() OVER (ORDER BY random())
     FROM (SELECT DISTINCT lane FROM due) own CROSS JOIN seen WHERE NOT seen.is_more
 """
+# A worker that died while the database's clock was ahead holds nothing until that date.
+_IS_LEASE_AHEAD = f"d.lease_until > CAST(:until AS timestamptz) + interval '{CLOCK_SLACK.seconds} seconds'"
 _WALKED = f"""
 WITH RECURSIVE lanes(lane, n) AS (
     (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > :after ORDER BY d.lane LIMIT 1)
@@ -61,7 +64,8 @@ _TAKEN = f"""
         SELECT r.*, row_number() OVER (PARTITION BY r.is_leased ORDER BY r.next_attempt_at, r.id) AS place,
                count(*) FILTER (WHERE r.is_leased) OVER () AS in_flight
         FROM (
-            SELECT d.reference, d.id, d.next_attempt_at, coalesce(d.lease_until > :now, false) AS is_leased
+            SELECT d.reference, d.id, d.next_attempt_at,
+                   coalesce(d.lease_until > :now AND NOT {_IS_LEASE_AHEAD}, false) AS is_leased
             FROM deliveries d
             WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
               AND (d.lost_tries < {ALONE_FROM} OR d.token IS NOT NULL OR NOT s.is_on)
@@ -78,7 +82,8 @@ _TAKEN = f"""
     SELECT d.reference, d.id, c.is_on, c.is_failing, d.token IS NOT NULL AS is_lapsed
     FROM candidates c
     JOIN deliveries d ON d.reference = c.reference AND d.id = c.id
-    WHERE coalesce(d.next_attempt_at, 'infinity') <= :now AND (d.lease_until IS NULL OR d.lease_until <= :now)
+    WHERE coalesce(d.next_attempt_at, 'infinity') <= :now
+      AND (d.lease_until IS NULL OR d.lease_until <= :now OR {_IS_LEASE_AHEAD})
     FOR UPDATE OF d SKIP LOCKED
 """
 # A try that was lost with its worker is made again under its number.

@@ -5,6 +5,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from payagg.application.deadline import is_request, shared, waiting
+from payagg.application.ports import Unavailable
+
 Q = TypeVar("Q")
 A = TypeVar("A")
 
@@ -15,7 +18,7 @@ class Batch(Generic[Q, A]):
     A lone caller never waits for company: a run starts at once while fewer than `concurrency` are under way. A run
     takes only questions that were asked before it began, so an answer is never older than its question. `work` returns
     an answer or an exception for each question, in order; an exception it raises goes to all of them. A caller that
-    gives up leaves the others' run alone.
+    gives up leaves the others' run alone, and a request gives up at its own deadline, wherever its question is by then.
     """
 
     def __init__(
@@ -34,10 +37,17 @@ class Batch(Generic[Q, A]):
         if self._busy < self._lanes:
             # The task begins after the callers of this very moment have asked, so that they share it.
             self._busy += 1
-            task = asyncio.create_task(self._run())
+            task = asyncio.create_task(self._run(), context=shared())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return await answer
+        if not is_request():
+            return await answer  # its run ends in time
+        with waiting(0.0) as until:
+            patience = asyncio.get_running_loop().call_at(until, _give_up, answer)
+            try:
+                return await answer
+            finally:
+                patience.cancel()
 
     async def close(self) -> None:
         """Returns when every run has ended."""
@@ -76,3 +86,8 @@ class Batch(Generic[Q, A]):
             if not waiter.done():
                 taken.append((question, waiter))
         return taken
+
+
+def _give_up(answer: "asyncio.Future[A]") -> None:
+    if not answer.done():
+        answer.set_exception(Unavailable("the database did not answer in time"))

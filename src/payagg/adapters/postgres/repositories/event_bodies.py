@@ -31,7 +31,7 @@ _DECODER = msgspec.json.Decoder(_Body)
 
 def split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
     """The columns that hold a body, and the metadata that lies apart, None where it stays in the body."""
-    whole = {"body": body, "metadata_at": None, "metadata_digest": None}
+    whole = {"body": body, "metadata_at": None, "metadata_digest": None, "body_digest": _digest(body)}
     if len(body) <= APART_FROM:
         return whole, None
     try:
@@ -42,7 +42,13 @@ def split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
         return whole, None
     at = body.index(encoded)
     cut = body[:at] + NULL + body[at + len(encoded) :]
-    return {"body": cut, "metadata_at": at, "metadata_digest": sha256(encoded).digest()}, encoded
+    own = {"metadata_at": at, "metadata_digest": sha256(encoded).digest(), "body_digest": _digest(cut)}
+    return {"body": cut, **own}, encoded
+
+
+def _digest(stored: bytes) -> bytes:
+    """For `payagg doctor`."""
+    return sha256(stored).digest()[:8]
 
 
 def whole_body(event: str) -> str:

@@ -28,6 +28,8 @@ _STORED = {"fingerprint": "decode(fingerprint, 'base64')"} | {
 }
 _DATED = ", ".join(_STORED.get(name, name) for name in _NEW)
 
+AMOUNT_DIGEST = "substr(sha256(convert_to(reference || ' ' || amount, 'UTF8')), 1, 8)"
+
 # Who won comes back with its dates, a reference that exists already without: no idempotency key may stay behind without
 # its payment, so such a row is left out from the start. One that another transaction adds at this moment breaks the
 # whole statement instead. Rows go in by key, so that two processes never wait for each other in a circle. What a caller
@@ -56,8 +58,8 @@ WITH asked AS MATERIALIZED (
     ORDER BY business_id, environment, idempotency_key
     ON CONFLICT DO NOTHING RETURNING reference
 ), added AS (
-    INSERT INTO payments ({_NAMES})
-    SELECT {_DATED} FROM given
+    INSERT INTO payments ({_NAMES}, amount_digest)
+    SELECT {_DATED}, {AMOUNT_DIGEST} FROM given
     WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
     ORDER BY reference
     RETURNING reference, created_at, expires_at

@@ -47,7 +47,7 @@ from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptSt
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger
 from payagg.domain.rate_limit import EPOCH
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
 CALL = RowMap(ProviderCall, provider_calls)
@@ -152,7 +152,7 @@ SELECT * FROM held ORDER BY next_ask_at, reference
 """)  # noqa: S608 - our own words
 
 
-DUE_ASKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now)")
+DUE_ASKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
 # Sent to a provider before `since`, and neither asked about nor held by a worker since.
 ASKS_IN_THE_AIR = _asks(
     ":due",
@@ -204,7 +204,14 @@ COUNT_OPEN_ATTEMPTS = Statement(
 )
 BEGIN_ASK = Statement(
     update(attempts)
-    .where(_ATTEMPT, or_(attempts.c.last_ask_at.is_(None), attempts.c.last_ask_at <= bindparam("before")))
+    .where(
+        _ATTEMPT,
+        or_(
+            attempts.c.last_ask_at.is_(None),
+            attempts.c.last_ask_at <= bindparam("before"),
+            attempts.c.last_ask_at > bindparam("last"),
+        ),
+    )
     .values(last_ask_at=bindparam("now"))
     .returning(attempts.c.number)
 )
@@ -356,7 +363,7 @@ class PostgresPayments:
         since: datetime = EPOCH,
     ) -> list[Attempt]:
         values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold, "limit": limit}
-        rows = await self._connection.rows(DUE_ASKS, **values)
+        rows = await self._connection.rows(DUE_ASKS, **values, longest=now + hold + CLOCK_SLACK)
         due = since + FIRST_ASK_MAX
         if len(rows) < limit and now < due:
             del values["now"]

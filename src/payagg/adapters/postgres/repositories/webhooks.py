@@ -58,7 +58,7 @@ class _EndpointMap(RowMap[WebhookEndpoint]):
 ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
 _EVENTS = ENDPOINT.names.index("events")
 EVENT = RowMap(Event, events, environment=Environment)
-_APART = ("metadata_at", "metadata_digest")
+_APART = ("metadata_at", "metadata_digest", "body_digest")
 _BODY = literal_column(whole_body("events"), LargeBinary)
 _WHOLE_EVENT = [_BODY if column is events.c.body else column for column in EVENT.columns]
 DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)

@@ -191,6 +191,7 @@ payments = Table(
     Column("has_adjustments", Boolean, nullable=False, server_default="false"),
     CheckConstraint("(fee IS NULL) = (net_amount IS NULL) AND fee >= 0 AND net_amount >= 0", name="fee_has_its_net"),
     Column("api_key_id", Text),
+    Column("amount_digest", LargeBinary),  # of the reference and the amount; NULL in rows of before migration 0024
     CheckConstraint(
         "NOT is_test OR (environment = 'SANDBOX' AND (gateway IS NULL OR gateway = 'sandbox'))",
         name="test_is_simulated",
@@ -514,6 +515,7 @@ events = Table(
     # Where large metadata lies apart: at which byte of `body` it stood, a null being there now.
     Column("metadata_at", Integer),
     Column("metadata_digest", LargeBinary),
+    Column("body_digest", LargeBinary),  # NULL in rows of before migration 0024
     PrimaryKeyConstraint("reference", "sequence"),
     Index("events_of_business", "business_id", "environment", "id"),
     postgresql_partition_by="RANGE (reference)",

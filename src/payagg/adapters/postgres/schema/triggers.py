@@ -18,6 +18,32 @@ BEGIN
 END $$
 """
 
+# As all migrations together leave them.
+TRIGGERS = (
+    "anomalies_final",
+    "anomalies_fixed",
+    "anomalies_status_moves",
+    "anomalies_status_starts",
+    "api_keys_status_moves",
+    "api_keys_status_starts",
+    "api_keys_while_moving",
+    "audit_append_only",
+    "audit_never_emptied",
+    "business_gateways_while_moving",
+    "businesses_kyc_status_moves",
+    "businesses_while_moving",
+    "gateways_status_moves",
+    "gateways_status_starts",
+    "members_while_moving",
+    "payments_final",
+    "payments_fixed",
+    "payments_status_moves",
+    "payments_status_starts",
+    "resolutions_final",
+    "resolutions_fixed",
+    "webhook_endpoints_while_moving",
+)
+
 
 @dataclass(frozen=True)
 class Moves:

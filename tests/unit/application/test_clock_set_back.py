@@ -1,0 +1,95 @@
+"""The database's clock was days ahead: nothing waits for that date, and nothing that ended opens again."""
+
+from datetime import timedelta
+
+import pytest
+from payagg_testing.clocks import START
+
+from payagg.application.schemas.payments import InitiatePayment
+from payagg.domain.errors import ErrorCode
+from payagg.domain.health import Health
+from payagg.domain.payment import CHECKOUT_TTL, Status
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
+from tests.support.builders import a_business
+from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+AHEAD = timedelta(days=3)
+MINUTE = timedelta(minutes=1)
+SANDBOX = Environment.SANDBOX
+
+
+async def paid_while_ahead(shop: MemoryShop) -> str:
+    """A payment that the provider was asked about while the clock was ahead, and that is paid since; its event is
+    lost, and the clock is right again."""
+    shop.clock.move(AHEAD)
+    reference = await shop.handed_over()
+    await shop.verification.verify(reference)
+    shop.clock.set(START + MINUTE)
+    shop.says(Outcome.SUCCEEDED)
+    return reference
+
+
+async def test_verify_asks_although_the_last_ask_is_dated_ahead(shop: MemoryShop) -> None:
+    reference = await paid_while_ahead(shop)
+    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+
+
+async def test_the_worker_asks_although_the_next_ask_is_dated_ahead(shop: MemoryShop) -> None:
+    reference = await paid_while_ahead(shop)
+    assert await shop.services.future_instants.pull_back() == 1
+    assert await shop.services.future_instants.pull_back() == 0
+    await shop.reconciler.run_once()
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+
+
+async def test_asks_go_on_by_their_schedule_from_the_day_they_were_pulled_back_to(shop: MemoryShop) -> None:
+    reference = await paid_while_ahead(shop)
+    shop.says(Outcome.PENDING)
+    await shop.services.future_instants.pull_back()
+    await shop.reconciler.run_once()
+    [attempt] = await shop.attempts(reference)
+    assert attempt.next_ask_at is not None
+    assert shop.clock.now() + MINUTE <= attempt.next_ask_at < shop.clock.now() + 2 * MINUTE
+
+
+async def test_a_pause_of_a_provider_ends_however_far_ahead_its_end_is_dated(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.pause(START + AHEAD)
+    shop.says(Outcome.SUCCEEDED)
+    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+    assert Health("a", SANDBOX, 5, START + Health.LONGEST_PAUSE, Health.LONGEST_PAUSE).is_open(START)
+
+
+async def test_a_claim_that_is_dated_ahead_is_taken_over(shop: MemoryShop) -> None:
+    shop.clock.move(AHEAD)
+    reference = await shop.initiated()
+    call, _ = await shop.call_under_way(reference)
+    call.cancel()
+    [attempt] = await shop.attempts(reference)
+    assert attempt.is_held(shop.clock.now())
+    assert not attempt.is_held(START)
+
+
+@pytest.mark.parametrize("told", ["read", "page", "process", "verify", "initiate"])
+async def test_a_payment_told_as_expired_stays_so_when_the_clock_goes_back(shop: MemoryShop, told: str) -> None:
+    reference = await shop.initiated(idempotency_key="order-7")
+    shop.clock.move(CHECKOUT_TTL)
+    if told == "read":
+        assert (await shop.payments.read(reference, SHOP, SANDBOX)).status is Status.FAILED
+    elif told == "page":
+        assert (await shop.checkout.page(reference)).payment.status is Status.FAILED
+    elif told == "process":
+        assert await refused_with(shop.process(reference)) == (ErrorCode.PAYMENT_EXPIRED, None)
+    elif told == "verify":
+        assert (await shop.verification.verify(reference)).status is Status.FAILED
+    else:
+        again = InitiatePayment(amount=150000, idempotency_key="order-7")
+        replay = shop.payments.initiate(again, a_business(SHOP), SANDBOX)
+        assert await refused_with(replay) == (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
+    shop.clock.set(START)
+    assert (await shop.payment(reference)).status is Status.FAILED
+    assert await shop.events(reference) == ["payment.failed"]
+    assert await refused_with(shop.process(reference)) == (ErrorCode.PAYMENT_EXPIRED, None)
