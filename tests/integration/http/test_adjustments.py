@@ -9,6 +9,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.explain import timeline
@@ -18,7 +19,6 @@ from payagg.domain.payment import Trigger
 from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
 from payagg.entrypoints.dev.fake_providers.book import Outgoing
 from tests.support.assembly import services_over
-from tests.support.builders import AN_ADMIN
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, merchant_token
 from tests.support.provider_rigs import SECRET_KEYS, credentials_a, fakes_running
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_id
 
 from payagg.application import reconciliation_runs
 from payagg.domain.reconciliation import MatchBucket, ReconciliationFinding
 from payagg.domain.values import Environment
 from tests.integration.http.test_reconciliations import DAY, FIRST, RUN, SECOND
-from tests.support.builders import NOW, REFERENCE, an_id
 from tests.support.console_browser import Browser
 from tests.support.http_world import Api, admin_token, bearer
 

@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, an_id
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, an_id
 from tests.support.http_world import Api, admin_token, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio

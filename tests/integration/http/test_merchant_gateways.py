@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from payagg_testing.builders import a_business
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import Refusal
 from payagg.domain.values import Environment
-from tests.support.builders import a_business
 from tests.support.gateway_api import MERCHANT, GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN
 from tests.support.http_world import a_token, admin_token, merchant_token, refusal

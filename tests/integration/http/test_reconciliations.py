@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_id
 
 from payagg.application import reconciliation_runs
 from payagg.domain.reconciliation import LineKind, MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, REFERENCE, an_id
 from tests.support.http_world import Api, admin_token, bearer
 
 pytestmark = pytest.mark.anyio

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
@@ -17,7 +18,6 @@ from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event, payaza_event
 from tests.support.answers.recorder import recorded
-from tests.support.builders import AN_ADMIN
 from tests.support.processes import payagg
 from tests.support.provider_world import world_on
 

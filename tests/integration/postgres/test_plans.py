@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from psycopg import sql
 
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
@@ -27,7 +28,6 @@ from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.metrics import snapshot
 from tests.support.assembly import services_over
-from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.postgres_rules import superuser_url
 from tests.support.query_plans import BIG, EVERYBODY, Plan, Recorder, Watched, fill, nth, parents, watched
 

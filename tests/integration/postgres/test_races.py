@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, NOW, a_business
 from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.store import PostgresStore
@@ -18,7 +19,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import CHECKOUT_TTL, Payment, Status
 from payagg.domain.values import Environment, make_reference
 from tests.support.assembly import services_over
-from tests.support.builders import AN_ADMIN, NOW, a_business
 
 pytestmark = pytest.mark.anyio
 CALLERS = 64

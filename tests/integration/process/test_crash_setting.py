@@ -3,12 +3,12 @@
 import httpx
 import psycopg
 import pytest
+from payagg_testing.builders import an_endpoint
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.domain.webhook import secret_context
 from tests.support.assembly import KEYS, services_over
-from tests.support.builders import an_endpoint
 from tests.support.http_world import Api
 from tests.support.processes import serving, wait_until
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
@@ -17,7 +18,6 @@ from payagg.domain.payment import Status
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
-from tests.support.builders import AN_ADMIN
 from tests.support.http_world import an_api
 from tests.support.receivers import a_receiver, until
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_actor
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -19,7 +20,6 @@ from payagg.domain.anomaly import (
 )
 from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
-from tests.support.builders import NOW, REFERENCE, an_actor
 from tests.support.refusals import refusal_of, refused_with
 
 pytestmark = pytest.mark.anyio

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business
 from payagg_testing.clocks import START
 
 from payagg.application.api_keys import ApiKeys, context_of
@@ -13,7 +14,6 @@ from payagg.domain.business import Business, BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from tests.support.audit_trail import trail
-from tests.support.builders import AN_ADMIN, a_business
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from msgspec import structs
+from payagg_testing.builders import AN_ADMIN, NOW, a_business, an_actor, an_entry, an_id
 from payagg_testing.clocks import SeededEntropy
 
 from payagg.adapters.providers import providers_of
@@ -23,7 +24,6 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.values import Environment
 from tests.support.audit_trail import entries, trail
-from tests.support.builders import AN_ADMIN, NOW, a_business, an_actor, an_entry, an_id
 from tests.support.gateway_world import DRAIN, GatewayWorld
 from tests.support.refusals import refused_with
 

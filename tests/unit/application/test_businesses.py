@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, NOW
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -11,7 +12,6 @@ from payagg.application.businesses import Businesses
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
-from tests.support.builders import AN_ADMIN, NOW
 from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 import pytest
+from payagg_testing.builders import a_gateway
 from payagg_testing.clocks import START, Chance, ManualClock
 
 from lab.simulation.loop import VirtualLoop
@@ -22,7 +23,6 @@ from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
-from tests.support.builders import a_gateway
 from tests.support.memory_shop import MemoryShop
 from tests.support.receivers import until
 from tests.support.refusals import refused_with

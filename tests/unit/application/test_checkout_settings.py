@@ -1,11 +1,11 @@
 """What a business may choose for its own checkout, on the memory store."""
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business
 
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
-from tests.support.builders import AN_ADMIN, a_business
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
 from tests.support.refusals import refused_with
 

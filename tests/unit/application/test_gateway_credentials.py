@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from payagg_testing.builders import AN_ADMIN, NOW, an_attempt
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import providers_of
@@ -17,7 +18,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP
 from payagg.domain.values import Environment
 from tests.support.assembly import KEYS
-from tests.support.builders import AN_ADMIN, NOW, an_attempt
 from tests.support.gateway_world import TICK, GatewayWorld
 
 pytestmark = pytest.mark.anyio

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.application.ports import Unavailable
 from payagg.domain.errors import ErrorCode
-from tests.support.builders import AN_ADMIN
 from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import HOSTILE, an_image
 from tests.support.refusals import refused_with

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, NOW, a_business
 
 from payagg.adapters.images import PillowImages
 from payagg.adapters.logos import ObjectLogos
@@ -14,7 +15,6 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from tests.support.audit_trail import trail
-from tests.support.builders import AN_ADMIN, NOW, a_business
 from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, GatewayWorld
 from tests.support.images import an_image
 from tests.support.refusals import refused_with

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_choice
 from payagg_testing.clocks import START
 
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
@@ -15,7 +16,6 @@ from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
-from tests.support.builders import AN_ADMIN, a_business, a_choice
 from tests.support.memory_shop import SHOP, SLUGS, MemoryShop
 from tests.support.refusals import refused_with
 

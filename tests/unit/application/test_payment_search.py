@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from payagg_testing.builders import NOW, a_payment
 from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.memory import MemoryStore
@@ -13,7 +14,6 @@ from payagg.application.payment_search import PaymentQuery, PaymentSearch
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, parse_instant
-from tests.support.builders import NOW, a_payment
 from tests.support.refusals import refusal_of, refused_with
 
 INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(4000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001

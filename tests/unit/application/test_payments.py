@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_choice, an_endpoint
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -19,7 +20,6 @@ from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import SIMULATED, Payment, Status
 from payagg.domain.values import Environment
 from tests.support.audit_trail import entries
-from tests.support.builders import AN_ADMIN, a_business, a_choice, an_endpoint
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from payagg_testing.builders import a_report
 from payagg_testing.clocks import START
 
 from payagg.application.provider_events import (
@@ -20,7 +21,6 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
-from tests.support.builders import a_report
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, REFERENCE, a_payment, a_report, an_attempt, an_endpoint
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -20,7 +21,6 @@ from payagg.domain.report import Outcome, ProviderReport, ReportEffect
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, WebhookEndpoint
 from tests.support.assembly import services_over
-from tests.support.builders import AN_ADMIN, REFERENCE, a_payment, a_report, an_attempt, an_endpoint
 
 pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE

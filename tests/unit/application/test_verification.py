@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from payagg_testing.builders import a_payment
 from payagg_testing.clocks import START
 
 from payagg.application.verification import redirect_url
@@ -11,7 +12,6 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
-from tests.support.builders import a_payment
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 

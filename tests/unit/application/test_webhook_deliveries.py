@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -22,7 +23,6 @@ from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
 from tests.support.assembly import services_over
-from tests.support.builders import AN_ADMIN, a_business, a_payment
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from payagg_testing import strategies
+from payagg_testing.builders import NOW, a_business, a_key
 
 from payagg.domain.api_key import ApiKey, ApiKeyStatus, parse_secret
 from payagg.domain.business import BusinessStatus, KycStatus, Role, ensure_manager
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, a_business, a_key
 from tests.support.refusals import refusal_of
 
 SECRET_HEX, PUBLIC_HEX = "0123456789abcdef" * 3, "fedcba9876543210" * 2

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
+from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 from payagg.domain.attempt import (
     ASK_AFTER,
@@ -24,7 +25,6 @@ from payagg.domain.payment import Status, Trigger
 from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 TICK = timedelta(microseconds=1)
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import NOW, a_choice, a_gateway, the_built_in
 
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import (
@@ -19,7 +20,6 @@ from payagg.domain.gateway import (
     simulator_allowed,
 )
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, a_choice, a_gateway, the_built_in
 from tests.support.refusals import refusal_of
 
 TICK = timedelta(microseconds=1)

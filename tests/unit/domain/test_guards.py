@@ -9,19 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
-
-from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
-from payagg.domain.api_key import ApiKey, ApiKeyStatus
-from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
-from payagg.domain.business import BusinessStatus, check_subject
-from payagg.domain.checks import restored, revised
-from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
-from payagg.domain.payment import Payment, Status, Trigger
-from payagg.domain.resolution import Resolution
-from payagg.domain.values import MAX_AMOUNT, Environment
-from payagg.domain.webhook import DeliveryStatus
-from tests.support.builders import (
+from payagg_testing.builders import (
     NOW,
     REFERENCE,
     a_business,
@@ -37,6 +25,18 @@ from tests.support.builders import (
     an_event,
     the_built_in,
 )
+
+from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.api_key import ApiKey, ApiKeyStatus
+from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
+from payagg.domain.business import BusinessStatus, check_subject
+from payagg.domain.checks import restored, revised
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
+from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.resolution import Resolution
+from payagg.domain.values import MAX_AMOUNT, Environment
+from payagg.domain.webhook import DeliveryStatus
 from tests.support.refusals import refusal_of
 
 NAIVE = datetime(2025, 1, 31, 12)  # noqa: DTZ001 - what must be refused

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, a_payment, an_attempt
 
 from payagg.domain.attempt import (
     Attempt,
@@ -16,7 +17,6 @@ from payagg.domain.attempt import (
 )
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Trigger
-from tests.support.builders import NOW, a_payment, an_attempt
 from tests.support.refusals import refusal_of
 
 CLAIMED, HANDED_OFF, REFUSED, UNKNOWN = AttemptState

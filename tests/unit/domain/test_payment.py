@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
+from payagg_testing.builders import NOW, a_payment, an_expired_payment
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
-from tests.support.builders import NOW, a_payment, an_expired_payment
 from tests.support.refusals import refusal_of
 
 TICK = timedelta(microseconds=1)

@@ -5,13 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 HOUR = timedelta(hours=1)
 SUCCEEDED, FAILED, REVERSED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
+from payagg_testing.builders import NOW, a_delivery, an_endpoint, an_event
 
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import PAYMENT, Status
@@ -22,7 +23,6 @@ from payagg.domain.webhook import (
     parse_endpoint_url,
     parse_events,
 )
-from tests.support.builders import NOW, a_delivery, an_endpoint, an_event
 from tests.support.refusals import refusal_of
 
 SECOND = timedelta(seconds=1)

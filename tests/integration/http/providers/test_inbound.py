@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from payagg_testing.builders import an_actor
 
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.provider_events import provider_event_routes
@@ -27,7 +28,6 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.support.answers.recorder import recorded
-from tests.support.builders import an_actor
 from tests.support.provider_rigs import MODE, PUBLIC_KEYS, SECRET_KEYS, SIGNING, launch_parameters
 from tests.support.provider_world import World, assembled, world_on
 

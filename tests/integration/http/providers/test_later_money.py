@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.application.provider_events import provider_event_routes
 from payagg.application.schemas.events import EventBody
@@ -22,7 +23,6 @@ from payagg.domain.errors import Refusal
 from payagg.domain.gateway import PROVES_FOR
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import SECRET_KEYS, SIGNING, credentials_a
 from tests.support.provider_world import AMOUNT, StoreWorld, world_in_memory, world_on
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import a_delivery, an_event, an_id
 from psycopg import sql
 
 from payagg.adapters.postgres.delivery_queue.statements import (
@@ -25,7 +26,6 @@ from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.application.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
 from payagg.application.ports import TryResult
 from tests.support.assembly import KEYS
-from tests.support.builders import a_delivery, an_event, an_id
 from tests.support.outbox_rows import load_deliveries, load_endpoints
 from tests.support.receivers import until
 
