@@ -18,6 +18,7 @@ def test_a_ciphertext_swapped_to_another_gateway_does_not_open() -> None:
         AesVault((("k1", b"9" * 32),)).open(blob, "gateway-1")
 
 
+@pytest.mark.rule("gateways.13")
 def test_the_first_key_seals_and_every_key_opens() -> None:
     before = AesVault((OLD,)).seal(b"secret", "g")
     rotated = AesVault((NEW, OLD))

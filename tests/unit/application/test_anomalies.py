@@ -9,15 +9,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.memory import MemoryStore
 from payagg.application.anomalies import Anomalies, age_of
 from payagg.application.repositories import AnomalyFilter
-from payagg.domain.anomaly import (
-    CLOSE_REASON_MAX,
-    NOTE_MAX,
-    Anomaly,
-    AnomalyKind,
-    AnomalyStatus,
-    Severity,
-    severity_of,
-)
+from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity, severity_of
 from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
 from tests.support.refusals import refusal_of, refused_with

@@ -60,7 +60,7 @@ async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses
     assert (await businesses.detail(made)).status is BusinessStatus.SUSPENDED
     await businesses.change(made, PENDING, None, by=AN_ADMIN)  # where it stands already: no change, no entry
     assert trail(businesses.store)[2:] == [
-        ("business.update", made, {"status": ("ACTIVE", "SUSPENDED"), "kycStatus": ("NOT_SUBMITTED", "PENDING")}),
+        ("business.update", made, {"status": ("ACTIVE", "SUSPENDED"), "kycStatus": ("NOT_SUBMITTED", "PENDING")})
     ]
 
 

@@ -102,8 +102,7 @@ async def signed_event(shop: MemoryShop, body: bytes) -> None:
 
 
 async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_is(
-    shop: MemoryShop,
-    monkeypatch: pytest.MonkeyPatch,
+    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = await shop.handed_over()
     events = shop.services.provider_events

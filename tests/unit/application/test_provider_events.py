@@ -9,12 +9,7 @@ import pytest
 from payagg_testing.builders import a_report
 from payagg_testing.clocks import START
 
-from payagg.application.provider_events import (
-    FIRST_RETRY,
-    RETRY_BATCH,
-    ProviderEventRoute,
-    provider_event_routes,
-)
+from payagg.application.provider_events import FIRST_RETRY, RETRY_BATCH, ProviderEventRoute, provider_event_routes
 from payagg.application.repositories import ProviderEvent, SignatureFault
 from payagg.application.settlement import Settlement
 from payagg.domain.errors import ErrorCode

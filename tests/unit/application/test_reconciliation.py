@@ -181,9 +181,7 @@ async def test_one_ask_that_breaks_leaves_the_others_done(shop: MemoryShop, monk
     assert (await shop.attempts(broken))[0].next_ask_at == START + ASK_AFTER[0]
 
 
-async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that was frozen with a question under way knows nothing of a payer who paid after the question."""
     shop = await MemoryShop(entropy=PlainEntropy()).open()
     reference = await shop.handed_over()

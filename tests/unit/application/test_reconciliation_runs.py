@@ -41,12 +41,7 @@ class ListedLines:
         self.pages.append(LinePage(lines, unreadable, 1000))
 
     async def lines(
-        self,
-        kind: LineKind,
-        since: datetime,
-        until: datetime,
-        credentials: Mapping[str, str],
-        environment: Environment,
+        self, kind: LineKind, since: datetime, until: datetime, credentials: Mapping[str, str], environment: Environment
     ) -> AsyncIterator[LinePage]:
         self.asked.append((kind, since, until))
         if self.fault is not None:
@@ -175,9 +170,7 @@ async def test_a_line_listed_twice_is_one_and_one_that_cannot_be_read_a_finding(
     assert (run.totals["AGREED"]["lines"], run.totals["UNREADABLE"]["lines"]) == (1, 1)
 
 
-async def test_a_charge_dated_after_midnight_belongs_to_the_day_of_its_hand_off(
-    shop: ReconciledShop,
-) -> None:
+async def test_a_charge_dated_after_midnight_belongs_to_the_day_of_its_hand_off(shop: ReconciledShop) -> None:
     shop.clock.set(datetime.combine(TODAY, datetime.max.time(), START.tzinfo))
     reference = await shop.paid()
     shop.clock.move(HOUR)

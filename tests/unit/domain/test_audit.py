@@ -6,15 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from payagg_testing.builders import NOW, a_gateway, an_endpoint
 
-from payagg.domain.audit import (
-    Action,
-    Actor,
-    ActorRealm,
-    AuditEntry,
-    changes_of,
-    clock,
-    secrets_changed,
-)
+from payagg.domain.audit import Action, Actor, ActorRealm, AuditEntry, changes_of, clock, secrets_changed
 from payagg.domain.gateway import GatewayStatus
 
 

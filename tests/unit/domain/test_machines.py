@@ -72,7 +72,7 @@ def cells(name: str) -> list[tuple[str, str, str]]:
     return [(row[0], trigger, cell) for row in rows for trigger, cell in zip(head, row[1:], strict=True)]
 
 
-@pytest.mark.rule("payments.1")
+@pytest.mark.rule("payments.1", "gateways.8")
 @pytest.mark.parametrize(
     ("name", "state", "trigger", "cell"), [(name, *cell) for name in EXPECTED for cell in cells(name)]
 )

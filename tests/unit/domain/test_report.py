@@ -28,22 +28,25 @@ def ended(trigger: Trigger, reason: str | None = None) -> Payment:
 PAID = ended(Trigger.SUCCEED, REFERENCE)
 OTHER_AMOUNT = frozenset({1})
 ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
+LOST, CLOSED = an_attempt(state=AttemptState.UNKNOWN), an_attempt(state=AttemptState.REFUSED)
+SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
+AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
     ReportEffect.MOVED: {
         "paid": (a_report(SUCCEEDED), pending(), None, {}),
         "declined by a signed event": (a_report(FAILED), pending(), None, {}),
         "reversed": (a_report(REVERSED), pending(), None, {}),
+        "paid where nobody was known to be sent": (a_report(SUCCEEDED), a_payment(), None, {"attempts": [LOST]}),
     },
     ReportEffect.UNCHANGED: {
         "in flight": (a_report(Outcome.PENDING), pending(), None, {}),
         "unpaid is no end": (a_report(Outcome.UNPAID), pending(), None, {}),
-        "a failure where nobody was sent": (
-            a_report(FAILED),
-            a_payment(),
-            None,
-            {"attempts": [an_attempt(a_payment(), 1, AttemptState.UNKNOWN)]},
-        ),
+        "a failure where nobody was sent": (a_report(FAILED), a_payment(), None, {"attempts": [LOST]}),
+        "a failure of a claim": (a_report(FAILED), a_payment(), None, {"attempts": [an_attempt()]}),
+        "a failure of a closed attempt": (a_report(FAILED), pending(), None, {"attempts": [CLOSED, SECOND]}),
+        "failed again": (a_report(FAILED), ended(Trigger.FAIL, "DECLINED"), None, {}),
+        "reversed again": (a_report(REVERSED), ended(Trigger.REVERSE), None, {}),
         "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
         "paid after a simulated success": (a_report(SUCCEEDED), PAID, None, {"paid": ["SIMULATED"]}),
     },
@@ -75,6 +78,10 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "paid late": (a_report(SUCCEEDED), ended(Trigger.FAIL, "DECLINED"), AnomalyKind.LATE_SUCCESS, {}),
         "given back late": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {}),
         "failed late": (a_report(FAILED), PAID, AnomalyKind.LATE_FAILURE, {}),
+        "paid after a reversal": (a_report(SUCCEEDED), ended(Trigger.REVERSE), AnomalyKind.LATE_SUCCESS, {}),
+        "failed after a reversal": (a_report(FAILED), ended(Trigger.REVERSE), AnomalyKind.LATE_FAILURE, {}),
+        "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_REVERSAL, {}),
+        "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
     },
 }
 
