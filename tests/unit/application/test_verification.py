@@ -23,8 +23,6 @@ MISMATCH = (ErrorCode.PAYMENT_AMOUNT_MISMATCH, None)
     ("outcome", "status"),
     [
         (Outcome.SUCCEEDED, Status.SUCCESS),
-        (Outcome.REVERSED, Status.REVERSED),
-        (Outcome.PENDING, Status.PENDING),
         (Outcome.UNPAID, Status.PENDING),
     ],
 )

@@ -118,17 +118,11 @@ def test_a_replaced_signing_secret_proves_events_for_a_day(after: dict[str, str]
     assert "old" not in repr(kept)
 
 
-def test_a_secret_that_stays_is_not_kept_and_one_that_returns_no_longer() -> None:
+def test_only_a_secret_that_changed_is_kept_and_each_for_its_own_day() -> None:
     assert after_rotation((), {LIVE: OLD}, {LIVE: OLD}, NOW) == ()
-    first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
-    assert after_rotation(first, {LIVE: NEW}, {LIVE: OLD}, NOW + TICK) == (
-        ReplacedSecret(LIVE, NEW, NOW + TICK + OVERLAP),
-    )
-
-
-def test_a_second_rotation_within_the_day_keeps_both_and_one_after_it_only_the_last() -> None:
-    first = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW)
-    third = {"liveWebhookSecret": "third"}
+    first, third = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW), {"liveWebhookSecret": "third"}
+    back = after_rotation(first, {LIVE: NEW}, {LIVE: OLD}, NOW + TICK)
+    assert back == (ReplacedSecret(LIVE, NEW, NOW + TICK + OVERLAP),)
     within = after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP - TICK)
     assert [one.credentials for one in within] == [NEW, OLD]
     assert [one.credentials for one in after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP)] == [NEW]

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any, TextIO
 
 import pytest
 import structlog
 
+from payagg.application import counters
 from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrubbed
 
 
@@ -42,9 +44,9 @@ def test_what_operators_need_stays() -> None:
 
 
 @contextmanager
-def logging_to(stream: io.StringIO) -> Iterator[None]:
+def logging_to(stream: TextIO, **more: Any) -> Iterator[None]:
     """All is written at the end, and nothing of it stays configured."""
-    lines = configure_logs(stream)
+    lines = configure_logs(stream, **more)
     try:
         yield
     finally:
@@ -52,6 +54,7 @@ def logging_to(stream: io.StringIO) -> Iterator[None]:
         structlog.contextvars.clear_contextvars()
         structlog.reset_defaults()
         logging.getLogger().handlers = []
+        counters.counts.clear()
 
 
 def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound() -> None:
