@@ -42,16 +42,13 @@ async def test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason(anomal
     assert (closed.status, closed.closed_by, closed.close_reason) == (AnomalyStatus.CLOSED, "admin:ben", "By hand.")
     assert await refused_with(anomalies.close("anm_1", "Again.", by=BEN)) == (ErrorCode.ANOMALY_ALREADY_CLOSED, None)
     assert await anomalies.listed(AnomalyFilter(), 10) == [closed]
+    for step in (anomalies.acknowledge("anm_2", by=ADA), anomalies.close("anm_2", "Done.", by=ADA)):
+        assert (await refused_with(step))[0] is ErrorCode.NOT_FOUND
     ending = {"status": ("ACKNOWLEDGED", "CLOSED"), "closeReason": (None, "By hand.")}
     assert trail(anomalies.store) == [
         ("anomaly.acknowledge", "anm_1", {"status": ("OPEN", "ACKNOWLEDGED")}),
         ("anomaly.close", "anm_1", ending),
     ]
-
-
-async def test_an_unknown_anomaly_is_not_found(anomalies: Anomalies) -> None:
-    for step in (anomalies.acknowledge("anm_2", by=ADA), anomalies.close("anm_2", "Done.", by=ADA)):
-        assert (await refused_with(step))[0] is ErrorCode.NOT_FOUND
 
 
 @pytest.mark.rule("description.11")

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
@@ -150,18 +150,6 @@ async def unanswered(shop: MemoryShop) -> str:
     return reference
 
 
-async def time_out(shop: MemoryShop) -> None:
-    shop.a.fetch_fault = FaultKind.TIMEOUT
-
-
-async def lose_credentials(shop: MemoryShop) -> None:
-    await shop.change("provider_a", credentials=None)
-
-
-async def pause(shop: MemoryShop) -> None:
-    await shop.pause(START + SECOND)
-
-
 async def test_what_was_paid_behind_a_lost_answer_settles_the_payment(shop: MemoryShop) -> None:
     reference = await unanswered(shop)
     shop.says(Outcome.SUCCEEDED)
@@ -170,19 +158,16 @@ async def test_what_was_paid_behind_a_lost_answer_settles_the_payment(shop: Memo
     assert len(shop.a.started) == 1
 
 
-@pytest.mark.parametrize(
-    ("silence", "code", "asks"),
-    [
-        (time_out, ErrorCode.GATEWAY_NOT_AVAILABLE, 3),
-        (lose_credentials, ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, 0),
-        (pause, ErrorCode.GATEWAY_NOT_AVAILABLE, 0),
-    ],
-)
-async def test_where_a_gateway_says_nothing_another_alone_may_be_chosen(
-    shop: MemoryShop, silence: Callable[[MemoryShop], Awaitable[None]], code: ErrorCode, asks: int
-) -> None:
-    reference = await unanswered(shop)
-    await silence(shop)
+@pytest.mark.parametrize("silence", ["no answer", "no credentials", "a pause"])
+async def test_where_a_gateway_says_nothing_another_alone_may_be_chosen(shop: MemoryShop, silence: str) -> None:
+    reference, code, asks = await unanswered(shop), ErrorCode.GATEWAY_NOT_AVAILABLE, 0
+    if silence == "no answer":
+        shop.a.fetch_fault, asks = FaultKind.TIMEOUT, 3
+    elif silence == "no credentials":
+        await shop.change("provider_a", credentials=None)
+        code = ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED
+    else:
+        await shop.pause(START + SECOND)
     for slug in ("provider_a", None):
         assert await refused_with(shop.process(reference, slug)) == (code, "gatewaySlug")
         assert await states(shop, reference) == [("provider_a", UNANSWERED)]
@@ -203,30 +188,24 @@ async def test_a_gateway_that_is_off_or_served_by_no_provider_takes_no_charge(sh
     assert await shop.attempts(reference) == []
 
 
-async def test_a_provider_that_failed_five_times_is_left_alone_until_its_pause_ends(shop: MemoryShop) -> None:
+async def test_after_five_faults_and_a_pause_one_call_probes_and_the_others_wait_for_it(shop: MemoryShop) -> None:
     shop.a.start_fault = FaultKind.TIMEOUT
     for _ in range(Health.FAULTS_MAX + 2):
         await refused_with(shop.process(await shop.initiated()))
     assert len(shop.a.started) == Health.FAULTS_MAX
     shop.a.start_fault = None
     shop.clock.move(Health.FIRST_PAUSE)
-    assert (await shop.process(await shop.initiated())).status is Status.PENDING
-    async with shop.store.begin() as tx:
-        assert {one.faults for one in await tx.health.all()} == {0}
-
-
-async def test_after_a_pause_one_call_probes_and_the_others_wait_for_it(shop: MemoryShop) -> None:
-    await pause(shop)
-    shop.clock.move(SECOND)
     probe, gate = await shop.call_under_way(await shop.initiated())
     assert await refused_with(shop.process(await shop.initiated())) == NOT_AVAILABLE
     gate.set()
     assert (await probe).status is Status.PENDING
     assert (await shop.process(await shop.initiated())).status is Status.PENDING
+    async with shop.store.begin() as tx:
+        assert [one.faults for one in await tx.health.all()] == [0]
 
 
 async def test_a_call_that_says_nothing_of_a_providers_health_is_no_probe(shop: MemoryShop) -> None:
-    await pause(shop)
+    await shop.pause(START + SECOND)
     shop.a.starts_alone = True
     assert await refused_with(shop.process(await shop.initiated())) == NOT_AVAILABLE
     shop.clock.move(SECOND)
@@ -288,31 +267,26 @@ async def test_who_waits_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         task.cancel()
 
 
-async def test_a_claim_whose_owner_died_is_taken_over_when_its_lease_ends(shop: MemoryShop) -> None:
+@pytest.mark.parametrize("late_fault", [None, FaultKind.TIMEOUT])
+async def test_a_claim_whose_owner_seems_dead_is_taken_over_when_its_lease_ends(
+    shop: MemoryShop, late_fault: FaultKind | None
+) -> None:
     reference = await shop.initiated()
-    dead, held_back = await shop.call_under_way(reference)
+    late, held_back = await shop.call_under_way(reference)
     shop.clock.move(LEASE)
     shop.a.may_answer = None
     shop.says(Outcome.UNPAID)
     taken = await shop.process(reference)
     assert taken.checkout_url == f"https://provider_a.example/{reference}.2"
     # The first owner was not dead: what it got is recorded nowhere, and it returns what its follower got.
+    shop.a.start_fault, before = late_fault, await shop.attempts(reference)
     held_back.set()
-    assert await dead == taken
-    assert await states(shop, reference) == TWO_ATTEMPTS
-
-
-async def test_a_claim_that_was_taken_over_is_not_freed_by_the_fault_of_its_first_owner(shop: MemoryShop) -> None:
-    reference = await shop.initiated()
-    late, held_back = await shop.call_under_way(reference)
-    shop.clock.move(LEASE)
-    shop.a.may_answer, shop.a.fetch_fault = None, FaultKind.TIMEOUT
-    taken = await shop.process(reference, "provider_b")
-    shop.a.start_fault = FaultKind.TIMEOUT
-    before = await shop.attempts(reference)
-    held_back.set()
-    assert (await refused_with(late))[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
+    if late_fault is None:
+        assert await late == taken
+    else:
+        assert (await refused_with(late))[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
     assert await shop.attempts(reference) == before
+    assert await states(shop, reference) == TWO_ATTEMPTS
     assert await shop.process(reference) == taken
 
 
