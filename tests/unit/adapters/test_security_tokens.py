@@ -119,38 +119,22 @@ def test_a_forged_token_is_unauthorized(name: str) -> None:
     assert_unauthorized(Tokens(public_pem(ED), "EdDSA"), FORGED[name])
 
 
-ABSENT = object()
-# What differs from good claims.
-BAD_CLAIMS: dict[str, dict[str, Any]] = {
-    "no exp": {"exp": ABSENT},
-    "exp in the past": {"exp": 1},
-    "exp text": {"exp": "9999999999"},
-    "exp float": {"exp": 9999999999.5},
-    "exp true": {"exp": True},
-    "exp null": {"exp": None},
-    "exp infinite": {"exp": float("inf")},
-    "exp nan": {"exp": float("nan")},
-    "exp a list": {"exp": [9999999999]},
-    "nbf in the future": {"nbf": 9999999998},
-    "iat in the future": {"iat": 9999999998},
-    "no sub": {"sub": ABSENT},
-    "sub null": {"sub": None},
-    "sub number": {"sub": 7},
-    "sub object": {"sub": {"$ne": ""}},
-    "sub empty": {"sub": ""},
-    "sub with NUL": {"sub": "a\x00b"},
-    "sub with a line break": {"sub": "a\nb"},
-    "sub with a lone surrogate": {"sub": "a\ud800"},
-    "sub overlong": {"sub": "a" * 256},
-    "for another audience": {"aud": "somewhere-else"},
-}
+ABSENT = "not there"
 
 
-@pytest.mark.parametrize("name", BAD_CLAIMS)
-def test_a_well_signed_token_with_bad_claims_is_unauthorized(name: str) -> None:
+# What differs from good claims: no time of its end, no name, one for later or for somebody else.
+BAD_CLAIMS: list[dict[str, Any]] = [
+    *({"exp": exp} for exp in (ABSENT, 1, "9999999999", 9999999999.5, True, None, float("inf"), float("nan"), [2**33])),
+    *({"sub": sub} for sub in (ABSENT, None, 7, {"$ne": ""}, "", "a\x00b", "a\nb", "a\ud800", "a" * 256)),
+    *({"nbf": 9999999998}, {"iat": 9999999998}, {"aud": "somewhere-else"}),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_CLAIMS, ids=ascii)
+def test_a_well_signed_token_with_bad_claims_is_unauthorized(bad: dict[str, Any]) -> None:
     tokens, good = Tokens(public_pem(ED), "EdDSA"), {"sub": "u", "exp": 9999999999}
     assert tokens.read(ed_signed(json.dumps(good).encode()))["sub"] == "u"
-    payload = {field: value for field, value in (good | BAD_CLAIMS[name]).items() if value is not ABSENT}
+    payload = {field: value for field, value in (good | bad).items() if value is not ABSENT}
     assert_unauthorized(tokens, ed_signed(json.dumps(payload).encode()))
 
 

@@ -119,28 +119,24 @@ async def test_without_an_answer_the_stored_status_stands_and_without_credential
 
 async def test_a_decline_is_told_until_another_card_is_tried_or_the_window_closes(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
+
+    async def told() -> tuple[Status, str | None]:
+        shop.clock.move(VERIFY_EVERY)
+        answer = await shop.verification.verify(reference)
+        return answer.status, answer.last_decline.value if answer.last_decline else None
+
     shop.says(Outcome.FAILED, reason="INSUFFICIENT_FUNDS")
-    for _ in range(2):
-        told = await shop.verification.verify(reference)
-        assert told.last_decline is not None
-        assert (told.status, told.last_decline.value) == (Status.PENDING, "INSUFFICIENT_FUNDS")
-    shop.clock.move(VERIFY_EVERY)
+    assert await told() == (Status.PENDING, "INSUFFICIENT_FUNDS")
     shop.says(Outcome.FAILED)
-    told = await shop.verification.verify(reference)
-    assert told.last_decline is not None
-    assert told.last_decline.value == "DECLINED", "the word where the provider has none"
-    shop.clock.move(VERIFY_EVERY)
+    assert await told() == (Status.PENDING, "DECLINED"), "the word where the provider has none"
     shop.a.fetch_fault = FaultKind.TIMEOUT
-    told = await shop.verification.verify(reference)
-    assert told.last_decline is not None
-    shop.clock.move(VERIFY_EVERY)
+    assert await told() == (Status.PENDING, "DECLINED")
     shop.a.fetch_fault = None
     shop.says(Outcome.PENDING)
-    assert (await shop.verification.verify(reference)).last_decline is None
+    assert await told() == (Status.PENDING, None)
     shop.clock.move(CHECKOUT_TTL)
     shop.says(Outcome.FAILED)
-    told = await shop.verification.verify(reference)
-    assert (told.status, told.last_decline) == (Status.FAILED, None)
+    assert await told() == (Status.FAILED, None)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from payagg.adapters.security import AesVault
 from payagg.application import counters, dispatcher
 from payagg.application.ports import Conflict, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
-from payagg.application.store import ClaimedDelivery, DeliveryResult
+from payagg.application.store import ClaimedDelivery
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
@@ -438,44 +438,33 @@ async def test_what_is_claimed_while_the_worker_stops_is_handed_back_or_left_to_
     assert (world.only.attempts, world.only.lease_until is None) == ((0, True) if fault is None else (1, False))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_claim_that_fails_is_made_again(
-    world: MemoryOutbox, fault: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dispatcher, "BACK_OFF_SECONDS", 0.01)
-    await world.settle()
-    claim, faults = world.store.queue.claim, [fault, fault]
-
-    async def fails(*arguments: Any) -> list[ClaimedDelivery]:
-        if faults:
-            raise faults.pop()
-        return await claim(*arguments)
-
-    monkeypatch.setattr(world.store.queue, "claim", fails)
-    async with world.worker():
-        await until(world.all_delivered)
-    assert len(world.postman.sent) == 1
-
-
 @pytest.mark.parametrize(
-    ("fault", "sent"),
-    [(Unavailable("away"), 1), (RuntimeError("a rule was broken"), 2)],
-    ids=["kept and recorded later", "dropped, and the lease brings the delivery back"],
+    ("step", "fault", "sent"),
+    [
+        *(("claim", fault, 1) for fault in FAULTS),
+        ("send", RuntimeError("a defect of ours"), 2),
+        ("finish", Unavailable("away"), 1),
+        ("finish", RuntimeError("a rule was broken"), 2),
+    ],
+    ids=["made again", "made again later", "the lease brings it back", "recorded later", "dropped, back by its lease"],
 )
-async def test_a_result_that_cannot_be_recorded_is_kept_unless_the_database_refuses_it(
-    world: MemoryOutbox, fault: Exception, sent: int, monkeypatch: pytest.MonkeyPatch
+async def test_a_step_that_fails_once_loses_no_delivery_and_stops_no_other(
+    world: MemoryOutbox, step: str, fault: Exception, sent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "BACK_OFF_SECONDS", 0.01)
     world.dispatcher.lease = timedelta(seconds=1)
-    finish, faults = world.store.queue.finish, [fault]
+    owner, faults = world.postman if step == "send" else world.store.queue, [fault]
+    works = getattr(owner, step)
 
-    async def fails(results: list[DeliveryResult]) -> None:
+    async def fails(*arguments: Any, **named: Any) -> Any:
         if faults:
             world.clock.move(timedelta(seconds=2 if sent == 2 else 0))
+            if step == "send":
+                world.postman.sent.append(("", {}, b""))
             raise faults.pop()
-        await finish(results)
+        return await works(*arguments, **named)
 
-    monkeypatch.setattr(world.store.queue, "finish", fails)
+    monkeypatch.setattr(owner, step, fails)
     await world.settle()
     async with world.worker():
         await until(world.all_delivered)
@@ -490,20 +479,6 @@ async def test_more_results_than_one_statement_takes_are_recorded_part_by_part(
         await world.settle()
     assert await world.dispatcher.run_once() == 5
     assert world.all_delivered()
-
-
-async def test_a_try_that_breaks_stops_no_other_and_comes_back_with_its_lease(world: MemoryOutbox) -> None:
-    def breaks_once(number: int) -> TryResult:
-        if number == 1:
-            raise RuntimeError("a defect of ours")
-        return TryResult(200, None, 5)
-
-    world.dispatcher.lease, world.postman.answer = timedelta(0), breaks_once
-    for _ in range(2):
-        await world.settle()
-    async with world.worker():
-        await until(world.all_delivered)
-    assert len(world.postman.sent) == 1 + 2
 
 
 async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobody(world: MemoryOutbox) -> None:

@@ -96,22 +96,17 @@ def test_an_address_may_be_254_characters_and_64_before_the_at(longest: str, lon
 @pytest.mark.parametrize(
     "text",
     [
-        "https://shop.example",
-        "HTTPS://SHOP.EXAMPLE/",
-        "http://127.0.0.1:8080/thanks?a=b#c",
-        "https://[2001:db8::1]:443/x",
-        "https://xn--hst-sna.example/",
-        "https://my_shop.example/",
-        "https://shop.example./",
-        "https://localhost/%0d%0a",
-        "https://shop.example:/",
-        "https://bücher.example/ọjà?x=a|b",
-        "https://ọjà.example/{order}/^`#ọ",
-        "https://пример.рф:8443/путь",
-        "https://例え.テスト/",
-        "https://ẹ̀kọ́.ng",
-        "https://köln-bonn.example/",
-        "https://ọjà٣.example/",  # a digit that is no ASCII
+        *(
+            "https://shop.example",
+            "HTTPS://SHOP.EXAMPLE/",
+            "http://127.0.0.1:8080/thanks?a=b#c",
+            "https://shop.example./",
+        ),
+        *("https://[2001:db8::1]:443/x", "https://xn--hst-sna.example/", "https://my_shop.example/", "https://ẹ̀kọ́.ng"),
+        *("https://localhost/%0d%0a", "https://shop.example:/", "https://bücher.example/ọjà?x=a|b"),
+        *("https://ọjà.example/{order}/^`#ọ", "https://пример.рф:8443/путь", "https://例え.テスト/"),
+        *("https://köln-bonn.example/", "https://ọjà٣.example/"),  # the last has a digit that is no ASCII
+        "https://shop.example/".ljust(2048, "a"),
     ],
 )
 def test_unusual_but_honest_urls_are_accepted(text: str) -> None:
@@ -119,7 +114,7 @@ def test_unusual_but_honest_urls_are_accepted(text: str) -> None:
 
 
 @pytest.mark.rule("payments.20")
-@pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
+@pytest.mark.parametrize("text", [*strategies.HOSTILE_URLS, "https://shop.example/".ljust(2049, "a")])
 def test_a_hostile_url_is_refused_by_name(text: str) -> None:
     refusal = refusal_of(parse_url, text, "callbackUrl")
     assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "callbackUrl")
@@ -177,12 +172,6 @@ def test_an_international_host_becomes_what_the_library_for_them_makes_of_it(lab
         return  # refused by us, or by the library's rules of bidirectional text and context, which are stricter
     if not label.isascii():
         assert named == f"https://{expected}/"
-
-
-def test_a_url_may_be_2048_characters_and_not_one_more() -> None:
-    longest = "https://shop.example/".ljust(2048, "a")
-    assert parse_url(longest, "url") == longest
-    refusal_of(parse_url, longest + "a", "url")
 
 
 def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps() -> None:
