@@ -43,8 +43,5 @@ def test_two_seals_of_one_plaintext_differ_and_do_not_show_it() -> None:
     first, second = vault.seal(b"secret", "g"), vault.seal(b"secret", "g")
     assert first != second
     assert b"secret" not in first
-
-
-def test_without_keys_nothing_is_sealed() -> None:
     with pytest.raises(ValueError, match="no encryption key"):
         AesVault(()).seal(b"secret", "g")

@@ -34,7 +34,7 @@ async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: s
 
 
 @pytest.mark.rule("gateways.11")
-async def test_credentials_replace_the_previous_ones_are_shown_nowhere_and_open_for_their_gateway_alone(
+async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_alone(
     world: GatewayWorld,
 ) -> None:
     ids = await world.seeded("acme", "other")
@@ -126,7 +126,7 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
     assert (await world.stored(gateway)).has_credentials
 
 
-async def test_a_webhook_secret_signs_beside_provider_as_key_until_an_administrator_ends_the_overlap() -> None:
+async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")

@@ -239,7 +239,7 @@ def a_refund(number: int) -> dict[str, Any]:
     return {"amounts": frozenset({10_000}), "details": {"refundId": f"r{number}"}}
 
 
-async def test_each_fact_known_before_a_simulated_success_is_told_after_it_under_its_own_number(
+async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
     world: SettlingPayment,
 ) -> None:
     for number in (1, 2):

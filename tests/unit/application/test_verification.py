@@ -105,7 +105,7 @@ async def test_what_an_event_claimed_is_no_finding_of_verify(shop: MemoryShop) -
     assert (await shop.verification.verify(reference)).status is Status.PENDING
 
 
-async def test_without_an_answer_the_stored_status_stands_and_without_credentials_nobody_asks(shop: MemoryShop) -> None:
+async def test_without_an_answer_the_stored_status_stands(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.a.fetch_fault = FaultKind.TIMEOUT
     assert (await shop.verification.verify(reference)).status is Status.PENDING

@@ -27,7 +27,7 @@ NOT_ACTIVE = (GatewayStatus.DRAINING, GatewayStatus.DISABLED)
 
 
 @pytest.mark.rule("limits.5")
-def test_a_drain_ends_after_thirty_minutes_whenever_it_is_looked_at_or_when_it_is_enabled() -> None:
+def test_a_drain_ends_after_thirty_minutes_or_when_it_is_enabled() -> None:
     draining = a_gateway().disable(NOW)
     assert (draining.drain_started_at, draining.drain_ends_at) == (NOW, NOW + HALF_HOUR)
     assert draining.as_of(NOW + HALF_HOUR - TICK) is draining
@@ -77,7 +77,7 @@ def test_a_business_neither_turns_off_nor_reorders_the_built_in_and_may_do_the_r
     assert (after.is_default, after.display_name) == (True, "Us")
 
 
-def test_only_an_active_gateway_that_the_business_did_not_turn_off_is_offered_and_can_be_preferred() -> None:
+def test_only_an_active_gateway_that_was_not_turned_off_is_offered() -> None:
     gateway = a_gateway()
     for status in NOT_ACTIVE:
         inactive = a_gateway(status=status)

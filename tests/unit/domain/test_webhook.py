@@ -92,7 +92,7 @@ def test_the_old_secret_signs_beside_the_new_one_for_a_day() -> None:
 
 
 @pytest.mark.parametrize("environment", Environment)
-def test_a_delivery_is_due_at_once_in_its_endpoints_lane_or_its_businesss_for_payments_own_addresses(
+def test_a_delivery_is_due_at_once_in_the_lane_of_its_endpoint_or_its_business(
     environment: Environment,
 ) -> None:
     event = an_event(environment=environment)

@@ -15,7 +15,7 @@ from payagg.application import counters
 from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrubbed
 
 
-def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth_and_what_operators_need_stays() -> None:
+def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth() -> None:
     keys = ("ssk_live_" + "ab" * 24, "sk_test_abcdef", "whsec_" + "A" * 44, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln")
     for secret in (*keys, "4242424242424242", "4242 4242 4242 4242", "5061-0000-0000-0000-006"):
         assert scrubbed({"a": [f"before {secret} after"]}) == {"a": [f"before {HIDDEN} after"]}
