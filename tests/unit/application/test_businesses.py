@@ -32,12 +32,9 @@ async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(busi
     assert (made.name, made.kyc_status, made.status) == ("Ada's", PENDING, ACTIVE)
     assert [(member.subject, member.role) for member in made.members] == [("ada", Role.OWNER)]
     assert await businesses.detail(made.id) == made
+    first = {"name": (None, "Ada's"), "status": (None, "ACTIVE"), "kycStatus": (None, "PENDING")}
     assert trail(businesses.store) == [
-        (
-            "business.create",
-            made.id,
-            {"name": (None, "Ada's"), "status": (None, "ACTIVE"), "kycStatus": (None, "PENDING")},
-        ),
+        ("business.create", made.id, first),
         ("member.set", "ada", {"role": (None, "OWNER")}),
     ]
 

@@ -1,7 +1,6 @@
 """Reports from providers, applied by the settlement use case on the memory store."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -31,20 +30,17 @@ class SettlingPayment:
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock()
-        self.settlement = services_over(self.store, clock=self.clock, entropy=SeededEntropy()).settlement
+        services = services_over(self.store, clock=self.clock, entropy=SeededEntropy())
+        self.settlement, self.payments = services.settlement, services.payments
 
-    async def with_payment(
-        self, *, endpoints: Sequence[WebhookEndpoint] = (), handed: bool = True, **fields: Any
-    ) -> "SettlingPayment":
-        await self.store.add_payment(a_payment(**fields))
+    async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "SettlingPayment":
+        payment = a_payment(**fields)
+        await self.store.add_payment(payment)
         async with self.store.begin() as tx:
             for endpoint in endpoints:
                 await tx.webhooks.add_endpoint(endpoint)
-        if handed:
-            payment = await self.payment()
-            async with self.store.begin() as tx:
-                await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF))
-                await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
+            await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF))
+            await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
         return self
 
     async def told(
@@ -134,7 +130,8 @@ async def test_money_for_an_unknown_reference_is_never_lost() -> None:
 
 @pytest.mark.rule("payments.15")
 async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() -> None:
-    fresh = await SettlingPayment().with_payment(handed=False)
+    fresh = SettlingPayment()
+    await fresh.store.add_payment(a_payment())
     await fresh.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=fresh.clock.now() + HOUR))
     fresh.clock.move(HOUR)
     assert [await fresh.settlement.expire_due() for _ in range(2)] == [1, 0]
@@ -156,7 +153,7 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
         an_endpoint("whe_live", LIVE),
         an_endpoint("whe_other", business_id="biz_2"),
     ]
-    world = await SettlingPayment().with_payment(endpoints=endpoints)
+    world = await SettlingPayment().with_payment(*endpoints)
     await world.told()
     types, deliveries = await world.events()
     assert types == ["payment.pending", "payment.success"]
@@ -166,7 +163,7 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
 
 async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no_more() -> None:
     endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
-    world = await SettlingPayment().with_payment(webhook_url=own, metadata={"order": 7}, endpoints=[endpoint])
+    world = await SettlingPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
     async with world.store.begin() as tx:
         (_, event), deliveries = await tx.webhooks.of_payment(REFERENCE)
@@ -192,7 +189,7 @@ async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no
 async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     first: Outcome, report: ProviderReport, told: str
 ) -> None:
-    world = await SettlingPayment().with_payment(endpoints=[an_endpoint()])
+    world = await SettlingPayment().with_payment(an_endpoint())
     await world.told(first)
     before = await world.payment()
     after = replace(before, has_adjustments=True)
@@ -215,7 +212,7 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
 
 @pytest.mark.rule("reports.11")
 async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included() -> None:
-    world = await SettlingPayment().with_payment(endpoints=[an_endpoint()])
+    world = await SettlingPayment().with_payment(an_endpoint())
     await world.told(Outcome.SUCCEEDED, amounts=frozenset({149000}), facts=ChargeFacts(received=149000))
     await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
     await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
@@ -244,8 +241,7 @@ async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
 ) -> None:
     for number in (1, 2):
         await world.told(Outcome.REVERSED, **a_refund(number))
-    payments = services_over(world.store, clock=world.clock).payments
-    await payments.simulate(REFERENCE, "SUCCESS", "biz_1", by=AN_ADMIN)
+    await world.payments.simulate(REFERENCE, "SUCCESS", "biz_1", by=AN_ADMIN)
     for number in (1, 2, 3):
         await world.told(Outcome.REVERSED, **a_refund(number))
     async with world.store.begin() as tx:

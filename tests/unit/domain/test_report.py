@@ -31,6 +31,7 @@ ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
 LOST, CLOSED = an_attempt(state=AttemptState.UNKNOWN), an_attempt(state=AttemptState.REFUSED)
 SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
 AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
+OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
     ReportEffect.MOVED: {
@@ -56,21 +57,11 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "disputed by nobody we know": (a_report(Outcome.DISPUTED), None, AnomalyKind.UNKNOWN_REFERENCE, {}),
     },
     ReportEffect.MISMATCH: {
-        "an answer about another": (
-            a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"),
-            pending(),
-            AnomalyKind.MISMATCH,
-            {"asked": ASKED},
-        ),
+        "an answer about another": (OTHERS, pending(), AnomalyKind.MISMATCH, {"asked": ASKED}),
         "another amount": (a_report(SUCCEEDED, amounts=OTHER_AMOUNT), pending(), AnomalyKind.MISMATCH, {}),
     },
     ReportEffect.ANOMALY: {
-        "the other environment": (
-            a_report(SUCCEEDED),
-            pending(),
-            AnomalyKind.WRONG_ENVIRONMENT,
-            {"environment": Environment.LIVE},
-        ),
+        "the other environment": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_ENVIRONMENT, LIVE),
         "the other provider": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_PROVIDER, {"gateway": "provider_b"}),
         "a part given back": (a_report(REVERSED, amounts=OTHER_AMOUNT), PAID, AnomalyKind.PARTIAL_REFUND, {}),
         "paid again by another": (a_report(SUCCEEDED), PAID, AnomalyKind.SECOND_CHARGE, {"paid": [f"{REFERENCE}.2"]}),
