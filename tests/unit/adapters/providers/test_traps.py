@@ -207,29 +207,18 @@ def test_trap_12_an_address_the_sdk_would_refuse_becomes_an_alias_it_takes(email
 
 
 @pytest.mark.parametrize(
-    ("name", "names"),
+    ("told", "given", "used"),
     [
-        (None, ALIAS_NAME),
-        ("  ", ALIAS_NAME),
-        ("Ada", ("Ada", "Ada")),
-        ("Ada Obi", ("Ada", "Obi")),
-        ("Ada  Ngozi Obi ", ("Ada", "Ngozi Obi")),
+        *((names_of, name, ALIAS_NAME) for name in (None, "  ")),
+        *((names_of, name, names) for name, names in (("Ada", ("Ada", "Ada")), ("Ada Obi", ("Ada", "Obi")))),
+        (names_of, "Ada  Ngozi Obi ", ("Ada", "Ngozi Obi")),
+        *((phone_of, phone, ALIAS_PHONE) for phone in (None, "", "call me", "1" * 30)),
+        *((phone_of, phone, "+2348012345678") for phone in ("0801 234 5678", "+234 801 234 5678", "2348012345678")),
+        (phone_of, "00442071234567", "+442071234567"),
     ],
 )
-def test_trap_12_both_names_are_never_blank(name: str | None, names: tuple[str, str]) -> None:
-    assert names_of(name) == names
-
-
-@pytest.mark.parametrize(
-    ("phone", "used"),
-    [
-        *((phone, ALIAS_PHONE) for phone in (None, "", "call me", "1" * 30)),
-        *((phone, "+2348012345678") for phone in ("0801 234 5678", "+234 801 234 5678", "2348012345678")),
-        ("00442071234567", "+442071234567"),
-    ],
-)
-def test_trap_12_the_phone_is_international_or_nobodys(phone: str | None, used: str) -> None:
-    assert phone_of(phone) == used
+def test_trap_12_names_are_never_blank_and_phones_international_or_nobodys(told: Any, given: Any, used: Any) -> None:
+    assert told(given) == used
 
 
 PRIVATE_HOSTS = (
