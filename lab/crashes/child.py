@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from payagg_testing.builders import AN_ADMIN, a_business
 from payagg_testing.clocks import ManualClock
 
 from lab.crashes.labels import CrashKind
@@ -30,7 +31,6 @@ from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.payment import Payment, Transition
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.builders import AN_ADMIN, a_business
 from tests.support.delivering import MortalSender, MortalStore
 from tests.support.images import an_image
 

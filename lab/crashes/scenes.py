@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import psycopg
+from payagg_testing.builders import AN_ADMIN, a_business, a_key
 
 from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED
 from lab.crashes.labels import CrashKind, Label
@@ -29,7 +30,6 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.builders import AN_ADMIN, a_business, a_key
 from tests.support.images import an_image
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import World, world_on

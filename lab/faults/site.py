@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from payagg_testing.builders import AN_ADMIN
 from payagg_testing.fault_proxy import FaultProxy
 
 from lab.faults.cells import Neighbour
@@ -24,7 +25,6 @@ from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.builders import AN_ADMIN
 from tests.support.http_world import Api, Shop, an_api
 from tests.support.postgres_world import by_proxy
 from tests.support.provider_rigs import credentials_a, credentials_b

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from payagg_testing.builders import AN_ADMIN, a_business
+
 from lab.races import model
 from lab.races.grid import BUSINESS, Call, Grid, said
 from lab.races.model import FAILED, PENDING, SUCCESS, A, B, Program, RaceState
@@ -16,7 +18,6 @@ from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import FakeCharge
-from tests.support.builders import AN_ADMIN, a_business
 from tests.support.provider_rigs import SECRET_KEYS
 
 ROUTE = PROVIDERS[0].routes[0]

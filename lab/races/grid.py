@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from payagg_testing.builders import AN_ADMIN, an_endpoint
 from payagg_testing.clocks import ManualClock
 
 from lab.races.model import A, B, RaceState
@@ -25,7 +26,6 @@ from payagg.domain.report import was_paid
 from payagg.domain.webhook import EVENT_FOR, notice_of
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from tests.support.builders import AN_ADMIN, an_endpoint
 from tests.support.provider_world import PATIENCE, World, assembled, world_on
 
 SPREAD_MAX = 0.1  # seconds

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from payagg_testing.builders import a_business, a_gateway, a_payment
+from payagg_testing.builders import AN_ADMIN, a_business, a_gateway, a_payment
 
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.business import Business
@@ -24,7 +24,6 @@ from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import QuietServer, http_server
 from tests.support.answers.recorder import recorded
 from tests.support.assembly import SETTINGS
-from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import fakes_running
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from payagg_testing.builders import a_business
 from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import Role
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
-from tests.support.builders import a_business
 from tests.support.http_world import admin_token, merchant_token, served
 
 MERCHANT = "/merchant/businesses/biz_1/gateways"

@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from payagg_testing.builders import AN_ADMIN, a_business
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.logos import ObjectLogos
@@ -16,7 +17,6 @@ from payagg.application.store import Store
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from tests.support.assembly import KEYS, services_over
-from tests.support.builders import AN_ADMIN, a_business
 
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)

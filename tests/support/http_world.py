@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 from litestar import Litestar
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.api_key import ApiKey
@@ -23,7 +24,6 @@ from payagg.entrypoints.process.http_server import http_server, listen
 from payagg.entrypoints.settings import Settings
 from tests.support.answers.recorder import App, recorded
 from tests.support.assembly import TOKENS
-from tests.support.builders import AN_ADMIN
 
 _unused: dict[tuple[Settings, float], list[Litestar]] = defaultdict(list)
 

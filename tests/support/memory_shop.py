@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from payagg_testing.builders import a_business, a_gateway, a_key, the_built_in
 from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg_testing.state_machine.system import Said
 
@@ -24,7 +25,6 @@ from payagg.domain.payment import Payment
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
-from tests.support.builders import a_business, a_gateway, a_key, the_built_in
 from tests.support.state_machine.scripted import ACCOUNT, LabelVault, ScriptedProvider
 
 SHOP = "biz_1"

@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
+from payagg_testing.builders import NOW, a_payment
 from payagg_testing.fault_proxy import FaultProxy
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.store import KeyHolder
 from payagg.domain.payment import Payment
 from payagg.domain.values import make_reference
-from tests.support.builders import NOW, a_payment
 
 
 def numbered(number: int, **fields: Any) -> Payment:

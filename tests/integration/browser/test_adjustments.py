@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from payagg_testing.builders import a_payment, a_report, an_attempt
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.attempt import AttemptState, ChargeFacts
@@ -12,7 +13,6 @@ from payagg.domain.business import Role
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
-from tests.support.builders import a_payment, a_report, an_attempt
 from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser

@@ -5,12 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from payagg_testing.builders import REFERENCE, a_payment, an_attempt, an_id
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
 from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
-from tests.support.builders import REFERENCE, a_payment, an_attempt, an_id
 from tests.support.checkout_site import Site
 from tests.support.images import an_image
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.gateway import UnavailableReason
@@ -17,7 +18,6 @@ from tests.integration.browser.test_checkout import (
     pay_with,
 )
 from tests.support.browser import opened
-from tests.support.builders import AN_ADMIN
 from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser

@@ -5,13 +5,13 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from payagg_testing.builders import REFERENCE, an_id
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.reconciliation import MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 from tests.integration.browser.test_console_admin import LONG_NAME, SITE, WIDE, go, sign_in
 from tests.support.browser import PHONE, SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
-from tests.support.builders import REFERENCE, an_id
 from tests.support.checkout_site import Site
 
 __all__ = ["SITE"]

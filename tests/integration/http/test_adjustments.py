@@ -9,6 +9,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.explain import timeline
@@ -17,7 +18,6 @@ from payagg.domain.business import BusinessStatus
 from payagg.domain.payment import Trigger
 from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
 from payagg.entrypoints.dev.fake_providers.book import Outgoing
-from tests.support.builders import AN_ADMIN
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 from tests.support.provider_rigs import credentials_a, fakes_running
 

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import httpx
 import pytest
+from payagg_testing.builders import a_payment, an_attempt
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.domain.attempt import AttemptState
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
-from tests.support.builders import a_payment, an_attempt
 from tests.support.gateway_api import GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import refusal

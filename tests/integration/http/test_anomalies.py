@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_id
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
-from tests.support.builders import NOW, REFERENCE, an_id
 from tests.support.http_world import Api, admin_token, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio

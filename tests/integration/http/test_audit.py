@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from payagg_testing.builders import NOW, a_payment, an_id
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.audit import Action, ActorRealm
@@ -11,7 +12,6 @@ from payagg.domain.payment import Trigger
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.support.audit_trail import entries
-from tests.support.builders import NOW, a_payment, an_id
 from tests.support.http_world import Api, Shop, a_token, admin_token, assert_refused, bearer, merchant_token
 from tests.support.images import an_image
 from tests.support.receivers import a_receiver

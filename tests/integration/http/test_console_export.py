@@ -5,11 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
+from payagg_testing.builders import NOW
 
 import payagg.application.payment_search as module
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.builders import NOW
 from tests.support.console_browser import Browser, base_of
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
@@ -18,7 +19,6 @@ from payagg.application.schemas.gateways import (
 )
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import GatewayStatus
-from tests.support.builders import AN_ADMIN, a_business
 from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import an_image
 

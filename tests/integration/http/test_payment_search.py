@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import structlog
+from payagg_testing.builders import a_payment, a_transition
 
 import payagg.application.payment_search as module
 from payagg.adapters.postgres.statement import Statement
@@ -17,7 +18,6 @@ from payagg.application.ports import Unavailable
 from payagg.domain.payment import Payment
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
-from tests.support.builders import a_payment, a_transition
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio

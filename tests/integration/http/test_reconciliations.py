@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_id
 
 from payagg.application import reconciliation_runs
 from payagg.domain.reconciliation import LineKind, MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, REFERENCE, an_id
 from tests.support.console_browser import Browser
 from tests.support.http_world import Api, admin_token, assert_refused, bearer
 

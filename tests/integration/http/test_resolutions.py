@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_business, a_payment, an_attempt, an_endpoint, an_id
 from payagg_testing.clocks import ManualClock
 
 from payagg.application.explain import timeline
@@ -16,7 +17,6 @@ from payagg.domain.payment import Payment, Status, Trigger
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
 from tests.support.audit_trail import entries
-from tests.support.builders import NOW, REFERENCE, a_business, a_payment, an_attempt, an_endpoint, an_id
 from tests.support.http_world import Api, a_token, admin_token, an_api, assert_refused, bearer, merchant_token
 
 pytestmark = pytest.mark.anyio

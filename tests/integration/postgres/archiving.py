@@ -4,13 +4,14 @@ import asyncio
 import sys
 from datetime import date
 
+from payagg_testing.builders import AN_ADMIN
+
 from payagg.adapters.logos import ArchiveObjects
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.application.archive import Archive
 from payagg.application.archive_reader import ArchiveReader
-from tests.support.builders import AN_ADMIN
 from tests.support.crashes import crash_at
 
 PART = 100  # payments

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from payagg_testing.builders import NOW
 from psycopg.abc import Buffer
 from psycopg.pq import Escaping, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
@@ -22,7 +23,6 @@ from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, Statement
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from tests.support.builders import NOW
 
 Values = Sequence[Buffer | None]
 MODES = ("force_custom_plan", "force_generic_plan")

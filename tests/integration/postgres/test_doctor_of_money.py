@@ -2,6 +2,7 @@
 
 import psycopg
 import pytest
+from payagg_testing.builders import REFERENCE, a_business, a_gateway, a_payment, a_report, an_attempt, an_endpoint
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.postgres.doctor import examine
@@ -13,7 +14,6 @@ from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
-from tests.support.builders import REFERENCE, a_business, a_gateway, a_payment, a_report, an_attempt, an_endpoint
 
 pytestmark = pytest.mark.anyio
 OPEN = "PAY-20250131-000PEN"

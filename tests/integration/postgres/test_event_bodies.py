@@ -6,12 +6,12 @@ from datetime import timedelta
 import msgspec
 import psycopg
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_business, an_event
 
 from payagg.adapters.postgres.repositories.webhooks import id_at
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Event
-from tests.support.builders import NOW, REFERENCE, a_business, an_event
 from tests.support.postgres_world import count
 from tests.support.processes import payagg
 

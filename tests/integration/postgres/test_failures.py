@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import a_business, a_key, a_transition
 from payagg_testing.network_faults import Blackhole, DropReply
 
 from payagg.adapters.postgres import pool
@@ -15,7 +16,6 @@ from payagg.application.store import KeyHolder
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
-from tests.support.builders import a_business, a_key, a_transition
 from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
 
 pytestmark = pytest.mark.anyio

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from psycopg import sql
 
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
@@ -40,7 +41,6 @@ from tests.integration.postgres.query_plans import (
     watched,
 )
 from tests.support.assembly import services_over
-from tests.support.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 from tests.support.postgres_rules import superuser_url
 
 SANDBOX = Environment.SANDBOX

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import NOW, a_business, a_key
 
 from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.migrations import is_current
@@ -18,7 +19,6 @@ from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, a_business, a_key
 from tests.support.postgres_world import count, numbered, together
 
 pytestmark = pytest.mark.anyio

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from lab.races.grid import Grid, a_grid
 from lab.races.model import A, B
 from payagg.domain.attempt import payment_reference
 from payagg.domain.gateway import GatewayStatus
 from tests.support.audit_trail import entries
-from tests.support.builders import AN_ADMIN
 from tests.support.http_world import Api, Shop, an_api
 from tests.support.rounds import scaled
 

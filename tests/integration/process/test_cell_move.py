@@ -16,13 +16,13 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_payment
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.application import worker
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
-from tests.support.builders import AN_ADMIN, a_payment
 from tests.support.cell_world import NAMES, CellWorld, three_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 from tests.support.processes import SECRETS, environment

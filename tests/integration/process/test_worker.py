@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
@@ -19,7 +20,6 @@ from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
-from tests.support.builders import AN_ADMIN
 from tests.support.http_world import an_api
 from tests.support.receivers import a_receiver, until
 

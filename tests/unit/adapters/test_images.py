@@ -19,6 +19,7 @@ GOOD = {
     "png": ("png", an_image()),
     "jpeg": ("jpg", an_image("JPEG")),
     "a progressive jpeg": ("jpg", an_image("JPEG", size=(300, 200), progressive=True)),
+    "a jpeg with restart markers": ("jpg", an_image("JPEG", size=(200, 200), restart_marker_blocks=1)),
     "the most scans": ("jpg", a_jpeg_of_scans(SCANS_MAX)),
     "the largest picture": ("png", an_image(size=(4096, 4096))),
     "the largest progressive jpeg": ("jpg", an_image("JPEG", size=(4096, 4096), progressive=True, subsampling=0)),
@@ -43,17 +44,6 @@ async def test_anything_else_is_refused_on_file(name: str) -> None:
     assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "file")
 
 
-async def test_a_jpeg_with_restart_markers_is_walked_to_its_end() -> None:
-    content = an_image("JPEG", size=(200, 200), restart_marker_blocks=1)
-    assert b"\xff\xd0" in content
-    assert await PillowImages().kind(content) == "jpg"
-
-
-async def test_one_scan_too_many_is_told_before_any_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_decoder, "_flaw", None)  # decoding would fail the test
-    assert judge(a_jpeg_of_scans(SCANS_MAX + 1)) == {"flaw": f"Must have at most {SCANS_MAX} scans."}
-
-
 async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:
     """The process that decodes, once it runs; until then the loop is free for us."""
     while True:
@@ -64,34 +54,26 @@ async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:
         await asyncio.sleep(0)
 
 
-async def test_decoding_keeps_nobody_waiting_and_is_killed_when_its_time_is_up() -> None:
-    decoding = asyncio.create_task(PillowImages(seconds=1).kind(COSTLY))
+@pytest.mark.parametrize("end", ["its time is up", "the kernel ends it", "the caller goes away"])
+async def test_a_decoder_keeps_nobody_waiting_and_ends(end: str) -> None:
+    decoding = asyncio.create_task(PillowImages(**({"seconds": 1} if end == "its time is up" else {})).kind(COSTLY))
     decoder = await decoder_of(decoding)
-    decoder.suspend()  # however fast the machine is
-    with pytest.raises(Refusal) as refused:
-        await decoding
-    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "file")
+    if end == "the caller goes away":
+        decoding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await decoding
+    else:
+        if end == "its time is up":
+            decoder.suspend()  # however fast the machine is
+        else:
+            decoder.kill()
+        with pytest.raises(Refusal) as refused:
+            await decoding
+        assert (refused.value.field, refused.value.message) == ("file", TOO_COSTLY)
     assert not decoder.is_running()
 
 
-async def test_an_image_whose_decoder_the_kernel_ends_is_refused() -> None:
-    decoding = asyncio.create_task(PillowImages().kind(COSTLY))
-    (await decoder_of(decoding)).kill()
-    with pytest.raises(Refusal) as refused:
-        await decoding
-    assert refused.value.message == TOO_COSTLY
-
-
-async def test_a_caller_that_goes_away_takes_the_decoder_along() -> None:
-    decoding = asyncio.create_task(PillowImages().kind(COSTLY))
-    decoder = await decoder_of(decoding)
-    decoding.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await decoding
-    assert not decoder.is_running()
-
-
-def test_the_decoder_bounds_its_own_memory_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decoder_bounds_its_own_memory_time_and_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = {}
     monkeypatch.setattr(resource, "setrlimit", lambda what, bound: bounds.update({what: bound}))
     read, write = os.pipe()
@@ -103,3 +85,5 @@ def test_the_decoder_bounds_its_own_memory_and_time(monkeypatch: pytest.MonkeyPa
         image_decoder.main()
     bounded = {resource.RLIMIT_CPU: 2, resource.RLIMIT_AS: image_decoder.MEMORY, resource.RLIMIT_CORE: 0}
     assert bounds == {what: (bound, bound) for what, bound in bounded.items()}
+    monkeypatch.setattr(image_decoder, "_flaw", None)  # decoding would fail the test
+    assert judge(a_jpeg_of_scans(SCANS_MAX + 1)) == {"flaw": f"Must have at most {SCANS_MAX} scans."}

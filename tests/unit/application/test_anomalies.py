@@ -3,23 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_actor
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.anomalies import Anomalies, age_of
 from payagg.application.repositories import AnomalyFilter
-from payagg.domain.anomaly import (
-    CLOSE_REASON_MAX,
-    NOTE_MAX,
-    Anomaly,
-    AnomalyKind,
-    AnomalyStatus,
-    Severity,
-    severity_of,
-)
+from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity, severity_of
 from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
-from tests.support.builders import NOW, REFERENCE, an_actor
 from tests.support.refusals import refusal_of, refused_with
 
 pytestmark = pytest.mark.anyio
@@ -50,16 +42,13 @@ async def test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason(anomal
     assert (closed.status, closed.closed_by, closed.close_reason) == (AnomalyStatus.CLOSED, "admin:ben", "By hand.")
     assert await refused_with(anomalies.close("anm_1", "Again.", by=BEN)) == (ErrorCode.ANOMALY_ALREADY_CLOSED, None)
     assert await anomalies.listed(AnomalyFilter(), 10) == [closed]
+    for step in (anomalies.acknowledge("anm_2", by=ADA), anomalies.close("anm_2", "Done.", by=ADA)):
+        assert (await refused_with(step))[0] is ErrorCode.NOT_FOUND
     ending = {"status": ("ACKNOWLEDGED", "CLOSED"), "closeReason": (None, "By hand.")}
     assert trail(anomalies.store) == [
         ("anomaly.acknowledge", "anm_1", {"status": ("OPEN", "ACKNOWLEDGED")}),
         ("anomaly.close", "anm_1", ending),
     ]
-
-
-async def test_an_unknown_anomaly_is_not_found(anomalies: Anomalies) -> None:
-    for step in (anomalies.acknowledge("anm_2", by=ADA), anomalies.close("anm_2", "Done.", by=ADA)):
-        assert (await refused_with(step))[0] is ErrorCode.NOT_FOUND
 
 
 @pytest.mark.rule("description.11")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -17,16 +17,15 @@ from payagg.application.archive import Archive, ArchivedDay, ArchiveTaken
 from payagg.application.archive_reader import ArchiveDamaged, ArchiveReader
 from payagg.application.archive_tables import MANIFEST, TABLES, Manifest
 from payagg.application.explain import timeline
-from payagg.application.provider_calls import no_crash
 from payagg.application.retention import Retention
 from payagg.application.settlement import Settlement
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.errors import Refusal
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
 from payagg.entrypoints.bootstrap import archive_place
 from payagg.entrypoints.settings import read_settings
 from tests.contracts.archive import ENDED, named, with_history
+from tests.support.refusals import refused_with
 
 parquet = pytest.importorskip("payagg.adapters.parquet")
 pytest.importorskip("pyarrow")
@@ -40,21 +39,13 @@ class Crash(Exception):
     pass
 
 
-@dataclass
 class MeddledObjects(ObjectLogos):
-    """Another's files, into which something comes with each file that is put."""
+    """Files in memory, into which something comes with each file that is put."""
 
-    objects: ObjectLogos
-    meddle: Callable[[str, bytes], Awaitable[bytes]]
+    meddle: Callable[[str, bytes], Awaitable[bytes]] | None = None
 
     async def put(self, path: str, content: bytes) -> None:
-        await self.objects.put(path, await self.meddle(path, content))
-
-    async def get(self, path: str) -> bytes | None:
-        return await self.objects.get(path)
-
-    async def delete(self, path: str) -> None:
-        await self.objects.delete(path)
+        await super().put(path, await self.meddle(path, content) if self.meddle else content)
 
 
 class ArchiveWorld:
@@ -64,18 +55,22 @@ class ArchiveWorld:
         self.store = MemoryStore()
         self.clock = ManualClock(NOW + 3 * DAY)
         self.entropy = SeededEntropy()
-        self.objects = ObjectLogos("memory:///")
+        self.objects = MeddledObjects("memory:///")
         self.reader = ArchiveReader(self.objects, parquet.Parquet())
         self.settlement = Settlement(self.store, self.clock, self.entropy)
 
     async def payments(self, *numbers: int, **fields: Any) -> list[Payment]:
         return [await with_history(self.store, named(f"{number:06d}"), *ENDED, **fields) for number in numbers]
 
-    async def archive(self, *, remove: bool = True, part_max: int = 9, dies_at: str = "") -> list[ArchivedDay]:
-        use = Archive(
-            self.store, self.clock, self.entropy, self.reader, crash_at(dies_at) if dies_at else no_crash, part_max
-        )
-        return [day async for day in use.run(TODAY, remove=remove, by=AN_ADMIN)]
+    async def archive(
+        self, *, remove: bool = True, part_max: int = 9, dies_at: str = "", before: date = TODAY
+    ) -> list[ArchivedDay]:
+        def reached(step: str) -> None:
+            if step == dies_at:
+                raise Crash
+
+        use = Archive(self.store, self.clock, self.entropy, self.reader, reached, part_max)
+        return [day async for day in use.run(before, remove=remove, by=AN_ADMIN)]
 
     def history(self) -> dict[str, Any]:
         """What the database still holds of histories."""
@@ -91,14 +86,6 @@ class ArchiveWorld:
 
     async def told(self, number: int) -> list[str]:
         return await timeline(self.store, named(f"{number:06d}"), self.reader)
-
-
-def crash_at(label: str) -> Callable[[str], None]:
-    def reached(step: str) -> None:
-        if step == label:
-            raise Crash
-
-    return reached
 
 
 @pytest.fixture
@@ -141,10 +128,7 @@ async def test_each_day_and_prefix_is_archived_for_itself_and_no_day_that_lasts(
     await with_history(world.store, "ABC-20250203-000001", *ENDED, now=NOW + 3 * DAY)
     assert [day.day for day in await world.archive()] == ["ABC-20250131", "PAY-20250131", "PAY-20250201"]
     assert {reference for reference, _ in world.store.state.transitions} == {"ABC-20250203-000001"}
-    use = Archive(world.store, world.clock, SeededEntropy(), world.reader)
-    with pytest.raises(Refusal) as refused:
-        await anext(use.run(TODAY + DAY, remove=False, by=AN_ADMIN))
-    assert refused.value.field == "before"
+    assert (await refused_with(world.archive(before=TODAY + DAY)))[1] == "before"
 
 
 async def test_what_is_open_or_still_to_be_told_stays(world: ArchiveWorld) -> None:
@@ -183,10 +167,9 @@ async def test_a_part_that_does_not_read_back_is_not_recorded(world: ArchiveWorl
     async def forget(path: str, content: bytes) -> bytes:
         return content[:-1] if path.endswith("attempts.parquet") else content
 
-    reader = replace(world.reader, objects=MeddledObjects(world.objects, forget))
-    use = Archive(world.store, world.clock, SeededEntropy(), reader)
+    world.objects.meddle = forget
     with pytest.raises(ArchiveDamaged, match="SHA-256 differs"):
-        await anext(use.run(TODAY, remove=True, by=AN_ADMIN))
+        await world.archive()
     assert all(world.history().values())
     assert world.store.state.archive_parts == {}
     assert await _folders(world) == set()
@@ -197,13 +180,13 @@ async def test_of_two_commands_at_once_one_stops_and_nothing_is_doubled(world: A
 
     async def interrupt(path: str, content: bytes) -> bytes:
         if path.endswith(MANIFEST):
+            world.objects.meddle = None
             await world.archive()
         return content
 
-    reader = replace(world.reader, objects=MeddledObjects(world.objects, interrupt))
-    use = Archive(world.store, world.clock, SeededEntropy(7), reader)
+    world.objects.meddle = interrupt
     with pytest.raises((ArchiveTaken, ArchiveDamaged)):
-        await anext(use.run(TODAY, remove=True, by=AN_ADMIN))
+        await world.archive()
     assert len(await world.rows("payments")) == 2
     [part] = world.store.state.archive_parts.values()
     assert await _folders(world) == {part.folder}
@@ -269,7 +252,7 @@ async def test_an_archived_payment_is_explained_as_before(world: ArchiveWorld) -
     after = await world.told(1)
     assert [line for line in after if "archive " not in line] == before
     assert len(after) == len(before) + 1
-    world.objects = ObjectLogos("memory:///")
+    world.objects = MeddledObjects("memory:///")
     world.reader = ArchiveReader(world.objects, parquet.Parquet())
     [line] = [line for line in await world.told(1) if "cannot be read" in line]
     assert "is missing" in line

@@ -94,11 +94,8 @@ async def test_a_charge_that_is_not_paid_yet_is_known_and_asked_about(shop: Rest
     shop.clock.move(MINUTE)
     assert (await shop.catch_up()).found == (reference,)
     [attempt] = await shop.attempts(reference)
-    assert (attempt.gateway, attempt.state, attempt.next_ask_at is not None) == (
-        "provider_a",
-        AttemptState.UNKNOWN,
-        True,
-    )
+    assert (attempt.gateway, attempt.state) == ("provider_a", AttemptState.UNKNOWN)
+    assert attempt.next_ask_at is not None
     shop.pays(shop.a, reference)
     shop.clock.move(3 * MINUTE)
     await shop.reconciler.run_once()
@@ -149,11 +146,10 @@ async def test_where_the_payer_may_have_been_sent_is_passed_over_once_it_answere
     shop.clock.move(MINUTE)
     await shop.catch_up()
     shop.a.fetch_fault = FaultKind.TIMEOUT
-    refused = await refused_with(shop.process(reference, "provider_b"))
-    assert refused[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
-    await shop.change("provider_a", credentials=None)
-    refused = await refused_with(shop.process(reference, "provider_b"))
-    assert refused[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
+    for changes in ({}, {"credentials": None}):
+        await shop.change("provider_a", **changes)
+        refused = await refused_with(shop.process(reference, "provider_b"))
+        assert refused[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
     assert shop.b.started == []
     shop.a.fetch_fault = None
     await shop.change("provider_a")
@@ -227,6 +223,4 @@ async def test_each_run_is_recorded_and_one_that_is_killed_too(
 
 
 async def test_an_instant_that_lies_ahead_is_refused(shop: RestoredShop) -> None:
-    with pytest.raises(Refusal) as refused:
-        await shop.services.catch_up.run(START + HOUR, by=AN_ADMIN)
-    assert (refused.value.field, refused.value.message) == ("since", "Must not lie ahead.")
+    assert (await refused_with(shop.services.catch_up.run(START + HOUR, by=AN_ADMIN)))[1] == "since"

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import a_business
 from payagg_testing.clocks import START
 
 from payagg.application.schemas.payments import InitiatePayment
@@ -11,7 +12,6 @@ from payagg.domain.health import Health
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
-from tests.support.builders import a_business
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_report
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.store import MemoryTransaction
@@ -17,7 +18,6 @@ from payagg.domain.attempt import ASK_AFTER
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
-from tests.support.builders import AN_ADMIN, a_business, a_report
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from payagg_testing.builders import AN_ADMIN, NOW, an_attempt
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
@@ -16,8 +17,6 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP
 from payagg.domain.values import Environment
-from tests.support.assembly import KEYS
-from tests.support.builders import AN_ADMIN, NOW, an_attempt
 from tests.support.gateway_world import TICK, GatewayWorld
 
 pytestmark = pytest.mark.anyio
@@ -35,50 +34,25 @@ async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: s
 
 
 @pytest.mark.rule("gateways.11")
-async def test_credentials_replace_the_previous_ones_in_full(world: GatewayWorld) -> None:
-    acme = (await world.seeded("acme"))["acme"]
-    assert not (await world.gateways.detail(acme)).has_credentials
-    await set_credentials(world, acme, first="one", second="two")
-    await set_credentials(world, acme, third="₦")
-    assert await opened(world, acme) == {"third": "₦"}
-    assert (await world.gateways.detail(acme)).has_credentials
-
-
-async def test_no_view_and_no_stored_byte_shows_a_credential(world: GatewayWorld) -> None:
-    acme = (await world.seeded("acme"))["acme"]
-    await set_credentials(world, acme, liveSecretKey="sk_live_0123456789")
-    shown = [await world.gateways.listed(), await world.gateways.detail(acme), await world.settings.listed("biz_1")]
-    assert b"sk_live" not in msgspec.json.encode(shown)
-    stored = (await world.stored(acme)).credentials or b""
-    assert b"sk_live" not in stored
-    assert b"liveSecretKey" not in stored
-
-
 @pytest.mark.rule("gateways.12")
-async def test_a_blob_opens_only_for_the_gateway_it_was_sealed_for(world: GatewayWorld) -> None:
+async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_alone(
+    world: GatewayWorld,
+) -> None:
     ids = await world.seeded("acme", "other")
-    await set_credentials(world, ids["other"], key="of other")
+    assert not (await world.gateways.detail(ids["acme"])).has_credentials
+    await set_credentials(world, ids["acme"], first="one", second="two")
+    await set_credentials(world, ids["acme"], liveSecretKey="sk_live_₦")
+    assert await opened(world, ids["acme"]) == {"liveSecretKey": "sk_live_₦"}
+    detail = await world.gateways.detail(ids["acme"])
     acme, other = await world.stored(ids["acme"]), await world.stored(ids["other"])
+    assert detail.has_credentials
+    shown = [await world.gateways.listed(), detail, await world.settings.listed("biz_1")]
+    for told in (msgspec.json.encode(shown), acme.credentials or b""):
+        assert b"sk_live" not in told
+        assert b"liveSecretKey" not in told
     async with world.store.begin() as tx:
-        await tx.gateways.save(replace(acme, credentials=other.credentials))
-    assert await opened(world, ids["acme"]) == {}
-    assert await opened(world, ids["other"]) == {"key": "of other"}
-
-
-@pytest.mark.rule("gateways.13")
-async def test_after_a_key_rotation_old_blobs_open_and_new_ones_use_the_new_key(world: GatewayWorld) -> None:
-    ids = await world.seeded("acme", "other")
-    await set_credentials(world, ids["acme"], key="before")
-    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
-    rotated = GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY, *KEYS)))
-    await set_credentials(rotated, ids["other"], key="after")
-    assert await opened(rotated, ids["acme"]) == {"key": "before"}
-    only_new = GatewayWorld(world.store, vault=AesVault((NEW_KEY,)))
-    assert await opened(only_new, ids["other"]) == {"key": "after"}
-    assert await opened(only_new, ids["acme"]) == {}
-    # Storing them again moves the gateway to the new key; then the old one may go.
-    await set_credentials(rotated, ids["acme"], key="again")
-    assert await opened(only_new, ids["acme"]) == {"key": "again"}
+        await tx.gateways.save(replace(other, credentials=acme.credentials))
+    assert await opened(world, ids["other"]) == {}
 
 
 async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing() -> None:
@@ -153,14 +127,19 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
     assert (await world.stored(gateway)).has_credentials
 
 
-async def test_provider_as_secret_key_signs_unless_a_webhook_secret_does() -> None:
+async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
-    await set_credentials(world, gateway, liveSecretKey="sk_live_1", liveWebhookSecret="own")
-    assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
-    await set_credentials(world, gateway, liveSecretKey="sk_live_2", liveWebhookSecret="own")
-    assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
+    for key in ("sk_live_1", "sk_live_2"):
+        await set_credentials(world, gateway, liveSecretKey=key, liveWebhookSecret="own")
+        assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
+    for _ in range(2):
+        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
+        assert await signing(world, gateway, Environment.LIVE) == ["own"]
+    assert (await world.stored(gateway)).replaced_secrets is None
+    with pytest.raises(Refusal):
+        await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
 
 
 async def test_an_environment_not_sent_again_is_named_and_its_events_are_proved() -> None:
@@ -173,19 +152,6 @@ async def test_an_environment_not_sent_again_is_named_and_its_events_are_proved(
     assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
     assert await signing(world, gateway, Environment.SANDBOX) == ["sk_test_1"]
     assert (await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)).removed == []
-
-
-async def test_an_administrator_ends_the_overlap_at_once() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
-    await set_credentials(world, gateway, liveSecretKey="sk_live_2")
-    for _ in range(2):
-        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
-        assert await signing(world, gateway, Environment.LIVE) == ["sk_live_2"]
-    assert (await world.stored(gateway)).replaced_secrets is None
-    with pytest.raises(Refusal):
-        await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
 
 
 async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation() -> None:

@@ -9,31 +9,12 @@ import pytest
 from payagg.application.payment_export import lines
 
 FORMULAS = [
-    '=HYPERLINK("http://evil.example")',
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    "\v=1",
-    "\ufeff=1",
-    ";=1",
-    "＝1",
-    "＋1",
-    "－1",
-    "＠SUM(A1)",
+    *('=HYPERLINK("http://evil.example")', "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\v=1", "\ufeff=1", ";=1"),
+    *("＝1", "＋1", "－1", "＠SUM(A1)"),
 ]
 PLAIN: list[tuple[Any, str]] = [
-    ("Ọla", "Ọla"),
-    ("a=1", "a=1"),
-    ("a;=1", "a;=1"),
-    (";", ";"),
-    ("", ""),
-    ("'=1", "'=1"),
-    (None, ""),
-    (-150_050, "-150050"),
-    ({"order": "=1"}, '{"order":"=1"}'),
+    *((text, text) for text in ("Ọla", "a=1", "a;=1", ";", "", "'=1")),
+    *((None, ""), (-150_050, "-150050"), ({"order": "=1"}, '{"order":"=1"}')),
 ]
 
 

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_choice, an_endpoint
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -19,7 +20,6 @@ from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import SIMULATED, Payment, Status
 from payagg.domain.values import Environment
 from tests.support.audit_trail import entries
-from tests.support.builders import AN_ADMIN, a_business, a_choice, an_endpoint
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
@@ -86,49 +86,35 @@ async def test_a_payment_is_initiated_as_it_was_asked_for(shop: MemoryShop) -> N
 
 
 @pytest.mark.parametrize("environment", Environment)
-async def test_a_repeated_key_returns_the_open_payment_and_is_refused_after_its_end(
-    shop: MemoryShop, environment: Environment
-) -> None:
-    first = (await initiate(shop, environment, idempotency_key="k")).payment
-    assert outcome(await initiate(shop, environment, idempotency_key="k")) == (first, False, False)
-    assert outcome(await initiate(shop, environment, idempotency_key="k", amount=501)) == (first, False, True)
-    # Without the payer, and so without the fingerprint, nothing can be compared.
-    shop.store.state.payments[first.reference] = (await shop.payment(first.reference)).without_payer()
-    assert outcome(await initiate(shop, environment, idempotency_key="k", amount=501)) == (first, False, False)
-    shop.clock.move(HOUR)
-    assert await refused_with(initiate(shop, environment, idempotency_key="k")) == DUPLICATE
-
-
-@pytest.mark.parametrize("environment", Environment)
-async def test_a_replay_answers_the_same_while_gateways_change(shop: MemoryShop, environment: Environment) -> None:
-    first = await initiate(shop, environment, idempotency_key="k", gateway="provider_a")
+async def test_a_replay_answers_the_same_until_the_payment_ends(shop: MemoryShop, environment: Environment) -> None:
+    asked = {"idempotency_key": "k", "gateway": "provider_a"}
+    first = (await initiate(shop, environment, **asked)).payment
     for slug in ("provider_a", "provider_b"):
         await shop.change(slug, status=GatewayStatus.DISABLED)
-    again = await initiate(shop, environment, idempotency_key="k", gateway="provider_a")
-    assert outcome(again) == (first.payment, False, False)
+    assert outcome(await initiate(shop, environment, **asked)) == (first, False, False)
+    assert outcome(await initiate(shop, environment, **asked, amount=501)) == (first, False, True)
+    # Without the payer, and so without the fingerprint, nothing can be compared.
+    shop.store.state.payments[first.reference] = (await shop.payment(first.reference)).without_payer()
+    assert outcome(await initiate(shop, environment, **asked, amount=501)) == (first, False, False)
+    shop.clock.move(HOUR)
+    assert await refused_with(initiate(shop, environment, **asked)) == DUPLICATE
     fresh = initiate(shop, environment, gateway="provider_a")
     assert await refused_with(fresh) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
 
 
-async def test_live_needs_a_usable_gateway_and_sandbox_none(shop: MemoryShop) -> None:
-    for slug in ("provider_a", "provider_b"):
-        await shop.change(slug, credentials=None)
-    with pytest.raises(Refusal) as refused:
-        await shop.initiated(LIVE)
-    assert (refused.value.code, refused.value.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
-    assert (await shop.payment(await shop.initiated(SANDBOX))).status is Status.INITIATED
-    await shop.change("provider_b")
-    assert (await shop.payment(await shop.initiated(LIVE))).environment is LIVE
-
-
-async def test_a_gateway_that_the_business_turned_off_is_no_gateway_of_its_payments(shop: MemoryShop) -> None:
+async def test_live_needs_a_gateway_that_the_business_left_on_and_sandbox_none(shop: MemoryShop) -> None:
     await shop.change("provider_b", credentials=None)
     gateway = await shop.gateway("provider_a")
     assert gateway is not None
     async with shop.store.begin() as tx:
         await tx.gateways.save_settings(a_choice(gateway, SHOP, is_enabled=False))
     assert await refused_with(initiate(shop, gateway="provider_a")) == (ErrorCode.GATEWAY_DISABLED, "gateway")
-    assert (await refused_with(shop.initiated(LIVE)))[0] is ErrorCode.NO_GATEWAY_AVAILABLE
+    with pytest.raises(Refusal) as refused:
+        await shop.initiated(LIVE)
+    assert (refused.value.code, refused.value.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
+    assert (await shop.payment(await shop.initiated(SANDBOX))).status is Status.INITIATED
+    await shop.change("provider_b")
+    assert (await shop.payment(await shop.initiated(LIVE))).environment is LIVE
 
 
 async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
@@ -176,11 +162,8 @@ async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked(shop
     assert (entry.object_id, entry.subject, entry.business_id) == (stored.reference, AN_ADMIN.subject, SHOP)
     shop.store.state.payments[stored.reference] = revised(stored, settled_at=START, status=Status.SUCCESS)
     assert await refused_with(initiate_test(shop)) == DUPLICATE
-
-
-async def test_without_a_sandbox_key_there_is_no_test_payment() -> None:
-    shop = await MemoryShop().open(keys=False)
-    assert await refused_with(initiate_test(shop)) == (ErrorCode.NO_SANDBOX_KEY, None)
+    keyless = await MemoryShop().open(keys=False)
+    assert await refused_with(initiate_test(keyless)) == (ErrorCode.NO_SANDBOX_KEY, None)
 
 
 class BlindStore(MemoryStore):
@@ -230,7 +213,9 @@ async def test_a_payment_is_read_by_its_business_and_environment_and_as_of_now(s
     ("outcome", "status"), [("success", "SUCCESS"), ("Failed", "FAILED"), ("REVERSED", "REVERSED")]
 )
 async def test_simulate_moves_an_open_payment_once(shop: MemoryShop, outcome: str, status: str) -> None:
-    reference = await shop.initiated()
+    reference, late = await shop.initiated(), await shop.initiated()
+    odd = shop.payments.simulate(reference, "PENDING", SHOP, by=AN_ADMIN)
+    assert await refused_with(odd) == (ErrorCode.VALIDATION_ERROR, "outcome")
     moved = await shop.payments.simulate(reference, outcome, SHOP, by=AN_ADMIN)
     assert moved.status.value == status
     async with shop.store.begin() as tx:
@@ -240,14 +225,7 @@ async def test_simulate_moves_an_open_payment_once(shop: MemoryShop, outcome: st
     assert (entry.object_id, entry.business_id) == (reference, SHOP)
     assert entry.changes == {"status": {"before": "INITIATED", "after": status}}
     assert await shop.events(reference) == [f"payment.{status.lower()}"]
-    again = shop.payments.simulate(reference, "SUCCESS", SHOP, by=AN_ADMIN)
-    assert await refused_with(again) == (ErrorCode.PAYMENT_ALREADY_FINAL, None)
-
-
-async def test_simulate_takes_the_three_outcomes_and_no_expired_payment(shop: MemoryShop) -> None:
-    reference = await shop.initiated()
-    odd = shop.payments.simulate(reference, "PENDING", SHOP, by=AN_ADMIN)
-    assert await refused_with(odd) == (ErrorCode.VALIDATION_ERROR, "outcome")
     shop.clock.move(HOUR)
-    late = shop.payments.simulate(reference, "SUCCESS", SHOP, by=AN_ADMIN)
-    assert await refused_with(late) == (ErrorCode.PAYMENT_ALREADY_FINAL, None)
+    for ended in (reference, late):
+        again = shop.payments.simulate(ended, "SUCCESS", SHOP, by=AN_ADMIN)
+        assert await refused_with(again) == (ErrorCode.PAYMENT_ALREADY_FINAL, None)

@@ -17,7 +17,6 @@ from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-MINUTE = timedelta(minutes=1)
 
 
 class PlainEntropy(SeededEntropy):
@@ -57,18 +56,6 @@ async def test_an_open_payment_is_asked_about_on_schedule_and_expires_on_evidenc
     assert payment.settled_at == START + ASK_AFTER[-1], "and not at an ask before the last"
     [attempt] = await shop.attempts(reference)
     assert (attempt.asks, attempt.last_ask_at) == (len(ASK_AFTER), shop.clock.now())
-
-
-@pytest.mark.parametrize("fault", [FaultKind.TIMEOUT, None])
-async def test_without_evidence_it_stays_pending_and_is_named(shop: MemoryShop, fault: FaultKind | None) -> None:
-    reference = await shop.handed_over()
-    shop.says(Outcome.PENDING)
-    shop.a.fetch_fault = fault
-    await to_the_end(shop, reference)
-    assert (await shop.payment(reference)).status is Status.PENDING
-    assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
-    [anomaly] = shop.store.state.anomalies.values()
-    assert anomaly.at == START + ASK_AFTER[-1]
 
 
 async def test_asks_are_spread_and_never_early() -> None:
@@ -204,10 +191,9 @@ async def test_one_ask_that_breaks_leaves_the_others_done(shop: MemoryShop, monk
 
 
 async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
+    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that was frozen with a question under way knows nothing of a payer who paid after the question."""
-    shop = await MemoryShop(entropy=PlainEntropy()).open()
     reference = await shop.handed_over()
     shop.says(Outcome.UNPAID)
     fetch = shop.a.fetch_charge

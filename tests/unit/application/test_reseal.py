@@ -62,12 +62,8 @@ async def test_everything_that_is_sealed_moves_under_the_first_key(monkeypatch: 
     done = await a_reseal(store).run(by=AN_ADMIN)
     assert list(done.moved.values()) == [1, 1, 3, 3]
     assert await opened(store, AesVault((NEW,))) == 9
-    assert [dict(counts) for counts in (await a_reseal(store).counted()).values()] == [
-        {"k2": 2},
-        {"k2": 1},
-        {"k2": 3},
-        {"k2": 3},
-    ]
+    after = [dict(counts) for counts in (await a_reseal(store).counted()).values()]
+    assert after == [{"k2": number} for number in (2, 1, 3, 3)]
     trail = [(one.action, one.object_id, one.subject) for one in store.state.audit.values()]
     assert trail == [("secrets.reseal", "k2", AN_ADMIN.subject)] * 6
     assert sum(one.changes["resealed"]["after"] for one in store.state.audit.values()) == 8

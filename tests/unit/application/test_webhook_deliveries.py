@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -17,12 +18,11 @@ from payagg.adapters.security import AesVault
 from payagg.application import counters, dispatcher
 from payagg.application.ports import Conflict, TryResult, Unavailable
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
-from payagg.application.store import ClaimedDelivery, DeliveryResult
+from payagg.application.store import ClaimedDelivery
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
 from tests.support.assembly import services_over
-from tests.support.builders import AN_ADMIN, a_business, a_payment
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio
@@ -52,8 +52,8 @@ class Postman:
         return self.answer(len(self.sent))
 
 
-def failing(status: int | None = 500, **more: timedelta) -> Callable[[int], TryResult]:
-    return lambda _: TryResult(status, "it failed", 5, **more)
+def failing(status: int) -> Callable[[int], TryResult]:
+    return lambda _: TryResult(status, "it failed", 5)
 
 
 @dataclass
@@ -157,7 +157,7 @@ async def world() -> MemoryOutbox:
 async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
     environment: Environment, count: int
 ) -> None:
-    world = await MemoryOutbox(postman=Postman(failing())).open(environment)
+    world = await MemoryOutbox(postman=Postman(failing(500))).open(environment)
     await world.settle(environment)
     tries = await world.run_to_the_end()
     assert len(tries) == count
@@ -176,24 +176,17 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
     assert (world.only.status, world.only.attempts) == (FAILED, count + 1)
 
 
-async def test_a_receiver_that_comes_back_gets_the_event_at_its_next_try(world: MemoryOutbox) -> None:
-    world.postman.answer = lambda number: TryResult(200 if number > 3 else 503, None, 5)
+@pytest.mark.rule("webhooks.10")
+async def test_a_receiver_that_comes_back_gets_the_event_when_it_asked_for_it(world: MemoryOutbox) -> None:
+    busy = TryResult(429, "busy", 5, retry_after=timedelta(seconds=7))
+    world.postman.answer = lambda number: TryResult(200, None, 5) if number > 3 else busy
     await world.settle()
-    assert len(await world.run_to_the_end()) == 4
+    await world.dispatcher.run_once()
+    assert world.only.next_attempt_at == world.clock.now() + timedelta(seconds=7)
+    assert len(await world.run_to_the_end()) == 3
     assert (world.only.status, world.only.last_status_code) == (DELIVERED, 200)
     [endpoint] = await world.webhooks.listed("biz_1")
     assert (endpoint.delivery_summary.successful, endpoint.delivery_summary.failed) == (1, 0)
-
-
-@pytest.mark.rule("webhooks.10")
-@pytest.mark.parametrize(("asked", "expected"), [(1, 5), (7, 7), (3600, 10)])
-async def test_retry_after_is_heeded_between_once_and_twice_the_planned_delay(
-    world: MemoryOutbox, asked: int, expected: int
-) -> None:
-    world.postman.answer = failing(429, retry_after=timedelta(seconds=asked))
-    await world.settle()
-    await world.dispatcher.run_once()
-    assert world.only.next_attempt_at == world.clock.now() + timedelta(seconds=expected)
 
 
 @pytest.mark.rule("webhooks.12")
@@ -420,75 +413,58 @@ async def test_a_worker_that_is_cancelled_leaves_no_try_behind(world: MemoryOutb
         await running
 
 
-async def test_what_is_claimed_while_the_worker_stops_is_handed_back(
-    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+async def test_what_is_claimed_while_the_worker_stops_is_handed_back_or_left_to_its_lease(
+    world: MemoryOutbox, fault: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await world.settle()
-    claim, stop = world.store.queue.claim, asyncio.Event()
+    queue, stop = world.store.queue, asyncio.Event()
+    claim, release = queue.claim, queue.release
 
     async def last(*arguments: Any) -> list[ClaimedDelivery]:
         claimed = await claim(*arguments)
         stop.set()
         return claimed
 
-    monkeypatch.setattr(world.store.queue, "claim", last)
+    async def handed_back(claimed: list[ClaimedDelivery]) -> None:
+        if fault is not None:
+            raise fault
+        await release(claimed)
+
+    monkeypatch.setattr(queue, "claim", last)
+    monkeypatch.setattr(queue, "release", handed_back)
     await world.dispatcher.run(stop)
-    assert world.postman.sent == []
-    assert (world.only.status, world.only.attempts, world.only.lease_until) == (PENDING, 0, None)
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_stop_that_cannot_hand_deliveries_back_leaves_them_to_their_leases(
-    world: MemoryOutbox, fault: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fails(*_: object) -> None:
-        raise fault
-
-    await world.settle()
-    claimed = await world.dispatcher._claimed(1)
-    monkeypatch.setattr(world.store.queue, "release", fails)
-    await world.dispatcher._release(claimed)
-    assert world.only.lease_until is not None
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_claim_that_fails_is_made_again(
-    world: MemoryOutbox, fault: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dispatcher, "BACK_OFF_SECONDS", 0.01)
-    await world.settle()
-    claim, faults = world.store.queue.claim, [fault, fault]
-
-    async def fails(*arguments: Any) -> list[ClaimedDelivery]:
-        if faults:
-            raise faults.pop()
-        return await claim(*arguments)
-
-    monkeypatch.setattr(world.store.queue, "claim", fails)
-    async with world.worker():
-        await until(world.all_delivered)
-    assert len(world.postman.sent) == 1
+    assert (world.postman.sent, world.only.status) == ([], PENDING)
+    assert (world.only.attempts, world.only.lease_until is None) == ((0, True) if fault is None else (1, False))
 
 
 @pytest.mark.parametrize(
-    ("fault", "sent"),
-    [(Unavailable("away"), 1), (RuntimeError("a rule was broken"), 2)],
-    ids=["kept and recorded later", "dropped, and the lease brings the delivery back"],
+    ("step", "fault", "sent"),
+    [
+        *(("claim", fault, 1) for fault in FAULTS),
+        ("send", RuntimeError("a defect of ours"), 2),
+        ("finish", Unavailable("away"), 1),
+        ("finish", RuntimeError("a rule was broken"), 2),
+    ],
+    ids=["made again", "made again later", "the lease brings it back", "recorded later", "dropped, back by its lease"],
 )
-async def test_a_result_that_cannot_be_recorded_is_kept_unless_the_database_refuses_it(
-    world: MemoryOutbox, fault: Exception, sent: int, monkeypatch: pytest.MonkeyPatch
+async def test_a_step_that_fails_once_loses_no_delivery_and_stops_no_other(
+    world: MemoryOutbox, step: str, fault: Exception, sent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "BACK_OFF_SECONDS", 0.01)
     world.dispatcher.lease = timedelta(seconds=1)
-    finish, faults = world.store.queue.finish, [fault]
+    owner, faults = world.postman if step == "send" else world.store.queue, [fault]
+    works = getattr(owner, step)
 
-    async def fails(results: list[DeliveryResult]) -> None:
+    async def fails(*arguments: Any, **named: Any) -> Any:
         if faults:
             world.clock.move(timedelta(seconds=2 if sent == 2 else 0))
+            if step == "send":
+                world.postman.sent.append(("", {}, b""))
             raise faults.pop()
-        await finish(results)
+        return await works(*arguments, **named)
 
-    monkeypatch.setattr(world.store.queue, "finish", fails)
+    monkeypatch.setattr(owner, step, fails)
     await world.settle()
     async with world.worker():
         await until(world.all_delivered)
@@ -503,20 +479,6 @@ async def test_more_results_than_one_statement_takes_are_recorded_part_by_part(
         await world.settle()
     assert await world.dispatcher.run_once() == 5
     assert world.all_delivered()
-
-
-async def test_a_try_that_breaks_stops_no_other_and_comes_back_with_its_lease(world: MemoryOutbox) -> None:
-    def breaks_once(number: int) -> TryResult:
-        if number == 1:
-            raise RuntimeError("a defect of ours")
-        return TryResult(200, None, 5)
-
-    world.dispatcher.lease, world.postman.answer = timedelta(0), breaks_once
-    for _ in range(2):
-        await world.settle()
-    async with world.worker():
-        await until(world.all_delivered)
-    assert len(world.postman.sent) == 1 + 2
 
 
 async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobody(world: MemoryOutbox) -> None:

@@ -4,10 +4,10 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE
 
 from payagg.domain.adjustment import adjustments_of, money_back
 from payagg.domain.anomaly import Anomaly, AnomalyKind
-from tests.support.builders import NOW, REFERENCE
 
 AMOUNT = 150_000
 

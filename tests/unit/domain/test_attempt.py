@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
+from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 from payagg.domain.attempt import (
     ASK_AFTER,
@@ -24,26 +25,23 @@ from payagg.domain.payment import Status, Trigger
 from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 TICK = timedelta(microseconds=1)
-
-
-def test_attempts_carry_the_reference_then_numbered_ones() -> None:
-    told = [provider_reference(REFERENCE, number) for number in (1, 2, 12)]
-    assert told == [REFERENCE, f"{REFERENCE}.2", f"{REFERENCE}.12"]
 
 
 @given(strategies.references(), st.integers(1, 9999), st.integers(1, 9999))
 def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference: str, one: int, other: int) -> None:
     first, second = provider_reference(reference, one), provider_reference(reference, other)
     assert (first == second) == (one == other)
+    assert provider_reference(reference, 12) == f"{reference}.12"
     assert payment_reference(first) == payment_reference(second) == reference
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.999_999])
 def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float) -> None:
     """The last one comes before a gateway that was deleted right after its drain loses its secrets."""
+    minutes = [1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320]
+    assert [delay / timedelta(minutes=1) for delay in ASK_AFTER] == minutes
     now = NOW
     for after in ASK_AFTER:
         due = next_ask(NOW, now, chance)
@@ -52,11 +50,6 @@ def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float
         now = due
     assert next_ask(NOW, now, chance) is None
     assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
-
-
-def test_the_reconciler_asks_at_the_decided_times() -> None:
-    minutes = [1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320]
-    assert [delay / timedelta(minutes=1) for delay in ASK_AFTER] == minutes
 
 
 @pytest.mark.parametrize("outcome", Outcome)
@@ -110,12 +103,18 @@ def after_faults(count: int, now: datetime = NOW) -> Health:
     return health
 
 
-def test_the_fifth_fault_in_a_row_pauses_a_provider_for_thirty_seconds() -> None:
+def test_the_fifth_fault_in_a_row_pauses_a_provider_and_then_one_call_probes() -> None:
     assert not after_faults(4).is_open(NOW)
-    paused = after_faults(5)
-    assert paused.is_open(NOW)
-    assert paused.is_open(NOW + timedelta(seconds=30) - TICK)
-    assert not paused.is_open(NOW + timedelta(seconds=30))
+    paused, over = after_faults(5), NOW + timedelta(seconds=30)
+    for instant in (NOW, over - TICK):
+        assert paused.is_open(instant)
+        assert paused.admit(instant) is None
+    assert not paused.is_open(over)
+    probing = paused.admit(over)
+    assert probing is not None
+    assert probing.admit(over) is None
+    assert probing.admit(over + timedelta(seconds=20)) is not None  # the probe's process died
+    assert probing.after(True, over) == Health("provider_a", Environment.LIVE)
 
 
 def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes() -> None:
@@ -128,17 +127,6 @@ def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes() -> None:
         assert probing.open_until is not None
         health = probing.after(False, probing.open_until - TICK)
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
-
-
-def test_a_paused_provider_admits_nobody_and_then_one_probe() -> None:
-    paused = after_faults(5)
-    assert paused.admit(NOW + timedelta(seconds=30) - TICK) is None
-    over = NOW + timedelta(seconds=30)
-    probing = paused.admit(over)
-    assert probing is not None
-    assert probing.admit(over) is None
-    assert probing.admit(over + timedelta(seconds=20)) is not None  # the probe's process died
-    assert probing.after(True, over) == Health("provider_a", Environment.LIVE)
 
 
 def test_one_success_forgets_every_fault_and_calls_from_before_a_pause_do_not_stretch_it() -> None:
@@ -176,12 +164,8 @@ def test_any_other_card_is_refused_and_not_repeated(number: str) -> None:
 def test_each_test_card_does_what_is_documented(card: str, seconds: int, outcome: Outcome, reason: str | None) -> None:
     spaced = " ".join(card[n : n + 4] for n in range(0, 16, 4))
     assert scenario_of(spaced) == scenario_of(card) == TEST_CARDS[card]
-    assert outcome_of(scenario_of(card), timedelta(seconds=seconds)) == (outcome, reason)
-
-
-def test_no_time_has_passed_since_a_hand_off_that_never_was() -> None:
-    assert elapsed(None, NOW) == timedelta(0)
-    assert elapsed(NOW, NOW + TICK) == TICK
+    assert outcome_of(scenario_of(card), elapsed(NOW, NOW + timedelta(seconds=seconds))) == (outcome, reason)
+    assert elapsed(None, NOW) == timedelta(0), "since a hand-off that never was"
 
 
 def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:

@@ -4,19 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, a_payment, an_attempt
 
-from payagg.domain.attempt import (
-    Attempt,
-    AttemptState,
-    ExistingHandOff,
-    Start,
-    Wait,
-    ensure_attempts_left,
-    next_step,
-)
+from payagg.domain.attempt import Attempt, AttemptState, ExistingHandOff, Start, Wait, ensure_attempts_left, next_step
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Trigger
-from tests.support.builders import NOW, a_payment, an_attempt
 from tests.support.refusals import refusal_of
 
 CLAIMED, HANDED_OFF, REFUSED, UNKNOWN = AttemptState

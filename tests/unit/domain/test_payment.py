@@ -1,6 +1,5 @@
 """A payment's rules of time, replay and identity, at the very instants where they change."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
+from payagg_testing.builders import NOW, a_payment, an_expired_payment
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
-from tests.support.builders import NOW, a_payment, an_expired_payment
 from tests.support.refusals import refusal_of
 
 TICK = timedelta(microseconds=1)
@@ -23,10 +22,6 @@ IDENTITY = (
     *("reference", "business_id", "environment", "amount", "currency"),
     *("created_at", "expires_at", "idempotency_key"),
 )
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> ErrorCode:
-    return refusal_of(call, *arguments).code
 
 
 @pytest.mark.rule("limits.4")
@@ -62,15 +57,16 @@ def test_only_an_initiated_payment_expires_by_the_clock(status: Status) -> None:
     assert payment.as_of(NOW + timedelta(days=30)) is payment
 
 
-def test_an_open_payment_is_replayed_unchanged() -> None:
+def test_an_open_payment_is_replayed_unchanged_and_a_completed_one_is_refused() -> None:
     initiated, pending = a_payment(), a_payment(Status.PENDING)
     assert initiated.replay(NOW + HOUR - TICK) is initiated
     assert pending.replay(NOW + HOUR) is pending  # past its window too
-
-
-def test_the_key_of_a_completed_payment_is_refused() -> None:
+    for open_one in (initiated, pending):
+        open_one.ensure_open()
     for completed in (*map(a_payment, FINAL), a_payment(), an_expired_payment()):  # before the sweep and after it
-        assert code_of(completed.replay, NOW + HOUR) is ErrorCode.DUPLICATE_PAYMENT
+        assert refusal_of(completed.replay, NOW + HOUR).code is ErrorCode.DUPLICATE_PAYMENT
+    for final in map(a_payment, FINAL):
+        assert refusal_of(final.ensure_open).code is ErrorCode.PAYMENT_ALREADY_FINAL
 
 
 @pytest.mark.rule("limits.4")
@@ -78,22 +74,15 @@ def test_the_key_of_a_completed_payment_is_refused() -> None:
 def test_process_is_taken_until_the_window_closes_and_is_gone_from_that_instant(status: Status) -> None:
     payment = a_payment(status)
     payment.ensure_processable(NOW + HOUR - TICK)
-    assert code_of(payment.ensure_processable, NOW + HOUR) is ErrorCode.PAYMENT_EXPIRED
+    assert refusal_of(payment.ensure_processable, NOW + HOUR).code is ErrorCode.PAYMENT_EXPIRED
 
 
 @pytest.mark.parametrize("when", [NOW, NOW + HOUR, NOW + timedelta(days=1)])
 def test_process_on_a_final_payment_answers_the_same_whenever_it_is_asked(when: datetime) -> None:
     for status in FINAL:
-        assert code_of(a_payment(status).ensure_processable, when) is ErrorCode.PAYMENT_ALREADY_PROCESSED
+        assert refusal_of(a_payment(status).ensure_processable, when).code is ErrorCode.PAYMENT_ALREADY_PROCESSED
     # A clock set back after the sweep un-expires nothing.
-    assert code_of(an_expired_payment().ensure_processable, when) is ErrorCode.PAYMENT_EXPIRED
-
-
-def test_a_payment_is_open_until_it_is_completed() -> None:
-    for status in OPEN:
-        a_payment(status).ensure_open()
-    for status in FINAL:
-        assert code_of(a_payment(status).ensure_open) is ErrorCode.PAYMENT_ALREADY_FINAL
+    assert refusal_of(an_expired_payment().ensure_processable, when).code is ErrorCode.PAYMENT_EXPIRED
 
 
 def test_handing_over_names_the_payers_gateway_once() -> None:

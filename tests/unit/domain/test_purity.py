@@ -1,5 +1,6 @@
-"""The domain stands alone, and only one file of the product reads a clock or draws a number."""
+"""What no import rule can see: the domain stands alone, one file reads a clock, and one writes a payment's status."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -14,6 +15,8 @@ CLOCK_OR_CHANCE = re.compile(
 OUTSIDE = re.compile(r"\basync\b|\bawait\b|\bopen\(|\bimport (?:os|socket|asyncio|time|logging)\b|\bprint\(")
 # The adapter that may, and encryption, whose nonces must never repeat.
 MAY = {"adapters/system.py", "adapters/security.py"}
+# The other repositories with a `save`. One that is reached by any other name counts as that of payments.
+OTHERS = {"businesses", "api_keys", "gateways", "inbox", "health", "anomalies"}
 
 
 def test_only_the_system_adapter_reads_a_clock_or_draws_a_number() -> None:
@@ -38,3 +41,15 @@ def test_the_domain_imports_with_the_standard_library_alone() -> None:
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert set(ran.stdout.split()) <= {"__main__", "payagg"}
+
+
+def saves_a_payment(source: str) -> bool:
+    nodes = ast.walk(ast.parse(source))
+    receivers = [node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr == "save"]
+    return any(not (isinstance(one, ast.Attribute) and one.attr in OTHERS) for one in receivers)
+
+
+def test_settlement_alone_saves_a_payment() -> None:
+    files = [path for path in PRODUCT.rglob("*.py") if path.relative_to(PRODUCT).parts[0] != "adapters"]
+    writers = {path.relative_to(PRODUCT).as_posix() for path in files if saves_a_payment(path.read_text())}
+    assert writers == {"application/settlement.py"}

@@ -144,14 +144,10 @@ def test_money_without_a_payment_is_there_only_and_other_references_are_foreign(
     }
 
 
-def test_only_of_payments_of_the_days_a_charge_must_be_there_and_agreement_is_no_news() -> None:
-    assert matched([a_line()], [ours()]) == [Match(MatchBucket.AGREED, ours(), (a_line(),))]
-    assert [match.bucket for match in matched([], [ours(is_within=False)])] == [MatchBucket.AGREED]
-    assert [match.bucket for match in matched([], [ours()])] == [MatchBucket.HERE_ONLY]
-
-
-def test_a_reversed_charge_with_its_refund_is_reported_once() -> None:
+def test_a_reversed_charge_with_its_refund_is_reported_once_and_agreement_never() -> None:
     refund = a_line(Outcome.REVERSED, kind=LineKind.REFUND)
+    assert matched([a_line()], [ours()]) == [Match(MatchBucket.AGREED, ours(), (a_line(),))], "agreement is no news"
+    assert [match.bucket for match in matched([], [ours(is_within=False)])] == [MatchBucket.AGREED]
     found = matched([a_line(Outcome.REVERSED), refund], [ours()])
     assert [match.bucket for match in found] == [MatchBucket.RETURNED_THERE] * 2
     assert [report for match in found for report in match.reports] == [refund.report]

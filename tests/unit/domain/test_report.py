@@ -5,13 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
-from tests.support.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 HOUR = timedelta(hours=1)
 SUCCEEDED, FAILED, REVERSED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED
@@ -28,22 +28,26 @@ def ended(trigger: Trigger, reason: str | None = None) -> Payment:
 PAID = ended(Trigger.SUCCEED, REFERENCE)
 OTHER_AMOUNT = frozenset({1})
 ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
+LOST, CLOSED = an_attempt(state=AttemptState.UNKNOWN), an_attempt(state=AttemptState.REFUSED)
+SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
+AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
+OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
     ReportEffect.MOVED: {
         "paid": (a_report(SUCCEEDED), pending(), None, {}),
         "declined by a signed event": (a_report(FAILED), pending(), None, {}),
         "reversed": (a_report(REVERSED), pending(), None, {}),
+        "paid where nobody was known to be sent": (a_report(SUCCEEDED), a_payment(), None, {"attempts": [LOST]}),
     },
     ReportEffect.UNCHANGED: {
         "in flight": (a_report(Outcome.PENDING), pending(), None, {}),
         "unpaid is no end": (a_report(Outcome.UNPAID), pending(), None, {}),
-        "a failure where nobody was sent": (
-            a_report(FAILED),
-            a_payment(),
-            None,
-            {"attempts": [an_attempt(a_payment(), 1, AttemptState.UNKNOWN)]},
-        ),
+        "a failure where nobody was sent": (a_report(FAILED), a_payment(), None, {"attempts": [LOST]}),
+        "a failure of a claim": (a_report(FAILED), a_payment(), None, {"attempts": [an_attempt()]}),
+        "a failure of a closed attempt": (a_report(FAILED), pending(), None, {"attempts": [CLOSED, SECOND]}),
+        "failed again": (a_report(FAILED), ended(Trigger.FAIL, "DECLINED"), None, {}),
+        "reversed again": (a_report(REVERSED), ended(Trigger.REVERSE), None, {}),
         "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
         "paid after a simulated success": (a_report(SUCCEEDED), PAID, None, {"paid": ["SIMULATED"]}),
     },
@@ -53,21 +57,11 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "disputed by nobody we know": (a_report(Outcome.DISPUTED), None, AnomalyKind.UNKNOWN_REFERENCE, {}),
     },
     ReportEffect.MISMATCH: {
-        "an answer about another": (
-            a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"),
-            pending(),
-            AnomalyKind.MISMATCH,
-            {"asked": ASKED},
-        ),
+        "an answer about another": (OTHERS, pending(), AnomalyKind.MISMATCH, {"asked": ASKED}),
         "another amount": (a_report(SUCCEEDED, amounts=OTHER_AMOUNT), pending(), AnomalyKind.MISMATCH, {}),
     },
     ReportEffect.ANOMALY: {
-        "the other environment": (
-            a_report(SUCCEEDED),
-            pending(),
-            AnomalyKind.WRONG_ENVIRONMENT,
-            {"environment": Environment.LIVE},
-        ),
+        "the other environment": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_ENVIRONMENT, LIVE),
         "the other provider": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_PROVIDER, {"gateway": "provider_b"}),
         "a part given back": (a_report(REVERSED, amounts=OTHER_AMOUNT), PAID, AnomalyKind.PARTIAL_REFUND, {}),
         "paid again by another": (a_report(SUCCEEDED), PAID, AnomalyKind.SECOND_CHARGE, {"paid": [f"{REFERENCE}.2"]}),
@@ -75,6 +69,10 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "paid late": (a_report(SUCCEEDED), ended(Trigger.FAIL, "DECLINED"), AnomalyKind.LATE_SUCCESS, {}),
         "given back late": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {}),
         "failed late": (a_report(FAILED), PAID, AnomalyKind.LATE_FAILURE, {}),
+        "paid after a reversal": (a_report(SUCCEEDED), ended(Trigger.REVERSE), AnomalyKind.LATE_SUCCESS, {}),
+        "failed after a reversal": (a_report(FAILED), ended(Trigger.REVERSE), AnomalyKind.LATE_FAILURE, {}),
+        "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_REVERSAL, {}),
+        "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
     },
 }
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import NOW, REFERENCE, a_payment
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import OUTCOMES, Payment, Status, Trigger
 from payagg.domain.resolution import CONFIRM_WITHIN, Resolution, ask, check_outcome, confirm, is_resolvable
-from tests.support.builders import NOW, REFERENCE, a_payment
 from tests.support.refusals import refusal_of
 
 SECOND = timedelta(seconds=1)

@@ -47,29 +47,6 @@ def test_no_near_miss_is_a_reference(text: Any) -> None:
     assert (refusal.code, refusal.field) == (ErrorCode.INVALID_REFERENCE, "reference")
 
 
-NO_REFERENCES = {
-    "nothing": "",
-    "its beginning": "PAY",
-    "a line break after": "PAY-20250131-7K2M9X\n",
-    "a line break before": "\nPAY-20250131-7K2M9X",
-    "NUL": "PAY-20250131-7K2M9X\x00",
-    "lower case": "PAY-20250131-7k2m9x",
-    "seven digits": "PAY-2025131-7K2M9X",
-    "Arabic-Indic digits, which \\d would match": "PAY-٢٠٢٥٠١٣١-7K2M9X",
-    "a Cyrillic letter": "PAY-20250131-7K2M9Х",
-    "one too few": "PAY-20250131-7K2M9",
-    "one too many": "PAY-20250131-7K2M9XX",
-    "underscores": "PAY_20250131_7K2M9X",
-    "a digit in the prefix": "P1Y-20250131-7K2M9X",
-    "5,000 digits": "7" * 5000,
-}
-
-
-@pytest.mark.parametrize("form", NO_REFERENCES)
-def test_a_string_that_only_looks_like_a_reference_is_refused(form: str) -> None:
-    assert refusal_of(parse_reference, NO_REFERENCES[form]).code is ErrorCode.INVALID_REFERENCE
-
-
 def test_neither_the_day_nor_the_prefix_of_a_reference_is_judged() -> None:
     # The interface's pattern asks for eight digits, no more; and a prefix may have been another once.
     for text in ("PAY-99999999-AAAAAA", "ABC-20250131-7K2M9X"):
@@ -119,22 +96,17 @@ def test_an_address_may_be_254_characters_and_64_before_the_at(longest: str, lon
 @pytest.mark.parametrize(
     "text",
     [
-        "https://shop.example",
-        "HTTPS://SHOP.EXAMPLE/",
-        "http://127.0.0.1:8080/thanks?a=b#c",
-        "https://[2001:db8::1]:443/x",
-        "https://xn--hst-sna.example/",
-        "https://my_shop.example/",
-        "https://shop.example./",
-        "https://localhost/%0d%0a",
-        "https://shop.example:/",
-        "https://bücher.example/ọjà?x=a|b",
-        "https://ọjà.example/{order}/^`#ọ",
-        "https://пример.рф:8443/путь",
-        "https://例え.テスト/",
-        "https://ẹ̀kọ́.ng",
-        "https://köln-bonn.example/",
-        "https://ọjà٣.example/",  # a digit that is no ASCII
+        *(
+            "https://shop.example",
+            "HTTPS://SHOP.EXAMPLE/",
+            "http://127.0.0.1:8080/thanks?a=b#c",
+            "https://shop.example./",
+        ),
+        *("https://[2001:db8::1]:443/x", "https://xn--hst-sna.example/", "https://my_shop.example/", "https://ẹ̀kọ́.ng"),
+        *("https://localhost/%0d%0a", "https://shop.example:/", "https://bücher.example/ọjà?x=a|b"),
+        *("https://ọjà.example/{order}/^`#ọ", "https://пример.рф:8443/путь", "https://例え.テスト/"),
+        *("https://köln-bonn.example/", "https://ọjà٣.example/"),  # the last has a digit that is no ASCII
+        "https://shop.example/".ljust(2048, "a"),
     ],
 )
 def test_unusual_but_honest_urls_are_accepted(text: str) -> None:
@@ -142,7 +114,7 @@ def test_unusual_but_honest_urls_are_accepted(text: str) -> None:
 
 
 @pytest.mark.rule("payments.20")
-@pytest.mark.parametrize("text", strategies.HOSTILE_URLS)
+@pytest.mark.parametrize("text", [*strategies.HOSTILE_URLS, "https://shop.example/".ljust(2049, "a")])
 def test_a_hostile_url_is_refused_by_name(text: str) -> None:
     refusal = refusal_of(parse_url, text, "callbackUrl")
     assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "callbackUrl")
@@ -202,12 +174,6 @@ def test_an_international_host_becomes_what_the_library_for_them_makes_of_it(lab
         assert named == f"https://{expected}/"
 
 
-def test_a_url_may_be_2048_characters_and_not_one_more() -> None:
-    longest = "https://shop.example/".ljust(2048, "a")
-    assert parse_url(longest, "url") == longest
-    refusal_of(parse_url, longest + "a", "url")
-
-
 def test_the_largest_amount_is_the_largest_integer_every_json_reader_keeps() -> None:
     assert int(float(MAX_AMOUNT)) == MAX_AMOUNT
     assert int(float(MAX_AMOUNT + 2)) != MAX_AMOUNT + 2
@@ -231,6 +197,7 @@ def test_an_instant_is_read_in_utc(text: Any, instant: Any) -> None:
     [
         *("", "2025-01-31", "2025-01-31T12:00:00", "2025-01-31T12:00Z", "2025-01-31 12:00:00Z", "20250131T120000Z"),
         *("2025-02-30T12:00:00Z", "2025-01-31T24:00:01Z", "2025-01-31T12:00:00Z\n", "2025-01-31T12:00:00+25:00"),
+        *("2025-W05-5T12:00:00Z", "2025-01-31T12:00:60Z", "2025-01-31T12:00:00+1:00", "now\n"),
         *("1999-12-31T23:59:59Z", "3000-01-01T00:00:00Z", "２025-01-31T12:00:00Z"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.doctor import examine
@@ -23,7 +24,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import SECRET_KEYS, credentials_a
 from tests.support.provider_world import StoreWorld, world_in_memory, world_on
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.events import EventBody
@@ -20,7 +21,6 @@ from payagg.domain.attempt import ASK_AFTER, ASK_PAID_AFTER, VERIFY_FINAL_EVERY
 from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import SECRET_KEYS, SIGNING, credentials_a
 from tests.support.provider_world import AMOUNT, StoreWorld, world_in_memory, world_on
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from payagg_testing.builders import a_delivery, an_event, an_id
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
@@ -15,7 +16,6 @@ from payagg.application.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
 from payagg.application.ports import TryResult
 from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
 from tests.support.assembly import KEYS
-from tests.support.builders import a_delivery, an_event, an_id
 from tests.support.receivers import until
 
 pytestmark = pytest.mark.anyio

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from payagg_testing.builders import NOW, a_business, a_delivery, an_endpoint, an_event
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports import TryResult
 from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
-from tests.support.builders import NOW, a_business, a_delivery, an_endpoint, an_event
 
 pytestmark = pytest.mark.anyio
 LEASE = timedelta(seconds=30)

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.application.explain import timeline
@@ -12,7 +13,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SETTLING_MAX, Gateway
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import Fault, WebhookMode
-from tests.support.builders import AN_ADMIN
 from tests.support.provider_rigs import credentials_a
 from tests.support.provider_world import World
 

@@ -38,16 +38,16 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_lone_caller_runs_alone(work: Work) -> None:
+async def test_callers_of_one_moment_share_a_run_and_each_has_its_own_answer(work: Work) -> None:
     batch = Batch(work, size=10, concurrency=1)
     assert [await batch.ask(1), await batch.ask(2)] == ["1", "2"]
-    assert work.runs == [[1], [2]]
-
-
-async def test_callers_of_one_moment_share_a_run(work: Work) -> None:
-    batch = Batch(work, size=10, concurrency=1)
-    assert await asyncio.gather(*map(batch.ask, range(5))) == ["0", "1", "2", "3", "4"]
-    assert work.runs == [[0, 1, 2, 3, 4]]
+    answers: list[Any] = await asyncio.gather(*map(batch.ask, (1, -2, 3)), return_exceptions=True)
+    assert (answers[0], type(answers[1]), answers[2]) == ("1", ValueError, "3")
+    assert work.runs == [[1], [2], [1, -2, 3]]
+    # A run that fails as a whole fails its callers, and not the next ones.
+    failed = await asyncio.gather(*map(batch.ask, (1, 1313)), return_exceptions=True)
+    assert [type(answer) for answer in failed] == [RuntimeError, RuntimeError]
+    assert await batch.ask(2) == "2"
 
 
 async def test_a_question_asked_during_a_run_waits_for_the_next(work: Work) -> None:
@@ -72,21 +72,6 @@ async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
     work.gate.set()
     assert await asyncio.gather(*asked) == [str(number) for number in range(10)]
     assert max(map(len, work.runs)) == 3
-
-
-async def test_each_caller_has_its_own_refusal(work: Work) -> None:
-    batch = Batch(work, size=10, concurrency=1)
-    answers: list[Any] = await asyncio.gather(*map(batch.ask, (1, -2, 3)), return_exceptions=True)
-    assert answers[0] == "1"
-    assert isinstance(answers[1], ValueError)
-    assert answers[2] == "3"
-
-
-async def test_a_failed_run_fails_its_callers_and_not_the_next_ones(work: Work) -> None:
-    batch = Batch(work, size=10, concurrency=1)
-    answers = await asyncio.gather(*map(batch.ask, (1, 1313)), return_exceptions=True)
-    assert [type(answer) for answer in answers] == [RuntimeError, RuntimeError]
-    assert await batch.ask(2) == "2"
 
 
 async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:

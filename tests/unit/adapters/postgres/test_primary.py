@@ -63,13 +63,6 @@ async def test_a_host_that_says_nothing_holds_nobody_up() -> None:
     assert not taking.is_closed
 
 
-async def test_a_standby_that_is_promoted_meanwhile_is_found() -> None:
-    promoted = Answering(2)
-    hosts = Hosts(frozen=[None], standby=[REFUSAL, REFUSAL, (promoted, True)], other=[REFUSAL])
-    assert await hosts.foremost() is promoted
-    assert hosts.asked.count("frozen") == 1
-
-
 async def test_a_host_that_refused_and_then_says_nothing_is_waited_for_once() -> None:
     promoted = Answering(2)
     hosts = Hosts(frozen=[None], other=[REFUSAL, None], standby=[*[REFUSAL] * 8, (promoted, True)])

@@ -4,9 +4,9 @@ import pytest
 
 from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports import LinePage
-from payagg.domain.errors import Refusal
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
+from tests.support.refusals import refusal_of
 
 REFERENCE = "PAY-20250131-7K2M9X"
 LISTS = lists_of(allow_loopback=False)
@@ -16,13 +16,6 @@ B = "Merchant Reference,Transaction Reference,Amount Received,Transaction Fee,Cu
 
 def read(text: str, slug: str = "provider_a") -> LinePage:
     return LISTS[slug].read_statement(text.encode(), Environment.LIVE)
-
-
-def refused(text: str, slug: str = "provider_a") -> str:
-    with pytest.raises(Refusal) as refusal:
-        read(text, slug)
-    assert refusal.value.field == "file"
-    return refusal.value.message
 
 
 def test_a_file_of_provider_a_is_read_with_its_mark_line_ends_and_quotes() -> None:
@@ -65,13 +58,10 @@ def test_a_row_whose_amount_is_no_whole_kobo_is_counted_and_not_guessed(amount: 
         (A + ",Status\n", "Has the column 'status' twice."),
         (A + ",Amount\n", "Has two columns of one meaning (amount)."),
         (f'{A}\n"{REFERENCE}', "Is no CSV: unexpected end of data before line 2."),
+        (b"\xff\xfe\x00", "Must be text in UTF-8."),
     ],
 )
-def test_a_file_of_another_shape_is_refused_in_one_line(text: str, message: str) -> None:
-    assert refused(text) == message
-
-
-def test_bytes_that_are_no_text_are_refused_in_one_line() -> None:
-    with pytest.raises(Refusal) as refusal:
-        LISTS["provider_b"].read_statement(b"\xff\xfe\x00", Environment.LIVE)
-    assert (refusal.value.field, refusal.value.message) == ("file", "Must be text in UTF-8.")
+def test_a_file_of_another_shape_is_refused_in_one_line(text: str | bytes, message: str) -> None:
+    content = text if isinstance(text, bytes) else text.encode()
+    refused = refusal_of(LISTS["provider_a"].read_statement, content, Environment.LIVE)
+    assert (refused.field, refused.message) == ("file", message)

@@ -97,14 +97,6 @@ def test_trap_2_the_golden_vector_of_each_provider(provider: Any, shown: str) ->
     assert not provider.is_authentic(GOLDEN_BODY, headers, {"liveSecretKey": "sk_test_demo"}, SANDBOX)
 
 
-@pytest.mark.parametrize("provider", [A, B])
-def test_trap_2_a_reserialised_body_is_another_body(provider: Any) -> None:
-    headers = {"x-provider_a-signature": GOLDEN_A, "x-provider_b-signature": GOLDEN_B}
-    again = json.dumps(json.loads(GOLDEN_BODY), separators=(",", ":"), ensure_ascii=False).encode()
-    assert provider.is_authentic(GOLDEN_BODY, headers, SECRETS, SANDBOX)
-    assert not provider.is_authentic(again, headers, SECRETS, SANDBOX)
-
-
 @pytest.mark.parametrize("secrets", [{}, {"sandboxSecretKey": "", "sandboxSigningSecret": ""}])
 @pytest.mark.parametrize(("provider", "header"), [(A, "x-provider_a-signature"), (B, "x-provider_b-signature")])
 def test_trap_2_an_empty_secret_proves_nothing(provider: Any, header: str, secrets: dict[str, str]) -> None:
@@ -216,29 +208,18 @@ def test_trap_12_an_address_the_sdk_would_refuse_becomes_an_alias_it_takes(email
 
 
 @pytest.mark.parametrize(
-    ("name", "names"),
+    ("told", "given", "used"),
     [
-        (None, ALIAS_NAME),
-        ("  ", ALIAS_NAME),
-        ("Ada", ("Ada", "Ada")),
-        ("Ada Obi", ("Ada", "Obi")),
-        ("Ada  Ngozi Obi ", ("Ada", "Ngozi Obi")),
+        *((names_of, name, ALIAS_NAME) for name in (None, "  ")),
+        *((names_of, name, names) for name, names in (("Ada", ("Ada", "Ada")), ("Ada Obi", ("Ada", "Obi")))),
+        (names_of, "Ada  Ngozi Obi ", ("Ada", "Ngozi Obi")),
+        *((phone_of, phone, ALIAS_PHONE) for phone in (None, "", "call me", "1" * 30)),
+        *((phone_of, phone, "+2348012345678") for phone in ("0801 234 5678", "+234 801 234 5678", "2348012345678")),
+        (phone_of, "00442071234567", "+442071234567"),
     ],
 )
-def test_trap_12_both_names_are_never_blank(name: str | None, names: tuple[str, str]) -> None:
-    assert names_of(name) == names
-
-
-@pytest.mark.parametrize(
-    ("phone", "used"),
-    [
-        *((phone, ALIAS_PHONE) for phone in (None, "", "call me", "1" * 30)),
-        *((phone, "+2348012345678") for phone in ("0801 234 5678", "+234 801 234 5678", "2348012345678")),
-        ("00442071234567", "+442071234567"),
-    ],
-)
-def test_trap_12_the_phone_is_international_or_nobodys(phone: str | None, used: str) -> None:
-    assert phone_of(phone) == used
+def test_trap_12_names_are_never_blank_and_phones_international_or_nobodys(told: Any, given: Any, used: Any) -> None:
+    assert told(given) == used
 
 
 PRIVATE_HOSTS = (
@@ -366,13 +347,7 @@ def test_trap_20_clients_that_could_print_headers_are_silenced_even_at_debug(cap
 
 
 def test_trap_20_no_text_of_a_provider_becomes_a_reason() -> None:
-    for text in (
-        "4084084084084081 was declined",
-        "<b>no</b>",
-        "insufficient funds for Ada Obi",
-        "card expired 01/39",
-        7,
-    ):
+    for text in ("4084084084084081 was declined", "<b>no</b>", "insufficient funds for Ada", "card expired 01/39", 7):
         report = read(A, paystack("failed", gateway_response=text))
         assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}
 

@@ -63,20 +63,13 @@ def slow_at(answer: int, read_a_second: int, *, seconds: int = 120, more: int = 
     return None
 
 
-def test_who_reads_less_than_the_rate_is_found_after_the_time() -> None:
-    assert slow_at(500_000, 0) == SECONDS
-    assert slow_at(500_000, 24) == SECONDS
-    assert slow_at(500_000, RATE - 1) == SECONDS
-
-
-def test_who_reads_at_the_rate_or_reads_to_the_end_is_left_alone() -> None:
-    assert slow_at(500_000, RATE) is None
-    assert slow_at(500_000, 10_000) is None
+def test_who_reads_less_than_the_rate_is_found_after_the_time_and_nobody_else() -> None:
+    for slow in (0, 24, RATE - 1):
+        assert slow_at(500_000, slow) == SECONDS
+    for sound in (RATE, 10_000):
+        assert slow_at(500_000, sound) is None
     assert slow_at(200, 24) is None  # at its end before the time is over
     assert slow_at(0, 0) is None
-
-
-def test_who_always_has_something_on_its_way_is_not_slow() -> None:
     # A client far away that asks once a second: each answer is unread when it is looked at, and read by the next time.
     assert slow_at(300, 300, more=300) is None
 

@@ -1,20 +1,19 @@
 """Lines on their way to a reader who stands still, comes back, or goes away."""
 
 import json
-import logging
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from select import PIPE_BUF
-from typing import Any, TextIO
+from typing import TextIO
 
 import pytest
 import structlog
 
 from payagg.application import counters
 from payagg.entrypoints.process.log_writer import PAUSE_SECONDS, LogWriter
-from payagg.entrypoints.process.logs import configure_logs
+from tests.unit.entrypoints.process.test_logs import logging_to
 
 LINE = "x" * 99
 PATIENCE = 20  # seconds
@@ -34,18 +33,6 @@ def a_pipe(*, filled: bool) -> Iterator[tuple[int, TextIO]]:
         yield reader, stream
         os.set_blocking(reader, False)  # whoever still writes gets rid of it
         os.close(reader)
-
-
-@contextmanager
-def logging_to(stream: TextIO, **more: Any) -> Iterator[None]:
-    lines = configure_logs(stream, **more)
-    try:
-        yield
-    finally:
-        lines.close()
-        structlog.reset_defaults()
-        logging.getLogger().handlers = []
-        counters.counts.clear()
 
 
 def read(reader: int, last: str) -> list[str]:

@@ -9,14 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from payagg.entrypoints.route.directory import CellsAway, Directory
 from payagg.entrypoints.route.metrics import REQUESTS, begin_at_zero, exposition
 from payagg.entrypoints.route.places import By, Destination
-from payagg.entrypoints.route.upstream import Unreachable
+from tests.unit.entrypoints.route.cells import FakeCell
 
 PROMTOOL = shutil.which("promtool")
-
-
-class MuteCell:
-    async def ask(self, path: str) -> tuple[int, str]:
-        raise Unreachable(path, was_sent=False)
 
 
 def told() -> dict[tuple[str, tuple[str, ...]], float]:
@@ -29,7 +24,7 @@ async def test_a_question_that_a_cell_does_not_answer_is_counted_on_that_cell() 
     begin_at_zero(["PAY", "PBX"], ["key"])
     before = told()
     with pytest.raises(CellsAway):
-        await Directory({"PBX": MuteCell()}).ask(Destination(By.KEY, "0" * 64))
+        await Directory({"PBX": FakeCell((0, ""))}).ask(Destination(By.KEY, "0" * 64))
     after = told()
     changed = {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}
     assert changed == {

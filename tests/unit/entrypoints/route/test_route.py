@@ -1,7 +1,6 @@
 """Where the router sends a request by its form alone, and what it keeps of what cells told it."""
 
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -10,8 +9,8 @@ from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.route.directory import CellsAway, Directory, NobodyKnows
 from payagg.entrypoints.route.places import By, Destination, place_of, prefix_in
 from payagg.entrypoints.route.proxy import Guesses
-from payagg.entrypoints.route.upstream import Unreachable
 from tests.support.refusals import refusal_of
+from tests.unit.entrypoints.route.cells import FakeCell
 
 pytestmark = pytest.mark.anyio
 KEY = "ssk_live_" + "a1" * 24
@@ -86,21 +85,6 @@ def test_guesses_of_one_address_are_limited_and_take_nothing_of_others() -> None
     guesses.ensure_open("b")
 
 
-@dataclass
-class SaidCell:
-    """A cell that says the same to every question, or nothing where the status is 0."""
-
-    said: tuple[int, str]
-    asked: list[str] = field(default_factory=list)
-
-    async def ask(self, path: str) -> tuple[int, str]:
-        self.asked.append(path)
-        await asyncio.sleep(0)
-        if not self.said[0]:
-            raise Unreachable("nobody there", was_sent=False)
-        return self.said
-
-
 @pytest.mark.parametrize(
     ("said", "found"),
     [
@@ -115,7 +99,7 @@ class SaidCell:
     ],
 )
 async def test_what_cells_say_together(said: list[tuple[int, str]], found: str | type[Exception]) -> None:
-    cells = {name: SaidCell(one) for name, one in zip(("PAY", "PBX"), said, strict=True)}
+    cells = {name: FakeCell(one) for name, one in zip(("PAY", "PBX"), said, strict=True)}
     directory = Directory(cells)
     if isinstance(found, str):
         assert await directory.ask(BY_KEY) == found
@@ -127,23 +111,9 @@ async def test_what_cells_say_together(said: list[tuple[int, str]], found: str |
         assert directory.known(BY_KEY) is None
 
 
-class FrozenCell:
-    """A cell that takes the question and never says anything."""
-
-    def __init__(self) -> None:
-        self.was_let_go = False
-
-    async def ask(self, path: str) -> tuple[int, str]:
-        try:
-            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
-        except asyncio.CancelledError:
-            self.was_let_go = True
-            raise
-
-
 async def test_a_cell_that_is_frozen_holds_up_nobody_whom_another_cell_knows() -> None:
-    frozen = FrozenCell()
-    directory = Directory({"PAY": frozen, "PBX": SaidCell((200, ""))})
+    frozen = FakeCell(is_frozen=True)
+    directory = Directory({"PAY": frozen, "PBX": FakeCell((200, ""))})
     async with asyncio.timeout(5):  # an end where it would hang
         assert await directory.ask(BY_KEY) == "PBX"
     await asyncio.sleep(0)
@@ -151,7 +121,7 @@ async def test_a_cell_that_is_frozen_holds_up_nobody_whom_another_cell_knows() -
 
 
 async def test_who_asks_at_one_moment_shares_the_question() -> None:
-    cell = SaidCell((200, ""))
+    cell = FakeCell((200, ""))
     directory = Directory({"PAY": cell})
     assert await asyncio.gather(*(directory.ask(BY_KEY) for _ in range(10))) == ["PAY"] * 10
     assert cell.asked == [f"keys/{BY_KEY.name}"]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -17,6 +16,7 @@ from payagg.entrypoints.route.places import By, Destination
 from payagg.entrypoints.route.proxy import CellProxy
 from payagg.entrypoints.route.upstream import Unreachable
 from tests.support.assembly import SETTINGS
+from tests.unit.entrypoints.route.cells import FakeCell
 
 pytestmark = pytest.mark.anyio
 LIST = b'{"success":true,"data":{"businesses":[{"id":"biz_1"}]}}'
@@ -24,29 +24,6 @@ KEY = Destination(By.KEY, "0" * 64)
 PAGE = Destination(By.REFERENCE, "PAY-20250131-7K2M9X")
 OTHER_REFUSAL = b'{"error":{"code":"UNAUTHORIZED"}}'
 INVALID = b'{"success":false,"error":{"code":"INVALID_API_KEY"}}'
-
-
-@dataclass
-class ToldCell:
-    """Answers requests with the next of `answers`, with the last again and again, and every question with `asked`."""
-
-    answers: list[Any]
-    asked: int = 404
-    sent: list[bytes] = field(default_factory=list)
-
-    async def ask(self, _: str) -> tuple[int, str]:
-        if not self.asked:
-            raise Unreachable("nobody there", was_sent=False)
-        return self.asked, ""
-
-    async def send(self, method: str, target: bytes, headers: Any, body: httpx.AsyncByteStream) -> httpx.Response:
-        self.sent.append(b"".join([part async for part in body]))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Unreachable):
-            raise answer
-        status, content, *cell = answer
-        named = {"X-Payagg-Cell": cell[0]} if cell else {}
-        return httpx.Response(status, headers=named, stream=httpx.ByteStream(content))
 
 
 OK = (200, b"fine")
@@ -67,7 +44,7 @@ async def asked_of(proxy: CellProxy, request: Incoming, place: Destination) -> t
     return cell, response.status_code
 
 
-def proxy_of(**cells: ToldCell) -> CellProxy:
+def proxy_of(**cells: FakeCell) -> CellProxy:
     return CellProxy(cells, guesses_max=100)
 
 
@@ -75,24 +52,24 @@ AWAY = (ErrorCode.SERVICE_UNAVAILABLE.name, 0)
 
 
 async def test_what_may_have_been_done_is_not_sent_twice() -> None:
-    cell = ToldCell([BROKEN, OK])
+    cell = FakeCell(answers=[BROKEN, OK])
     assert await asked_of(proxy_of(PAY=cell), a_request("POST"), PAGE) == AWAY
     assert cell.sent == [b"body"]
 
 
 async def test_a_read_whose_connection_broke_is_sent_once_more() -> None:
-    cell = ToldCell([BROKEN, OK])
+    cell = FakeCell(answers=[BROKEN, OK])
     assert await asked_of(proxy_of(PAY=cell), a_request("GET"), PAGE) == ("PAY", 200)
-    dead = ToldCell([BROKEN])
+    dead = FakeCell(answers=[BROKEN])
     assert await asked_of(proxy_of(PAY=dead), a_request("GET"), PAGE) == AWAY
     assert len(dead.sent) == 2
 
 
 async def test_421_is_followed_with_the_body_and_not_for_ever() -> None:
-    there, here = ToldCell([(421, b"", "PBX")]), ToldCell([OK])
+    there, here = FakeCell(answers=[(421, b"", "PBX")]), FakeCell(answers=[OK])
     assert await asked_of(proxy_of(PAY=there, PBX=here), a_request(), PAGE) == ("PBX", 200)
     assert here.sent == [b"body"]
-    circle = ToldCell([(421, b"", "PBX")]), ToldCell([(421, b"", "PAY")])
+    circle = FakeCell(answers=[(421, b"", "PBX")]), FakeCell(answers=[(421, b"", "PAY")])
     assert await asked_of(proxy_of(PAY=circle[0], PBX=circle[1]), a_request(), PAGE) == AWAY
     assert len(circle[0].sent) + len(circle[1].sent) == 3
 
@@ -101,7 +78,7 @@ async def test_a_long_body_goes_right_the_second_time() -> None:
     async def rest() -> AsyncIterator[bytes]:
         yield b" and more"
 
-    there, here = ToldCell([(421, b"", "PBX")]), ToldCell([OK])
+    there, here = FakeCell(answers=[(421, b"", "PBX")]), FakeCell(answers=[OK])
     proxy = proxy_of(PAY=there, PBX=here)
     assert await asked_of(proxy, a_request(rest=rest()), PAGE) == AWAY
     assert await asked_of(proxy, a_request(rest=rest()), PAGE) == ("PBX", 200)
@@ -124,7 +101,7 @@ async def test_a_key_that_its_cell_denies_is_looked_for(
 ) -> None:
     # As if what is kept had been asked long ago.
     monkeypatch.setattr("payagg.entrypoints.route.directory.ASK_AGAIN_SECONDS", -ASK_AGAIN_SECONDS)
-    proxy = proxy_of(PAY=ToldCell([kept], asked=asked), PBX=ToldCell([OK], asked=other))
+    proxy = proxy_of(PAY=FakeCell(answers=[kept], said=(asked, "")), PBX=FakeCell(answers=[OK], said=(other, "")))
     proxy.directory.keep(KEY, "PAY")
     assert await asked_of(proxy, a_request(), KEY) == expected
     if expected == ("PBX", 200):
@@ -132,25 +109,18 @@ async def test_a_key_that_its_cell_denies_is_looked_for(
 
 
 async def test_a_dead_cells_key_is_asked_about_now_and_then_alone() -> None:
-    other = ToldCell([OK], asked=200)
-    proxy = proxy_of(PAY=ToldCell([REFUSED], asked=0), PBX=other)
+    other = FakeCell(answers=[OK], said=(200, ""))
+    proxy = proxy_of(PAY=FakeCell(answers=[REFUSED], said=(0, "")), PBX=other)
     proxy.directory.keep(KEY, "PAY")
     assert await asked_of(proxy, a_request(), KEY) == AWAY
     assert other.sent == []
-
-
-class SilentCell(ToldCell):
-    """Takes a request and never says anything."""
-
-    async def send(self, method: str, target: bytes, headers: Any, body: httpx.AsyncByteStream) -> httpx.Response:
-        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
 
 async def test_a_frozen_cell_is_missing_in_a_users_list_and_does_not_hold_it_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("payagg.entrypoints.route.app.ASK_SECONDS", 0.01)
-    cells = {"PAY": ToldCell([(200, LIST)]), "PBX": SilentCell([OK])}
+    cells = {"PAY": FakeCell(answers=[(200, LIST)]), "PBX": FakeCell(is_frozen=True)}
     app = RouterApp(SETTINGS, cells, SystemEntropy("PAY").hex)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as client:
         async with asyncio.timeout(10):  # an end where it would hang
