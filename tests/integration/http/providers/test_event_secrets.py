@@ -37,8 +37,11 @@ TICK = timedelta(microseconds=1)
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with world_in_memory(tmp_path) as world:
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    """In memory, unless the test asks for both stores."""
+    in_memory = getattr(request, "param", "memory") == "memory"
+    over: Any = world_in_memory(tmp_path) if in_memory else world_on(request.getfixturevalue("database_url"), tmp_path)
+    async with over as world:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
         yield world
 
@@ -128,6 +131,7 @@ async def test_an_event_may_be_signed_for_the_deleted_gateway_or_for_the_one_cre
     assert await heard(world, NEW, payments[2])
 
 
+@pytest.mark.parametrize("world", ["memory", "postgres"], indirect=True)
 async def test_a_deleted_gateways_secret_proves_events_for_180_days_and_is_gone_then(world: World) -> None:
     async def kept() -> tuple[bytes | None, bool]:
         async with world.store.begin() as tx:

@@ -29,14 +29,12 @@ ROUTES = [route for spec in PROVIDERS for route in spec.routes]
 ROUTE_A, ROUTE_B = ROUTES[0], ROUTES[3]
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 HALF = AMOUNT // 2
-on_both_stores = pytest.mark.parametrize("world", ["memory", "postgres"], indirect=True)
 MoneyWorld = StoreWorld[Store]
 
 
-@pytest.fixture
+@pytest.fixture(params=["memory", "postgres"])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MoneyWorld]:
-    """In memory, or on Postgres where the test asks for both: it writes each sort of row there once."""
-    in_memory = getattr(request, "param", "memory") == "memory"
+    in_memory = request.param == "memory"
     over: Any = world_in_memory(tmp_path) if in_memory else world_on(request.getfixturevalue("database_url"), tmp_path)
     async with over as world:
         for fake in (world.fakes.paystack, world.fakes.payaza):
@@ -231,7 +229,6 @@ def opened(world: MoneyWorld, payment: Payment) -> None:
 # --- 3: the one event that is lost -----------------------------------------------------------------------------------
 
 
-@on_both_stores
 async def test_a_refund_whose_event_is_lost_is_found_within_a_day(world: MoneyWorld) -> None:
     payment = await paid(world)
     world.fakes.paystack.book.charges[payment.reference].status = "reversed"
@@ -312,7 +309,6 @@ async def test_a_late_success_that_is_refunded_is_told_of_both(world: MoneyWorld
     assert (await world.read(payment)).status is Status.FAILED
 
 
-@on_both_stores
 async def test_facts_before_the_success_are_told_in_order_once_it_is_there(world: MoneyWorld) -> None:
     payment = await world.handed_over()
     await refund(world, payment, HALF, id=1)
@@ -324,7 +320,6 @@ async def test_facts_before_the_success_are_told_in_order_once_it_is_there(world
     assert await told(world, payment) == ["pending", "success", "refunded", "disputed"]
 
 
-@on_both_stores
 async def test_a_late_success_is_told_once_by_event_and_by_asking(world: MoneyWorld) -> None:
     payment = await failed(world)
     await succeed(world, payment)
@@ -370,7 +365,6 @@ async def test_a_dispute_about_a_part_is_told_as_that_part(world: MoneyWorld) ->
     assert [one.effect for one in await adjustments(world, payment)] == [-HALF]
 
 
-@on_both_stores
 async def test_a_dispute_lost_after_its_status_was_read_is_told_and_counted_once(world: MoneyWorld) -> None:
     payment = await paid(world)
     await dispute(world, payment, refund_amount=HALF)
@@ -388,7 +382,6 @@ async def test_a_dispute_lost_after_its_status_was_read_is_told_and_counted_once
 # --- 7: two transactions under one reference -------------------------------------------------------------------------
 
 
-@on_both_stores
 async def test_a_second_transaction_under_one_reference_is_a_second_charge(world: MoneyWorld) -> None:
     payment = await paid(world, "provider_b")
     await event_b(world, payment, narration="the same again")
@@ -416,7 +409,6 @@ async def test_the_audit_names_what_changed_and_that_the_account_is_another(worl
 # --- 9: money that does not fit -------------------------------------------------------------------------------------
 
 
-@on_both_stores
 async def test_an_underpaid_payment_is_told_and_stays_pending(world: MoneyWorld) -> None:
     payment = await world.handed_over("provider_b")
     await event_b(world, payment, amount_received="100.00", amount_validation="UNDERPAYMENT")
@@ -467,7 +459,6 @@ async def test_the_fee_and_the_net_amount_are_kept(
     assert attempt.paid_at.isoformat() == "2025-01-01T10:00:00+00:00"
 
 
-@on_both_stores
 async def test_a_fee_that_comes_to_be_known_later_is_added(world: MoneyWorld) -> None:
     payment = await paid(world)
     await succeed(world, payment, fees=2_250)
