@@ -14,7 +14,7 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.payment_options import PaymentOptions
-from payagg.application.ports import Clock, Entropy, Provider, ProviderEventRoute
+from payagg.application.ports import Clock, Conflict, Entropy, Provider, ProviderEventRoute, Unavailable
 from payagg.application.provider_calls import no_crash
 from payagg.application.refused_events import RefusedEvents
 from payagg.application.repositories import LONGEST_RETRY, ProviderEvent, SignatureFault
@@ -155,6 +155,9 @@ class ProviderEvents:
             result = await self._handle(event)
             self.crash_point("W3")
             await self._done(event, result)
+        except (Unavailable, Conflict) as problem:
+            result = type(problem).__name__
+            _log.warning("inbound event postponed", event_id=event.id, provider=event.provider, reason=str(problem))
         except Exception as problem:  # noqa: BLE001 - the event is durable and its next attempt is scheduled
             result = type(problem).__name__
             _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from payagg_testing.builders import a_report
 from payagg_testing.clocks import START
+from structlog.testing import capture_logs
 
 from payagg.adapters.providers import PROVIDERS
-from payagg.application.ports import ProviderEventRoute
+from payagg.application.ports import Conflict, ProviderEventRoute, Unavailable
 from payagg.application.provider_events import FIRST_RETRY, RETRY_BATCH
 from payagg.application.repositories import ProviderEvent, SignatureFault
 from payagg.application.settlement import Settlement
@@ -32,11 +33,12 @@ class FailingSettlement(Settlement):
     """A settlement whose next `failures` reports fail."""
 
     failures: int
+    fault: Exception
 
     async def report(self, *arguments: Any, **named: Any) -> Any:
         if type(self).failures:
             type(self).failures -= 1
-            raise RuntimeError("the database is tired")
+            raise type(self).fault
         return await super().report(*arguments, **named)
 
 
@@ -61,8 +63,8 @@ class EventShop:
     ) -> None:
         await self.events.receive(route, body, headers)
 
-    def fail(self, times: int) -> None:
-        FailingSettlement.failures = times
+    def fail(self, times: int, fault: Exception | None = None) -> None:
+        FailingSettlement.failures, FailingSettlement.fault = times, fault or RuntimeError("a defect")
         settlement = FailingSettlement(self.shop.store, self.shop.clock, self.shop.services.settlement.entropy)
         self.events = replace(self.events, settlement=settlement)
 
@@ -147,6 +149,19 @@ async def test_a_malformed_event_is_kept_and_refused_where_the_route_says_so(
     monkeypatch.setattr(world.shop.a, "read_event", lambda body: None)
     await world.receive(b"not about us")
     assert [event.result for event in world.kept()] == ["MALFORMED", "IGNORED"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "level"),
+    [(Unavailable("no connection"), "warning"), (Conflict("deadlock"), "warning"), (RuntimeError("a defect"), "error")],
+)
+async def test_only_a_defect_of_ours_logs_an_error(world: EventShop, fault: Exception, level: str) -> None:
+    world.fail(1, fault)
+    with capture_logs() as lines:
+        await world.receive(world.body())
+    assert [line["log_level"] for line in lines if "inbound" in line["event"]] == [level]
+    [event] = world.kept()
+    assert event.next_attempt_at == START + FIRST_RETRY
 
 
 async def test_an_event_whose_handling_fails_is_due_again_after_pauses_that_double(world: EventShop) -> None:
