@@ -15,7 +15,6 @@ from msgspec import UNSET
 from payagg.application.audit import record
 from payagg.application.gateway_credentials import GatewayCredentials
 from payagg.application.gateway_readiness import OPEN_ATTEMPTS_MAX
-from payagg.application.payment_options import logo_url
 from payagg.application.ports import Clock, Entropy, Images, LogoStore, Look, Provider, Unavailable, Vault
 from payagg.application.retry import retried
 from payagg.application.schemas.gateways import (
@@ -35,7 +34,7 @@ from payagg.application.store import Store, Transaction
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
+from payagg.domain.gateway import Gateway, GatewayStatus, logo_url, parse_credentials
 
 LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
 # What an audit entry shows of a gateway.

@@ -19,6 +19,7 @@ from payagg.domain.gateway import (
     checkout_order,
     ensure_selectable,
     is_offered,
+    logo_url,
     simulator_allowed,
 )
 from payagg.domain.health import Health
@@ -34,11 +35,6 @@ SIMULATOR_OPTION = CheckoutGateway(
     available=True,
     unavailable_reason=None,
 )
-
-
-def logo_url(gateway: Gateway) -> str | None:
-    """The bare path of the public logo, or None where none was uploaded."""
-    return f"/api/v1/public/gateways/{gateway.id}/logo" if gateway.logo_path else None
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,11 @@ class ReplacedSecret:
     valid_until: datetime
 
 
+def logo_url(gateway: Gateway) -> str | None:
+    """The bare path of the public logo, or None where none was uploaded."""
+    return f"/api/v1/public/gateways/{gateway.id}/logo" if gateway.logo_path else None
+
+
 def replaced_context(gateway_id: str) -> str:
     """What a gateway's sealed replaced secrets are bound to: of its own, so that none opens where credentials are
     expected."""

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from payagg.application.payment_options import logo_url
 from payagg.application.repositories import GatewayMerchant
 from payagg.application.schemas.payments import Slug
 from payagg.domain.gateway import (
@@ -20,6 +19,7 @@ from payagg.domain.gateway import (
     REPLACED_MAX,
     BusinessGateway,
     Gateway,
+    logo_url,
 )
 from payagg.domain.values import Environment
 
