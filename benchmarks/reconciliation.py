@@ -18,9 +18,9 @@ import psycopg
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.application.ports import LinePage
-from payagg.application.reconciliation_runs import ReconciliationRuns
-from payagg.application.settlement import Settlement
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.providers import LinePage
+from payagg.application.reports.reconciliation import ReconciliationRuns
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import Outcome, ProviderReport

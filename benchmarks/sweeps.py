@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from benchmarks.cpu import Cost, PostgresCpu
-from payagg.application.dispatcher import FAILING_MAX
-from payagg.application.ports import TryResult
-from payagg.application.store import DeliveryResult
+from payagg.application.ports.webhooks import DeliveryResult, TryResult
+from payagg.application.webhooks.dispatcher import FAILING_MAX
 from payagg.domain.webhook import CONCURRENCY_MAX
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.settings import read_settings

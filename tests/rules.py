@@ -11,9 +11,9 @@ from typing import Any
 from litestar.handlers import HTTPRouteHandler
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http import routes
+from payagg.entrypoints.http import api as routes
+from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
-from payagg.entrypoints.http.openapi.operations import routes_of
 
 TESTS = Path(__file__).parent
 INTRO = """# Rules

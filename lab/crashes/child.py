@@ -25,7 +25,7 @@ from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.webhooks.http1 import HttpConnection
-from payagg.application.repositories import PaymentAggregate
+from payagg.application.ports.payments import PaymentAggregate
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.payment import Payment, Transition

@@ -20,11 +20,11 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.system import SystemClock
-from payagg.application.dispatcher import LEASE as DELIVERY_LEASE
-from payagg.application.provider_events import FIRST_RETRY
-from payagg.application.reconciliation import HOLD
+from payagg.application.payments.provider_events import FIRST_RETRY
+from payagg.application.payments.status_checks import HOLD
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.application.schemas.webhooks import CreateWebhook
+from payagg.application.webhooks.dispatcher import LEASE as DELIVERY_LEASE
 from payagg.domain.attempt import ASK_AFTER, LEASE, VERIFY_EVERY, AttemptState
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment

@@ -10,7 +10,7 @@ from lab.faults.cells import Neighbour, NetworkFaultKind
 from lab.faults.site import FaultSite, a_fault_site
 from lab.kit.buyer import Buyer, Purchase
 from lab.kit.judgement import left_over, sweep, wrongs_of, wrongs_of_everything
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.attempt import HandOff, HandOffKind
 from payagg.domain.payment import Payment
 from payagg.entrypoints.dev.fake_providers import Book, WebhookMode

@@ -20,7 +20,7 @@ from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.system import SystemClock
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application import deadline
-from payagg.application.ports import TryResult
+from payagg.application.ports.webhooks import TryResult
 from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode

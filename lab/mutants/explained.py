@@ -5,26 +5,26 @@ _CHOICE = "the number is a choice, and the test counts by its name"
 _WORDS = "words for a person; the refusal and its field are tested"
 
 EXPLAINED: dict[tuple[str, str], str] = {
-    ("application/checkout.py", "pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)"): _WAITING,
+    ("application/payments/checkout.py", "pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)"): _WAITING,
     (
-        "application/access.py",
+        "application/accounts/access.py",
         'issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)',
     ): "nothing is before 1970: what is less than 0 becomes 0",
     (
-        "application/provider_events.py",
+        "application/payments/provider_events.py",
         "pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)",
     ): "the tenth doubling is far beyond the longest pause",
-    ("application/reconciliation.py", "raise failures[0]"): "any of them tells that the database went away",
-    ("application/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
+    ("application/payments/status_checks.py", "raise failures[0]"): "any of them tells that the database went away",
+    ("application/payments/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
     (
-        "application/settlement.py",
+        "application/payments/settlement.py",
         "has_cells: bool = False",
     ): "the service says which; with True an unknown reference costs a statement more",
     (
-        "application/dispatcher.py",
+        "application/webhooks/dispatcher.py",
         "if len(claimed) < room or not room:",
     ): "after a claim that took all the room there is none to look for, until a try that ends says so",
-    ("application/dispatcher.py", "if len(self._keys) >= KEYS_CACHED_MAX:"): "it grows by one at a time",
+    ("application/webhooks/dispatcher.py", "if len(self._keys) >= KEYS_CACHED_MAX:"): "it grows by one at a time",
     (
         "domain/machine.py",
         'object.__setattr__(self, "final", frozenset(self.states) - leaving)',

@@ -2,23 +2,23 @@
 
 # By module: tests/unit/AREA/test_NAME.py, as AREA/NAME.
 _NAMED = {
-    "application/payments.py": "application/payments application/conflicts",
-    "application/checkout.py": (
+    "application/payments/payments.py": "application/payments application/conflicts",
+    "application/payments/checkout.py": (
         "application/checkout application/payment_options application/conflicts application/moved_meanwhile"
     ),
-    "application/settlement.py": (
+    "application/payments/settlement.py": (
         "application/settlement application/conflicts application/moved_meanwhile application/archive"
     ),
-    "application/verification.py": "application/verification application/conflicts application/moved_meanwhile",
-    "application/provider_calls.py": "application/checkout application/verification application/conflicts",
-    "application/provider_events.py": "application/provider_events application/conflicts application/moved_meanwhile",
-    "application/reconciliation.py": "application/reconciliation application/conflicts application/moved_meanwhile",
-    "application/payment_options.py": (
+    "application/payments/verification.py": "application/verification application/conflicts application/moved_meanwhile",
+    "application/payments/provider_calls.py": "application/checkout application/verification application/conflicts",
+    "application/payments/provider_events.py": "application/provider_events application/conflicts application/moved_meanwhile",
+    "application/payments/status_checks.py": "application/reconciliation application/conflicts application/moved_meanwhile",
+    "application/gateways/payment_options.py": (
         "application/payment_options application/checkout application/payments application/catch_up"
     ),
-    "application/dispatcher.py": "application/webhook_deliveries",
-    "application/api_keys.py": "application/api_keys application/conflicts",
-    "application/access.py": "application/access",
+    "application/webhooks/dispatcher.py": "application/webhook_deliveries",
+    "application/accounts/api_keys.py": "application/api_keys application/conflicts",
+    "application/accounts/access.py": "application/access",
     "domain/payment.py": "domain/payment domain/guards domain/machines application/settlement application/retention",
     "domain/attempt.py": (
         "domain/attempt domain/next_step domain/report domain/guards application/checkout application/reconciliation"

@@ -27,7 +27,7 @@ from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT
-from payagg.entrypoints.http.strict_json import DEPTH_MAX, decode
+from payagg.entrypoints.http.server.strict_json import DEPTH_MAX, decode
 
 ROOT = Path(__file__).parents[2]
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()

@@ -11,7 +11,7 @@ from typing import TypeVar
 from lab.simulation.ledger import BankCharge, LaterFact, Told
 from lab.simulation.process import Life
 from lab.simulation.world import Lost, SimulatedWorld
-from payagg.application.ports import ProviderEventRoute
+from payagg.application.ports.providers import ProviderEventRoute
 from payagg.domain.attempt import Charge, ChargeFacts, HandOff, HandOffKind, payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport

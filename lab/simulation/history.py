@@ -22,7 +22,7 @@ from lab.simulation.shops import Mail, ShopReceiver
 from lab.simulation.store import ReachedStore
 from lab.simulation.world import InvariantBroken, SimulatedWorld
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.values import Environment
 from payagg.domain.webhook import DeliveryStatus, secret_context

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from lab.simulation.world import Killed, SimulatedWorld
-from payagg.application import worker
-from payagg.application.ports import Clock, Conflict, Entropy, Provider, Sender, Unavailable
-from payagg.application.store import Store
+from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable
+from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import Sender
+from payagg.application.upkeep import worker
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.state_machine.scripted import LabelVault

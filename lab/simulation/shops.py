@@ -10,7 +10,7 @@ import msgspec
 
 from lab.simulation.process import Life
 from lab.simulation.world import SimulatedWorld
-from payagg.application.ports import TryResult
+from payagg.application.ports.webhooks import TryResult
 from payagg.domain.signing import signature
 from payagg.domain.values import Environment
 

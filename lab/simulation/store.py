@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from lab.simulation.process import Life
-from payagg.application.ports import Conflict, Unavailable
-from payagg.application.store import ClaimedDelivery, Transaction
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.store import Transaction
+from payagg.application.ports.webhooks import ClaimedDelivery
 
 R = TypeVar("R")
 FROZEN_SECONDS = 21.0, 60.0  # longer than a claim's lease; the upper end also than a delivery's

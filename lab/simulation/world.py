@@ -18,7 +18,7 @@ from lab.simulation.ledger import Ledger
 from lab.simulation.loop import VirtualLoop
 from lab.simulation.weather import CALM, Weather
 from payagg.adapters.memory import MemoryStore
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from lab.kit.places import a_folder, a_postgres
 from lab.kit.site import Site, a_site
 from lab.kit.tally import Tally
 from lab.soak.steady import steady
-from payagg.application.reconciliation import HOLD
+from payagg.application.payments.status_checks import HOLD
 from tests.support.pgbouncer import a_pgbouncer
 
 # What `payagg serve --workers N --no-worker` and `payagg worker` are on several machines, all through one PgBouncer.

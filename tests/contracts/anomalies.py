@@ -8,9 +8,9 @@ import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_id
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
-from payagg.application.repositories import AdjustmentFilter, AnomalyFilter
-from payagg.application.settlement import Settlement
-from payagg.application.store import Store
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
+from payagg.application.ports.store import Store
 from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.payment_search import PaymentFilter

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
 
-from payagg.application.archive_tables import TABLES, History, remaining
-from payagg.application.ports import Conflict
-from payagg.application.repositories import ProviderCall
-from payagg.application.store import Store
+from payagg.application.archive.tables import TABLES, History, remaining
+from payagg.application.ports.outside import Conflict
+from payagg.application.ports.payments import ProviderCall
+from payagg.application.ports.store import Store
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState

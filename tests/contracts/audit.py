@@ -6,7 +6,8 @@ from typing import Any
 
 from payagg_testing.builders import NOW, a_delivery, an_actor, an_endpoint, an_entry, an_id
 
-from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult
 from payagg.domain.audit import Action, ActorRealm, AuditEntry, AuditFilter, Changes
 from payagg.domain.webhook import DEACTIVATE_AFTER
 from tests.contracts.webhooks import DLV, DOWN, MINUTE, claim, emitted, with_endpoints

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from payagg_testing.builders import NOW, a_business, a_choice, a_gateway, a_key, an_id
 
-from payagg.application.store import KeyHolder, Store, Transaction
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.store import Store, Transaction
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.values import Environment

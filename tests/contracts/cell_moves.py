@@ -21,11 +21,11 @@ from payagg_testing.builders import (
     an_endpoint,
 )
 
-from payagg.application.explain import timeline
-from payagg.application.ports import Conflict, Unavailable
-from payagg.application.repositories import ProviderEvent
-from payagg.application.signposts import Signposts
-from payagg.application.store import Store, Transaction
+from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.reports.explain import timeline
 from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_payment, an_attempt, an_endpoint, an_event
 
-from payagg.application.repositories import ProviderEvent
-from payagg.application.store import Store
+from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.store import Store
 from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.values import Environment

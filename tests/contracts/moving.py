@@ -22,10 +22,10 @@ from payagg_testing.builders import (
 )
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
-from payagg.application.cell_move import CellMove
-from payagg.application.ports import Provider
-from payagg.application.repositories import ProviderCall
-from payagg.application.store import Store
+from payagg.application.cells.move import CellMove
+from payagg.application.ports.payments import ProviderCall
+from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState

@@ -5,7 +5,7 @@ from typing import Any
 
 from payagg_testing.builders import NOW, a_business, a_payment, a_transition
 
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.values import Environment

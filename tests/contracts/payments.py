@@ -17,9 +17,9 @@ from payagg_testing.builders import (
     an_id,
 )
 
-from payagg.application.ports import Conflict, ReferenceTaken
-from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
-from payagg.application.store import Store
+from payagg.application.ports.outside import Conflict, ReferenceTaken
+from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle, ProviderCall
+from payagg.application.ports.store import Store
 from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.checks import revised

@@ -6,8 +6,8 @@ from typing import Any
 
 from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
 
-from payagg.application.repositories import ProviderEvent
-from payagg.application.store import Store
+from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.store import Store
 from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Trigger

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from payagg_testing.builders import REFERENCE, a_payment
 
-from payagg.application.ports import Provider
+from payagg.application.ports.providers import Provider
 from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.payment import Payment
 from payagg.domain.report import FaultKind, Outcome, ProviderFault

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_payment, an_attempt
 
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Status

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_key, a_payment
 
-from payagg.application.ports import ReferenceTaken, StaleKey
-from payagg.application.store import KeyHolder, Store
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import ReferenceTaken, StaleKey
+from payagg.application.ports.store import Store
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from tests.contracts.payments import OTHER, stored

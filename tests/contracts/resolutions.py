@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from payagg_testing.builders import NOW, REFERENCE
 
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
 from payagg.domain.resolution import Resolution
 
 OTHER = "PAY-20250131-OTHER1"

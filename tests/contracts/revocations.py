@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from payagg_testing.builders import NOW
 
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
 from payagg.domain.revocation import Revocation, RevokedClaim
 
 TICK = timedelta(microseconds=1)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import NOW, a_business, a_gateway, an_endpoint
 
-from payagg.application.repositories import SealedBlob, SealedKind
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
+from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.gateway import GatewayStatus
 
 OFF = GatewayStatus.DISABLED

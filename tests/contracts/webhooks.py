@@ -7,10 +7,10 @@ from datetime import timedelta
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_payment, an_endpoint, an_event, an_id
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
-from payagg.application.ports import TryResult
-from payagg.application.repositories import ProviderEvent, RefusedEvent, SignatureFault
-from payagg.application.settlement import Settlement
-from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, TryResult
 from payagg.domain.health import Health
 from payagg.domain.payment import Trigger
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit

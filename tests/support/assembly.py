@@ -7,8 +7,10 @@ from payagg.adapters.providers.registry import lists_of, providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports import Clock, Entropy, LogoStore, Provider, ProviderLists, Sender, Vault
-from payagg.application.store import Store
+from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
+from payagg.application.ports.providers import Provider, ProviderLists
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import Sender
 from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
 from payagg.entrypoints.settings import Settings
 from tests.support.crashes import crash_at

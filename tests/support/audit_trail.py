@@ -3,7 +3,7 @@
 from typing import Any
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.store import Store
+from payagg.application.ports.store import Store
 from payagg.domain.audit import AuditEntry, AuditFilter
 
 

@@ -12,9 +12,8 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.dispatcher import Dispatcher
-from payagg.application.ports import TryResult
-from payagg.application.store import ClaimedDelivery, DeliveryResult
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, TryResult
+from payagg.application.webhooks.dispatcher import Dispatcher
 from tests.support.assembly import KEYS
 from tests.support.crashes import crash_at
 

@@ -11,9 +11,10 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
-from payagg.application.ports import LogoStore, Provider
+from payagg.application.ports.outside import LogoStore
+from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
-from payagg.application.store import Store
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from tests.support.assembly import KEYS, services_over

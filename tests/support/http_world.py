@@ -18,8 +18,8 @@ from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.http.middleware import BODY_SECONDS
-from payagg.entrypoints.http.rate_limits import Limits
+from payagg.entrypoints.http.server.middleware import BODY_SECONDS
+from payagg.entrypoints.http.server.rate_limits import Limits
 from payagg.entrypoints.process.http_server import http_server, listen
 from payagg.entrypoints.settings import Settings
 from tests.support.answers.recorder import App, recorded

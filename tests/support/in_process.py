@@ -20,8 +20,9 @@ from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccoun
 from payagg_testing.conformance.service import Service
 from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 
-from payagg.application.ports import TryResult, Unavailable
-from payagg.application.store import Store
+from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import TryResult
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.entrypoints.bootstrap import Services, entropy_of, in_process, store_at
 from payagg.entrypoints.http.app import create_app

@@ -13,8 +13,8 @@ from payagg_testing.state_machine.system import Said
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application.ports import Clock, Entropy
-from payagg.application.repositories import AnomalyFilter
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, Charge, HandOff

@@ -11,7 +11,7 @@ from payagg_testing.builders import NOW, a_payment
 from payagg_testing.fault_proxy import FaultProxy
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.payment import Payment
 from payagg.domain.values import make_reference
 

@@ -17,9 +17,9 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
-from payagg.application.repositories import AnomalyFilter
+from payagg.application.ports.reports import AnomalyFilter
+from payagg.application.ports.store import Store
 from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
-from payagg.application.store import Store
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus

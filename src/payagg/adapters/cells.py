@@ -7,7 +7,8 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from payagg.application.ports import EventAnswer, Unavailable
+from payagg.application.ports.cells import EventAnswer
+from payagg.application.ports.outside import Unavailable
 from payagg.application.schemas.cells import CellState
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Kind, Refusal

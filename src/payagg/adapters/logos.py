@@ -12,7 +12,8 @@ from obstore import delete, get, put
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from payagg.application.ports import ArchiveUnavailable, Unavailable
+from payagg.application.ports.archive import ArchiveUnavailable
+from payagg.application.ports.outside import Unavailable
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from payagg.adapters.system import SystemClock
-from payagg.application.ports import Clock
+from payagg.application.ports.outside import Clock
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 

@@ -6,8 +6,8 @@ from collections import Counter
 from functools import cache
 from typing import Final
 
-from payagg.application.ports import Conflict, Unavailable
-from payagg.application.store import Store
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.store import Store
 
 FLUSH_SECONDS = 10.0
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

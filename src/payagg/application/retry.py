@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -22,41 +22,44 @@ from payagg.adapters.system import DatabaseClock, SystemEntropy
 from payagg.adapters.webhooks.addresses import is_public_name
 from payagg.adapters.webhooks.resolver import Resolver
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.access import Access
-from payagg.application.anomalies import Anomalies
-from payagg.application.api_keys import ApiKeys
-from payagg.application.archive_reader import ArchiveReader
-from payagg.application.audit import AuditTrail
-from payagg.application.businesses import Businesses
-from payagg.application.catch_up import CatchUp
-from payagg.application.cell_events import CellEvents
-from payagg.application.checkout import Checkout
-from payagg.application.checkout_settings import CheckoutSettings
+from payagg.application.accounts.access import Access
+from payagg.application.accounts.api_keys import ApiKeys
+from payagg.application.accounts.audit import AuditTrail
+from payagg.application.accounts.businesses import Businesses
+from payagg.application.archive.reader import ArchiveReader
+from payagg.application.cells.events import CellEvents
+from payagg.application.cells.gateway_replication import GatewayCopies
 from payagg.application.counters import flush, keep_flushing
-from payagg.application.dispatcher import Dispatcher
-from payagg.application.future_instants import FutureInstants
-from payagg.application.gateway_copies import GatewayCopies
-from payagg.application.gateway_credentials import GatewayCredentials
-from payagg.application.gateway_settling import GatewaySettling
-from payagg.application.gateways import Gateways
-from payagg.application.partitions import Partitions
-from payagg.application.payment_deliveries import PaymentDeliveries
-from payagg.application.payment_options import PaymentOptions
-from payagg.application.payment_search import PaymentSearch
-from payagg.application.payments import Payments
-from payagg.application.ports import Clock, Entropy, LogoStore, OtherCells, Provider, ProviderLists, Sender, Vault
-from payagg.application.provider_calls import ProviderCalls, no_crash
-from payagg.application.provider_events import ProviderEvents
-from payagg.application.reconciliation import Reconciler
-from payagg.application.reconciliation_runs import ReconciliationRuns
-from payagg.application.refused_events import RefusedEvents
-from payagg.application.resolutions import Resolutions
-from payagg.application.retention import Retention
-from payagg.application.settlement import Settlement
-from payagg.application.signposts import Signposts
-from payagg.application.store import Store
-from payagg.application.verification import Verification
-from payagg.application.webhooks import Webhooks
+from payagg.application.gateways.checkout_settings import CheckoutSettings
+from payagg.application.gateways.credential_retirement import GatewaySettling
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.gateways.gateways import Gateways
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.payments.checkout import Checkout
+from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.payments import Payments
+from payagg.application.payments.provider_calls import ProviderCalls, no_crash
+from payagg.application.payments.provider_events import ProviderEvents
+from payagg.application.payments.refused_events import RefusedEvents
+from payagg.application.payments.resolutions import Resolutions
+from payagg.application.payments.settlement import Settlement
+from payagg.application.payments.status_checks import Reconciler
+from payagg.application.payments.verification import Verification
+from payagg.application.ports.cells import OtherCells
+from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
+from payagg.application.ports.providers import Provider, ProviderLists
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import Sender
+from payagg.application.reports.anomalies import Anomalies
+from payagg.application.reports.reconciliation import ReconciliationRuns
+from payagg.application.reports.search import PaymentSearch
+from payagg.application.upkeep.catch_up import CatchUp
+from payagg.application.upkeep.future_instants import FutureInstants
+from payagg.application.upkeep.partitions import Partitions
+from payagg.application.upkeep.retention import Retention
+from payagg.application.webhooks.dispatcher import Dispatcher
+from payagg.application.webhooks.endpoints import Webhooks
+from payagg.application.webhooks.payment_deliveries import PaymentDeliveries
 from payagg.domain.cells import Cells
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 

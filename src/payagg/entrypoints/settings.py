@@ -10,7 +10,7 @@ from typing import Any
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.spec import ProviderSpec
-from payagg.application.ports import ProviderEventRoute
+from payagg.application.ports.providers import ProviderEventRoute
 from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
 from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, SettingKind

@@ -13,8 +13,8 @@ import pytest
 from litestar.testing import TestClient
 from playwright.sync_api import Browser, Page, Route, expect
 
-from payagg.application.checkout import Checkout
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.payments.checkout import Checkout
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.health import Health
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
+from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
-from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.site.site import DocsSite
+from payagg.entrypoints.http.docs.site import DocsSite
 from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
 from tests.support.checkout_site import Site
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from payagg.domain.business import BusinessStatus
+from payagg.entrypoints.http.api.auth import merchant, provider_signature, remembered_key
+from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.auth import merchant, provider_signature, remembered_key
-from payagg.entrypoints.http.openapi.operations import Route, routes_of
 from tests.integration.http.test_hostile import credential
 from tests.support.http_world import Api, Shop, a_token, admin_token, assert_refused, bearer, merchant_token
 

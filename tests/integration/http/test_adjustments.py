@@ -12,7 +12,7 @@ import pytest
 from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.explain import timeline
+from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.business import BusinessStatus
 from payagg.domain.payment import Trigger

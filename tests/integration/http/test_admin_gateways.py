@@ -8,7 +8,7 @@ import pytest
 from payagg_testing.builders import a_payment, an_attempt
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.gateway_credentials import GatewayCredentials
+from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.domain.attempt import AttemptState
 from payagg.domain.health import Health
 from payagg.domain.values import Environment

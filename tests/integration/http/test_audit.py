@@ -9,8 +9,8 @@ from payagg_testing.builders import NOW, a_payment, an_id
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.payment import Trigger
+from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.support.audit_trail import entries
 from tests.support.http_world import Api, Shop, a_token, admin_token, assert_refused, bearer, merchant_token
 from tests.support.images import an_image

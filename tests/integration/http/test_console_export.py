@@ -7,7 +7,7 @@ import httpx
 import pytest
 from payagg_testing.builders import NOW
 
-import payagg.application.payment_search as module
+import payagg.application.reports.search as module
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.console_browser import Browser, base_of

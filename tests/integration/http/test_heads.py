@@ -11,8 +11,8 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.http.connections import OpenConnections
-from payagg.entrypoints.http.uvicorn_protocol import COOKIE_MAX, FIELDS_MAX, HEAD_MAX
+from payagg.entrypoints.http.server.connections import OpenConnections
+from payagg.entrypoints.http.server.uvicorn_protocol import COOKIE_MAX, FIELDS_MAX, HEAD_MAX
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api, raw, served
 

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from payagg.entrypoints.http.api.openapi.document import document
+from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.openapi.operations import Route, routes_of
 from tests.integration.http.hostile_cells import HostileCell, HostileCells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, refusal
 from tests.support.rounds import ROUNDS, SHORT

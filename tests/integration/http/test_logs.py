@@ -10,9 +10,9 @@ import pytest
 import structlog
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.entrypoints.http.connections import OpenConnections
-from payagg.entrypoints.http.errors import trace_of
-from payagg.entrypoints.http.uvicorn_protocol import HEAD_MAX
+from payagg.entrypoints.http.server.connections import OpenConnections
+from payagg.entrypoints.http.server.errors import trace_of
+from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, raw
 

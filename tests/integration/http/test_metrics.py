@@ -16,11 +16,11 @@ from prometheus_client.parser import text_string_to_metric_families
 import payagg
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
-from payagg.application.worker import run as run_worker
+from payagg.application.upkeep.worker import run as run_worker
 from payagg.domain.health import Health
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
-from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, bearer
 from tests.support.provider_world import world_on

@@ -13,13 +13,13 @@ from openapi_spec_validator import validate
 from payagg.domain.errors import ErrorCode
 from payagg.domain.signing import signed_headers
 from payagg.domain.webhook import TEST_EVENT, EventType
+from payagg.entrypoints.http.api.openapi.answers import CODES
+from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.api.openapi.components import TAGS
+from payagg.entrypoints.http.api.openapi.document import API_PATH, document
+from payagg.entrypoints.http.api.openapi.examples import FILE, recorded
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
-from payagg.entrypoints.http.openapi.answers import CODES
-from payagg.entrypoints.http.openapi.audiences import Audience, described_for
-from payagg.entrypoints.http.openapi.components import TAGS
-from payagg.entrypoints.http.openapi.document import API_PATH, document
-from payagg.entrypoints.http.openapi.examples import FILE, recorded
-from payagg.entrypoints.http.site.site import MISSING, DocsSite
+from payagg.entrypoints.http.docs.site import MISSING, DocsSite
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, assert_refused

@@ -11,10 +11,10 @@ import pytest
 import structlog
 from payagg_testing.builders import a_payment, a_transition
 
-import payagg.application.payment_search as module
+import payagg.application.reports.search as module
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.payment import Payment
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment

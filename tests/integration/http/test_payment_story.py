@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from payagg.application.explain import timeline
-from payagg.application.ports import TryResult
-from payagg.application.store import DeliveryResult
+from payagg.application.ports.webhooks import DeliveryResult, TryResult
+from payagg.application.reports.explain import timeline
 from payagg.domain.audit import Action
 from payagg.domain.values import Environment
 from tests.support.audit_trail import entries

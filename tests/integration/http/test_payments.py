@@ -11,8 +11,8 @@ from payagg.adapters.postgres.fast_path.statements import ORIGINALS
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payment_rows import ADD
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.payments import Payments
-from payagg.application.store import KeyHolder
+from payagg.application.payments.payments import Payments
+from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.explain import timeline
+from payagg.application.reports.explain import timeline
 from payagg.domain.business import KycStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from payagg_testing.builders import NOW, REFERENCE, an_id
 
-from payagg.application import reconciliation_runs
+from payagg.application.reports import reconciliation as reconciliation_runs
 from payagg.domain.reconciliation import LineKind, MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 from tests.support.console_browser import Browser

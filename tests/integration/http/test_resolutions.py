@@ -9,7 +9,7 @@ import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_payment, an_attempt, an_endpoint, an_id
 from payagg_testing.clocks import ManualClock
 
-from payagg.application.explain import timeline
+from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role

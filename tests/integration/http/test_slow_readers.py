@@ -12,9 +12,9 @@ import structlog
 
 from payagg.adapters.system import SystemEntropy
 from payagg.application.counters import counts
-from payagg.entrypoints.http import uvicorn_protocol
-from payagg.entrypoints.http.connections import OpenConnections
-from payagg.entrypoints.http.uvicorn_protocol import PIPELINED_MAX
+from payagg.entrypoints.http.server import uvicorn_protocol
+from payagg.entrypoints.http.server.connections import OpenConnections
+from payagg.entrypoints.http.server.uvicorn_protocol import PIPELINED_MAX
 from payagg.entrypoints.process.http_server import UNSENT_BYTES, http_server, listen
 
 pytestmark = pytest.mark.anyio

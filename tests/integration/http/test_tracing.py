@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.worker import run as run_worker
+from payagg.application.upkeep.worker import run as run_worker
 from payagg.entrypoints.process.tracing import tracing
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import an_api

@@ -10,8 +10,8 @@ from payagg.adapters.logos import ArchiveObjects
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.application.archive import Archive
-from payagg.application.archive_reader import ArchiveReader
+from payagg.application.archive.reader import ArchiveReader
+from payagg.application.archive.writer import Archive
 from tests.support.crashes import crash_at
 
 PART = 100  # payments

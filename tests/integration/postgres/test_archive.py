@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.archive_tables import TABLES
-from payagg.application.payment_story import payment_story
+from payagg.application.archive.tables import TABLES
+from payagg.application.reports.timeline import payment_story
 from payagg.domain.attempt import ASK_PAID_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status

@@ -11,8 +11,8 @@ from payagg_testing.network_faults import Blackhole, DropReply
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.errors import RuleBroken, meaning
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import Conflict, ReferenceTaken, Unavailable
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment

@@ -18,8 +18,8 @@ from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.partitions import AHEAD, TABLES, Week, drop, make, make_patiently, weeks
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.partitions import Partitions
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
+from payagg.application.upkeep.partitions import Partitions
 from payagg.domain.webhook import RETENTION
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api

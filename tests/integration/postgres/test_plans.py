@@ -17,9 +17,10 @@ from psycopg import sql
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
-from payagg.application.ports import TryResult
-from payagg.application.repositories import AdjustmentFilter, AnomalyFilter, ProviderCall, ProviderEvent
-from payagg.application.store import DeliveryResult
+from payagg.application.ports.payments import ProviderCall
+from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
+from payagg.application.ports.webhooks import DeliveryResult, TryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.archived import ArchivedPayment
 from payagg.domain.audit import AuditFilter
@@ -27,7 +28,7 @@ from payagg.domain.payment import Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
-from payagg.entrypoints.http.metrics import snapshot
+from payagg.entrypoints.http.api.metrics import snapshot
 from tests.integration.postgres.query_plans import (
     BIG,
     EVERYBODY,

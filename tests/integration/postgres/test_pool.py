@@ -23,7 +23,7 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.schema.tables import businesses
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application import counters
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 from tests.support.postgres_world import by_proxy
 

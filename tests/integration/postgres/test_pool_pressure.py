@@ -12,11 +12,12 @@ import pytest
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application import deadline, provider_calls
+from payagg.application import deadline
+from payagg.application.payments.payments import provider_calls
 from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.report import ProviderReport
-from payagg.entrypoints.http.openapi.document import API_PATH
+from payagg.entrypoints.http.api.openapi.document import API_PATH
 from tests.support.http_world import served
 from tests.support.provider_world import PATIENCE, World, assembled, world_on
 

@@ -13,8 +13,8 @@ from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports import ReferenceTaken, StaleKey
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import ReferenceTaken, StaleKey
 from payagg.domain.checks import revised
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit

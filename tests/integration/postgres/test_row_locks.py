@@ -19,8 +19,8 @@ from payagg_testing.builders import (
 )
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
+from payagg.application.ports.store import Transaction
 from payagg.application.schemas.api_keys import GenerateApiKey
-from payagg.application.store import Transaction
 from payagg.domain.api_key import ACTIVE_KEYS_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 from tests.support.postgres_world import by_proxy
 
 pytestmark = pytest.mark.anyio

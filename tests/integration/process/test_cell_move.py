@@ -19,8 +19,8 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment
 
 from payagg.adapters.postgres.doctor import examine
-from payagg.application import worker
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.application.upkeep import worker
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from tests.support.cell_world import NAMES, CellWorld, three_cells

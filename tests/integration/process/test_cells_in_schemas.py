@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from payagg.adapters.postgres.partitions import AHEAD
-from payagg.application import worker
+from payagg.application.upkeep import worker
 from tests.support.cell_schemas import rows
 from tests.support.cell_world import NAMES, CellWorld, three_cells
 from tests.support.processes import SECRETS, payagg

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from payagg.domain.simulator import TEST_CARDS
+from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.site.samples import samples
+from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.settings import Settings
 from tests.integration.process.listings import Listing, ReadersShell, is_refusal, listings, shape
 from tests.integration.process.test_dev import dev, first_line

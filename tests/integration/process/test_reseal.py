@@ -13,8 +13,8 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.application.repositories import SealedKind
-from payagg.application.reseal import Reseal
+from payagg.application.ports.upkeep import SealedKind
+from payagg.application.upkeep.reseal import Reseal
 from payagg.domain.gateway import GatewayStatus
 from tests.support.processes import environment, one_line, payagg, wait_until
 

@@ -13,9 +13,9 @@ from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application import worker
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.application.upkeep import worker
 from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from tests.support.assembly import SETTINGS, services_over

@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 
 from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.api.openapi.answers import CODES
+from payagg.entrypoints.http.api.openapi.document import document
+from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
-from payagg.entrypoints.http.openapi.answers import CODES
-from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.rules import operations, proofs
 from tests.support.answers.crawler import leaks
 from tests.support.answers.recorder import Answer, answers

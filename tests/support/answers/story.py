@@ -2,7 +2,7 @@
 
 It runs on the in-memory store with a clock and a chance of its own, so it comes to the same bytes each time, and asks
 through the whole application. `python -m payagg.entrypoints.cli.docs` writes what it gives to
-`payagg/entrypoints/http/openapi/examples.json`.
+`payagg/entrypoints/http/api/openapi/examples.json`.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from structlog.testing import capture_logs
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
-from payagg.application.ports import TryResult
+from payagg.application.ports.webhooks import TryResult
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import WebhookMode
+from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import api_routes, create_app
-from payagg.entrypoints.http.openapi.operations import routes_of
 from tests.support.answers.story_admin import administer
 from tests.support.answers.story_merchant import BETWEEN_CALLS, manage, reconcile
 from tests.support.answers.story_payments import pay
@@ -107,7 +107,7 @@ class StoryMerchant:
 
 
 async def tell() -> dict[str, Any]:
-    """`operations`, `errors` and `events`, as payagg.entrypoints.http.openapi.examples reads them."""
+    """`operations`, `errors` and `events`, as payagg.entrypoints.http.api.openapi.examples reads them."""
     clock, merchant = ManualClock(), StoryMerchant()
     with capture_logs():
         async with fakes_running() as fakes:

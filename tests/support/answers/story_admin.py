@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from payagg.entrypoints.http.routing import KB
+from payagg.entrypoints.http.server.routing import KB
 from tests.support.http_world import admin_token, bearer
 from tests.support.images import an_image
 from tests.support.provider_rigs import credentials_a, credentials_b

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from payagg_testing.state_machine.system import SILENCE, Said
 
-from payagg.application.ports import Entropy
-from payagg.application.settlement import Settled, Settlement
+from payagg.application.payments.settlement import Settled, Settlement
+from payagg.application.ports.outside import Entropy
 from payagg.domain.attempt import Charge, HandOff, HandOffKind, payment_reference
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment

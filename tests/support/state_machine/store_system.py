@@ -13,10 +13,11 @@ from payagg_testing.state_machine.model import GATEWAYS
 from payagg_testing.state_machine.system import Facts, GatewayFacts, Said
 
 from payagg.adapters.providers.sandbox import Simulator
-from payagg.application.ports import Entropy, ProviderEventRoute
+from payagg.application.ports.outside import Entropy
+from payagg.application.ports.providers import ProviderEventRoute
+from payagg.application.ports.store import Store, Transaction
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment, TestPayment
-from payagg.application.store import Store, Transaction
 from payagg.domain.attempt import provider_reference
 from payagg.domain.business import BusinessStatus
 from payagg.domain.checks import revised

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.application.ports import LogoStore, Unavailable
+from payagg.application.ports.outside import LogoStore, Unavailable
 from tests.support.gateway_world import files_under
 from tests.support.ports import free_port
 

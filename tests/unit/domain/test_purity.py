@@ -52,4 +52,4 @@ def saves_a_payment(source: str) -> bool:
 def test_settlement_alone_saves_a_payment() -> None:
     files = [path for path in PRODUCT.rglob("*.py") if path.relative_to(PRODUCT).parts[0] != "adapters"]
     writers = {path.relative_to(PRODUCT).as_posix() for path in files if saves_a_payment(path.read_text())}
-    assert writers == {"application/settlement.py"}
+    assert writers == {"application/payments/settlement.py"}

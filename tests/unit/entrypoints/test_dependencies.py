@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 # Classes that a library does not offer for subclassing, or whose inside we use, and the names that we override, read
 # or set there. An upgrade that moves one of them would otherwise fail under load, far from its cause.
 INSIDES = {
-    # entrypoints/http/uvicorn_protocol.py
+    # entrypoints/http/server/uvicorn_protocol.py
     "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": (
         "connection_made connection_lost data_received on_message_begin on_message_complete on_headers_complete "
         "on_response_complete send_400_response shutdown transport loop scope cycle server_state pipeline flow headers "
@@ -35,7 +35,7 @@ INSIDES = {
     # entrypoints/route/messages.py
     "httpx.AsyncByteStream": "__aiter__ aclose",
     "httpx.AsyncHTTPTransport": "handle_async_request",
-    # entrypoints/http/wire.py, entrypoints/http/app.py
+    # entrypoints/http/server/wire.py, entrypoints/http/app.py
     "litestar.Response": "to_asgi_response content status_code",
     "litestar.Litestar": "asgi_handler",
     # adapters/postgres/pipeline.py, connections.py, primary.py

@@ -15,9 +15,9 @@ import yaml
 
 from payagg.domain.anomaly import AnomalyKind, severity_of
 from payagg.entrypoints.cli.arguments import parser
-from payagg.entrypoints.http.metric_families import COUNTERS, HISTOGRAMS
-from payagg.entrypoints.http.site.markdown import anchor
-from payagg.entrypoints.http.site.pages import written
+from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.http.docs.markdown import anchor
+from payagg.entrypoints.http.docs.pages import written
 from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
 from payagg.entrypoints.settings import read_settings, variables
 
@@ -240,7 +240,7 @@ def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
 
 
 def told_metrics() -> set[str]:
-    source = (ROOT / "src/payagg/entrypoints/http/metrics.py").read_text(encoding="utf-8")
+    source = (ROOT / "src/payagg/entrypoints/http/api/metrics.py").read_text(encoding="utf-8")
     gauges = set(re.findall(r"^            \"([a-z_]+)\": \(", source, re.MULTILINE))
     gauges |= {name.removeprefix("payagg_") for name in re.findall(r"\"(payagg_[a-z_]+)\"", source)}
     histograms = {f"{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum", "count")}

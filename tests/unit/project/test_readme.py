@@ -72,7 +72,7 @@ def test_every_path_test_variable_and_target_that_is_named_exists(document: Path
 @each_document
 def test_every_relative_link_leads_somewhere(document: Path) -> None:
     for link in LINK.findall(document.read_text(encoding="utf-8")):
-        # Addresses of the site's own pages: tests/unit/entrypoints/http/test_site.py follows them.
+        # Addresses of the site's own pages: tests/unit/entrypoints/http/docs/test_site.py follows them.
         if re.match(r"[a-z]+:|/docs/", link):
             continue
         target, _, anchor = link.partition("#")

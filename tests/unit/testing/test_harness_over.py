@@ -6,7 +6,7 @@ from payagg_testing.command import main
 from payagg_testing.conformance.run import MACHINES
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status
 from tests.support.in_process import InProcess

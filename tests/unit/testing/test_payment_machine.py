@@ -16,8 +16,8 @@ from payagg_testing.state_machine.system import Facts, PaymentSystem, Said
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.payments import MemoryPayments
-from payagg.application.settlement import Settlement
-from payagg.application.store import Transaction
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.store import Transaction
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt
 from payagg.domain.checks import revised

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.repositories import AdjustmentFilter, AnomalyFilter
+from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.checks import revised

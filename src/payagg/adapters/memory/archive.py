@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Any
 
 from payagg.adapters.memory.state import State
-from payagg.application.archive_tables import TABLES, History, Row
-from payagg.application.ports import Conflict
+from payagg.application.archive.tables import TABLES, History, Row
+from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import AnomalyStatus
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from payagg.adapters.memory.state import State
-from payagg.application.repositories import MovingPayment
+from payagg.application.ports.cells import MovingPayment
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditEntry

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
-from payagg.application.audit import switched_off
-from payagg.application.ports import SWITCHED_OFF, UNSIGNED, TryResult
-from payagg.application.store import ClaimedDelivery, DeliveryResult
+from payagg.application.accounts.audit import switched_off
+from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult, TryResult
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import (
     ANSWERS_WELL,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.repositories import GatewayChoices, GatewayMerchant
+from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import Conflict, ReferenceTaken
-from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
+from payagg.application.ports.outside import Conflict, ReferenceTaken
+from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle, ProviderCall
 from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState
 from payagg.domain.checks import revised
 from payagg.domain.gateway import SANDBOX_SLUG

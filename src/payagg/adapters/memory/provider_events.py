@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
-from payagg.application.repositories import ProviderEvent, RefusedEvent
+from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 

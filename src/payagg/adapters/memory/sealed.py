@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from payagg.adapters.memory.state import State
-from payagg.application.repositories import SealedBlob, SealedKind
+from payagg.application.ports.upkeep import SealedBlob, SealedKind
 
 FIELDS = {
     SealedKind.GATEWAY_CREDENTIALS: "credentials",

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
 
-from payagg.application.ports import Conflict
-from payagg.application.repositories import ProviderCall, ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.outside import Conflict
+from payagg.application.ports.payments import ProviderCall
+from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
 from payagg.domain.archived import ArchivedPayment, ArchivePart

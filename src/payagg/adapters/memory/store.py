@@ -23,9 +23,10 @@ from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.sealed import MemorySealed
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhooks import MemoryWebhooks
-from payagg.application.ports import StaleKey
-from payagg.application.repositories import GatewayChoices, RefusedEvent
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.gateways import GatewayChoices
+from payagg.application.ports.outside import StaleKey
+from payagg.application.ports.provider_events import RefusedEvent
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment

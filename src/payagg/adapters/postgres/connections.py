@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Engine, NullPool, create_engine
 
 from payagg.adapters.postgres.primary import TRUSTED, PrimaryConnection, Timelines, foremost
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 
 DriverConnection = PrimaryConnection
 Connect = Callable[[], Awaitable[DriverConnection]]

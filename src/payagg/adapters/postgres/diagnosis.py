@@ -7,7 +7,7 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from payagg.adapters.postgres.connections import conninfo
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 
 # What is said, in the order of looking, and what then is wrong. libpq tells no SQLSTATE of a connection that was not
 # made, so words have to do; a server that speaks another language is quoted instead.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
 
 # Serialisation failure and deadlock.

@@ -23,7 +23,7 @@ from payagg.adapters.postgres.connections import sync_connection
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 from payagg.adapters.postgres.repositories.webhooks import id_at
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 
 # In this order they are locked, which is the one in which an event is stored.
 TABLES = ("event_metadata", "events")

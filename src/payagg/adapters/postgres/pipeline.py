@@ -23,7 +23,7 @@ from psycopg.types.json import set_json_loads
 from payagg.adapters.postgres.connections import DriverConnection, was_closed
 from payagg.adapters.postgres.errors import TAKES_NO_WRITES, translated
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
 
 ROLLBACK_WAIT = 1.0

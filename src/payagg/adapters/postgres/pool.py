@@ -13,7 +13,7 @@ from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.counters import observe
 from payagg.application.deadline import waiting
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
 
 R = TypeVar("R")

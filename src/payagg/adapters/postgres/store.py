@@ -31,8 +31,9 @@ from payagg.adapters.postgres.repositories.revocations import HAS_SESSION_ENDED,
 from payagg.adapters.postgres.repositories.sealed import PostgresSealed
 from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import GatewayChoices, RefusedEvent
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.gateways import GatewayChoices
+from payagg.application.ports.provider_events import RefusedEvent
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment

@@ -6,7 +6,7 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.adapters.providers.spec import ProviderSpec
 from payagg.adapters.providers.transport import CALL_SECONDS, Transport
-from payagg.application.ports import Provider, ProviderLists
+from payagg.application.ports.providers import Provider, ProviderLists
 
 
 def providers_of(

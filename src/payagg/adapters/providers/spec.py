@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from payagg.application.ports import Look, ProviderEventRoute, ProviderLists
+from payagg.application.ports.providers import Look, ProviderEventRoute, ProviderLists
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 

@@ -23,7 +23,7 @@ from payagg.adapters.webhooks.dialer import (
 )
 from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
 from payagg.adapters.webhooks.resolver import Resolve, Resolver
-from payagg.application.ports import TryResult
+from payagg.application.ports.webhooks import TryResult
 from payagg.domain.values import ascii_url
 
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from payagg.application.repositories import GatewayMerchant
+from payagg.application.ports.gateways import GatewayMerchant
 from payagg.application.schemas.payments import Slug
 from payagg.domain.gateway import (
     CREDENTIAL_VALUE_MAX,

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from datetime import date
 
-from payagg.application.archive import ArchivedDay
+from payagg.application.archive.writer import ArchivedDay
 from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say
 from payagg.entrypoints.settings import Settings
@@ -19,7 +19,7 @@ def archive(options: argparse.Namespace, settings: Settings) -> int:
 async def _archive(settings: Settings, url: str, before: date, *, remove: bool) -> None:
     from payagg.adapters.postgres.store import PostgresStore
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.archive import Archive
+    from payagg.application.archive.writer import Archive
     from payagg.application.counters import flush
     from payagg.entrypoints.bootstrap import archive_reader
 

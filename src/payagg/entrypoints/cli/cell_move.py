@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from typing import Any
 
-from payagg.application.cell_move import MovedBusiness
+from payagg.application.cells.move import MovedBusiness
 from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say
 from payagg.entrypoints.settings import Settings, SettingsError
@@ -32,7 +32,7 @@ async def _moved(business_id: str, to: str, settings: Settings, source_url: str,
     from payagg.adapters.providers.registry import providers_of
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.cell_move import CellMove
+    from payagg.application.cells.move import CellMove
 
     source, target = (PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer) for url in (source_url, target_url))
     try:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
 from payagg.entrypoints.cli.cell_move import move
 from payagg.entrypoints.cli.operators import say

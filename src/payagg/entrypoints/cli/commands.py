@@ -11,9 +11,10 @@ from functools import partial
 from typing import TypeVar
 
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-from payagg.application.archive import ArchiveTaken
-from payagg.application.archive_reader import ArchiveDamaged
-from payagg.application.ports import ArchiveUnavailable, Unavailable
+from payagg.application.archive.reader import ArchiveDamaged
+from payagg.application.archive.writer import ArchiveTaken
+from payagg.application.ports.archive import ArchiveUnavailable
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
 from payagg.entrypoints.cli import archives, cells, configuration, keys, operators, reconciliations, tokens

@@ -17,12 +17,12 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GATEWAY
 from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
+from payagg.entrypoints.http.api.openapi.document import document
+from payagg.entrypoints.http.api.openapi.events import MEANINGS
+from payagg.entrypoints.http.api.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.api.openapi.remedies import REMEDIES
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.errors import HTTP_STATUS
-from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.openapi.events import MEANINGS
-from payagg.entrypoints.http.openapi.examples import FILE, recorded
-from payagg.entrypoints.http.openapi.remedies import REMEDIES
+from payagg.entrypoints.http.server.errors import HTTP_STATUS
 from payagg.entrypoints.settings import FIELDS, Settings, variable
 
 MACHINES: dict[str, tuple[Machine[Any, Any], str]] = {

@@ -13,8 +13,8 @@ def reseal(options: argparse.Namespace, settings: Settings) -> int:
     whose first key is another one."""
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.repositories import SealedKind
-    from payagg.application.reseal import Reseal, Resealed
+    from payagg.application.ports.upkeep import SealedKind
+    from payagg.application.upkeep.reseal import Reseal, Resealed
 
     if not settings.encryption_keys:
         raise SettingsError(

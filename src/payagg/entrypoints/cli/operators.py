@@ -54,7 +54,7 @@ def migrate(options: argparse.Namespace, settings: Settings) -> int:
 
 def business(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.businesses import Businesses
+    from payagg.application.accounts.businesses import Businesses
     from payagg.domain.business import BusinessStatus, KycStatus, Role
 
     async def act(store: Any) -> dict[str, str]:
@@ -89,7 +89,7 @@ def business(options: argparse.Namespace, settings: Settings) -> int:
 def audit(options: argparse.Namespace, settings: Settings) -> int:
     import msgspec
 
-    from payagg.application.audit import AuditTrail, line_of
+    from payagg.application.accounts.audit import AuditTrail, line_of
     from payagg.domain.audit import AuditFilter
     from payagg.domain.values import parse_instant
 
@@ -113,7 +113,7 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def explain(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.application.explain import timeline
+    from payagg.application.reports.explain import timeline
     from payagg.domain.values import parse_reference
     from payagg.entrypoints.bootstrap import archive_reader, gateway_credentials
 
@@ -129,7 +129,7 @@ def retention(options: argparse.Namespace, settings: Settings) -> int:
     from datetime import timedelta
 
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.retention import Retention
+    from payagg.application.upkeep.retention import Retention
     from payagg.domain.webhook import RETENTION
 
     age = settings.payer_retention if options.older_than is None else timedelta(days=options.older_than)
@@ -151,7 +151,7 @@ def retention(options: argparse.Namespace, settings: Settings) -> int:
 
 def erase(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.retention import Erasure, Retention
+    from payagg.application.upkeep.retention import Erasure, Retention
 
     async def act(store: Any) -> Erasure:
         clock = DatabaseClock(store.now)
@@ -167,7 +167,7 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def catch_up(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.application.catch_up import CaughtUp
+    from payagg.application.upkeep.catch_up import CaughtUp
     from payagg.domain.values import parse_instant
     from payagg.entrypoints.bootstrap import running
 
@@ -228,7 +228,7 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
 async def _unnamed_providers(settings: Settings, url: str) -> str | None:
     """What to say where LIVE credentials are stored, and no network of a provider is set."""
     from payagg.adapters.postgres.store import PostgresStore
-    from payagg.application.gateway_readiness import live_slugs
+    from payagg.application.gateways.readiness import live_slugs
     from payagg.entrypoints.bootstrap import gateway_credentials
 
     store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
@@ -252,8 +252,8 @@ async def _unnamed_providers(settings: Settings, url: str) -> str | None:
 
 def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.anomalies import Anomalies, line_of
-    from payagg.application.repositories import AnomalyFilter
+    from payagg.application.ports.reports import AnomalyFilter
+    from payagg.application.reports.anomalies import Anomalies, line_of
     from payagg.domain.anomaly import AnomalyKind, AnomalyStatus, Severity
 
     async def act(store: Any) -> list[str]:
@@ -289,9 +289,9 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def openapi(options: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
+    from payagg.entrypoints.http.api.openapi.document import document
     from payagg.entrypoints.http.app import api_routes
-    from payagg.entrypoints.http.openapi.audiences import Audience, described_for
-    from payagg.entrypoints.http.openapi.document import document
 
     whole = document(api_routes(settings), settings)
     chosen = next((one for one in Audience if one.word == options.audience), None)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import api_routes
-from payagg.entrypoints.http.openapi.audiences import Audience, described_for
-from payagg.entrypoints.http.openapi.document import document
-from payagg.entrypoints.http.site.site import DocsSite
+from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.settings import Settings
 
 _LINK = re.compile(r'\b(?:href|src)="([^"]*)"')

@@ -59,7 +59,7 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 
     from payagg.adapters.postgres.store import PostgresStore
     from payagg.adapters.system import SystemEntropy
-    from payagg.application.audit import record
+    from payagg.application.accounts.audit import record
     from payagg.domain.audit import Action
 
     facts = {
@@ -80,7 +80,7 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 
 def _revoke(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.token_revocations import TokenRevocations
+    from payagg.application.accounts.token_revocations import TokenRevocations
     from payagg.domain.revocation import Revocation, RevokedClaim
     from payagg.domain.values import parse_instant
 

@@ -10,7 +10,7 @@ from litestar.params import FromPath
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.pages import led_to
-from payagg.entrypoints.http.routing import AnyRequest, services
+from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 CODE_BYTES = 12
 

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 from litestar.types import ASGIApp
 
-from payagg.application.ports import Entropy
+from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.dev.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
-from payagg.entrypoints.http.own_hosts import OwnHosts
+from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.settings import Settings
 
 SDK = "/js/v1/bundle.js"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 from urllib.parse import urlsplit
 
-from payagg.application.ports import Entropy
+from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.dev.demo import DemoMaker

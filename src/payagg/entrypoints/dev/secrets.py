@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from payagg.application.ports import Entropy
+from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.settings import Settings, SettingsError
 
 FOLDER = "secrets"

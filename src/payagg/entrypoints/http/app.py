@@ -10,24 +10,22 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import cells, checkout_page, console, metrics, site
-from payagg.entrypoints.http.errors import EXCEPTION_HANDLERS, try_later
-from payagg.entrypoints.http.middleware import BODY_SECONDS, STOPPING, Edge
-from payagg.entrypoints.http.openapi.document import API_PATH, document
-from payagg.entrypoints.http.own_hosts import OwnHosts
-from payagg.entrypoints.http.rate_limits import Limits
-from payagg.entrypoints.http.routes import (
+from payagg.entrypoints.http import checkout_page, console
+from payagg.entrypoints.http import docs as site
+from payagg.entrypoints.http.api import (
     adjustments,
     anomalies,
     api_keys,
     audit,
     businesses,
+    cells,
     checkout,
     checkout_settings,
     gateways,
     health,
+    metrics,
     payment_deliveries,
     payment_search,
     payment_story,
@@ -38,9 +36,14 @@ from payagg.entrypoints.http.routes import (
     test_payments,
     webhooks,
 )
-from payagg.entrypoints.http.routing import services as services_of
-from payagg.entrypoints.http.tracing import tracing_plugins
-from payagg.entrypoints.http.wire import envelope
+from payagg.entrypoints.http.api.openapi.document import API_PATH, document
+from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
+from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, Edge
+from payagg.entrypoints.http.server.own_hosts import OwnHosts
+from payagg.entrypoints.http.server.rate_limits import Limits
+from payagg.entrypoints.http.server.routing import services as services_of
+from payagg.entrypoints.http.server.tracing import tracing_plugins
+from payagg.entrypoints.http.server.wire import envelope
 from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from litestar.types import ASGIApp
 
-from payagg.entrypoints.http.connections import UNREAD_SECONDS, OpenConnections
-from payagg.entrypoints.http.uvicorn_protocol import ServerProtocol
+from payagg.entrypoints.http.server.connections import UNREAD_SECONDS, OpenConnections
+from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
 from payagg.entrypoints.settings import SettingsError
 
 UNSENT_BYTES = 128 * 1024  # of a connection's answers that the kernel keeps beyond what is on its way

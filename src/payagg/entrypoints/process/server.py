@@ -16,8 +16,8 @@ import uvloop
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.counters import observe, observe_bytes
-from payagg.application.gateway_readiness import live_slugs
-from payagg.application.worker import run as run_worker
+from payagg.application.gateways.readiness import live_slugs
+from payagg.application.upkeep.worker import run as run_worker
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server

@@ -9,11 +9,11 @@ from typing import Any
 
 import structlog
 
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.entrypoints.bootstrap import entropy_of, schema_fits
 from payagg.entrypoints.http.app import NOT_CURRENT
-from payagg.entrypoints.http.errors import refusal_envelope, try_later
-from payagg.entrypoints.http.wire import envelope
+from payagg.entrypoints.http.server.errors import refusal_envelope, try_later
+from payagg.entrypoints.http.server.wire import envelope
 from payagg.entrypoints.process.http_server import http_server
 from payagg.entrypoints.settings import Settings
 

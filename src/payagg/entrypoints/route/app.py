@@ -12,11 +12,11 @@ import structlog
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.http.client_address import address_of
-from payagg.entrypoints.http.cors import Origins
-from payagg.entrypoints.http.errors import refusal_envelope
-from payagg.entrypoints.http.request_id import request_id_of
-from payagg.entrypoints.http.wire import ReadyAnswer, envelope
+from payagg.entrypoints.http.server.client_address import address_of
+from payagg.entrypoints.http.server.cors import Origins
+from payagg.entrypoints.http.server.errors import refusal_envelope
+from payagg.entrypoints.http.server.request_id import request_id_of
+from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope
 from payagg.entrypoints.process.logs import REQUEST
 from payagg.entrypoints.route.directory import QUESTIONS
 from payagg.entrypoints.route.messages import Incoming, answered, received

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.http.middleware import BODY_SECONDS
+from payagg.entrypoints.http.server.middleware import BODY_SECONDS
 
 # A body up to here is kept until the answer has come, and can be sent to another cell; JSON of the API is no longer.
 KEPT_BYTES = 64 * 1024

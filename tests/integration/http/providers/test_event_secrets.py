@@ -17,7 +17,7 @@ from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.providers import PROVIDERS
 from payagg.application import counters
-from payagg.application.refused_events import KEPT_FOR, SLOTS, harmless
+from payagg.application.payments.refused_events import KEPT_FOR, SLOTS, harmless
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal

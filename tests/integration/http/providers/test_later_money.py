@@ -12,9 +12,9 @@ import pytest
 from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.providers import PROVIDERS
+from payagg.application.ports.store import Store
 from payagg.application.schemas.events import EventBody
 from payagg.application.schemas.gateways import UpdateCredentials
-from payagg.application.store import Store
 from payagg.domain.adjustment import Adjustment, adjustments_of
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ASK_AFTER, ASK_PAID_AFTER, VERIFY_FINAL_EVERY

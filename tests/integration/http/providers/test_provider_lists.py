@@ -9,7 +9,7 @@ import pytest
 
 from payagg.adapters.providers import listing
 from payagg.adapters.providers.registry import lists_of
-from payagg.application.ports import LinePage
+from payagg.application.ports.providers import LinePage
 from payagg.domain.reconciliation import LineKind
 from payagg.domain.report import FaultKind, Outcome, ProviderFault
 from payagg.domain.values import Environment

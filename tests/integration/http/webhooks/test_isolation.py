@@ -12,8 +12,8 @@ from payagg_testing.builders import a_delivery, an_event, an_id
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.application.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
-from payagg.application.ports import TryResult
+from payagg.application.ports.webhooks import TryResult
+from payagg.application.webhooks.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
 from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
 from tests.support.assembly import KEYS
 from tests.support.receivers import until

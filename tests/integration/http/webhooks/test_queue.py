@@ -11,8 +11,8 @@ import pytest
 from payagg_testing.builders import NOW, a_business, a_delivery, an_endpoint, an_event
 
 from payagg.adapters.memory import MemoryStore
-from payagg.application.ports import TryResult
-from payagg.application.store import ClaimedDelivery, DeliveryResult, Store
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, TryResult
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 

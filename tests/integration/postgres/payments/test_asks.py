@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from payagg.application.reconciliation import HOLD
+from payagg.application.payments.status_checks import HOLD
 from payagg.domain.attempt import ASK_AFTER, VERIFY_EVERY
 from payagg.domain.payment import Status
 from payagg.domain.rate_limit import EPOCH

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from payagg.application.provider_events import FIRST_RETRY
-from payagg.application.reconciliation import HOLD
+from payagg.application.payments.provider_events import FIRST_RETRY
+from payagg.application.payments.status_checks import HOLD
 from payagg.domain.attempt import ASK_AFTER
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event, signed

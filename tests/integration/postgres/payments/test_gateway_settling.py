@@ -6,7 +6,7 @@ import pytest
 from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.postgres.doctor import examine
-from payagg.application.explain import timeline
+from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal

@@ -7,7 +7,7 @@ import pytest
 
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.application import deadline
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from psycopg import errors
 from sqlalchemy.exc import DBAPIError
 
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken, meaning
-from payagg.application.ports import Conflict, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 
 # Connections, rollbacks, resources, what others hold, the operator, the system.

@@ -3,7 +3,7 @@
 import pytest
 
 from payagg.adapters.providers.registry import lists_of
-from payagg.application.ports import LinePage
+from payagg.application.ports.providers import LinePage
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of

@@ -7,8 +7,8 @@ import pytest
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.cli import docs
 from payagg.entrypoints.cli.docs import MACHINES, errors, main, states
-from payagg.entrypoints.http.errors import HTTP_STATUS
-from payagg.entrypoints.http.openapi.remedies import REMEDIES
+from payagg.entrypoints.http.api.openapi.remedies import REMEDIES
+from payagg.entrypoints.http.server.errors import HTTP_STATUS
 
 ROOT = Path(__file__).parents[4]
 

@@ -28,9 +28,8 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PURGE_METADATA
 from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
-from payagg.application.audit import switched_off
-from payagg.application.ports import SWITCHED_OFF, UNSIGNED
-from payagg.application.store import ClaimedDelivery, DeliveryResult
+from payagg.application.accounts.audit import switched_off
+from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import ANSWERS_WELL, DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
 STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many partitions wait

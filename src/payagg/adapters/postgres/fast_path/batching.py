@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from payagg.application.deadline import is_request, shared, waiting
-from payagg.application.ports import Unavailable
+from payagg.application.ports.outside import Unavailable
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -11,7 +11,7 @@ from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY, SETTING
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.schema.tables import business_gateways
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import GatewayChoices
+from payagg.application.ports.gateways import GatewayChoices
 from payagg.domain.gateway import BusinessGateway, Gateway
 
 BATCH_MAX, CONCURRENCY = 64, 2

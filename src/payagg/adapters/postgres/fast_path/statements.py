@@ -17,8 +17,8 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
 from payagg.adapters.postgres.repositories.payment_rows import ADD, PAYMENT, encoded
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports import Conflict, ReferenceTaken, StaleKey, Unavailable
-from payagg.application.store import KeyHolder
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import Conflict, ReferenceTaken, StaleKey, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.business import Business
 from payagg.domain.checks import revised

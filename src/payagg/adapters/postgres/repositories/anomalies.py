@@ -12,7 +12,7 @@ from payagg.adapters.postgres.repositories import adjustments
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import anomalies
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import AdjustmentFilter, AnomalyFilter
+from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter

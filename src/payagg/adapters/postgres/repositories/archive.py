@@ -13,8 +13,8 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import archive_parts, archived_payments, metadata
 from payagg.adapters.postgres.statement import Statement, must_find
-from payagg.application.archive_tables import TABLES, History
-from payagg.application.ports import Conflict
+from payagg.application.archive.tables import TABLES, History
+from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState
 

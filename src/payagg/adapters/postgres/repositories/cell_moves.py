@@ -13,7 +13,7 @@ from payagg.adapters.postgres.repositories.audit import ENTRY
 from payagg.adapters.postgres.repositories.rows import parameters
 from payagg.adapters.postgres.schema.tables import audit
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import MovingPayment
+from payagg.application.ports.cells import MovingPayment
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
 from payagg.domain.webhook import secret_context

@@ -8,7 +8,7 @@ from typing import Any
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.schema.tables import IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import LONGEST_RETRY
+from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.domain.attempt import LONGEST_ASK
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import LONGEST_DELAY

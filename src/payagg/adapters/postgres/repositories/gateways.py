@@ -13,7 +13,7 @@ from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HE
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.tables import business_gateways, businesses, gateways
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import GatewayChoices, GatewayMerchant
+from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 

@@ -41,8 +41,8 @@ from payagg.adapters.postgres.schema.tables import (
     transitions,
 )
 from payagg.adapters.postgres.statement import Statement, must_find
-from payagg.application.ports import Conflict, ReferenceTaken
-from payagg.application.repositories import PaymentAggregate, PaymentToSettle, ProviderCall
+from payagg.application.ports.outside import Conflict, ReferenceTaken
+from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle, ProviderCall
 from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.checks import restored
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status, Transition, Trigger

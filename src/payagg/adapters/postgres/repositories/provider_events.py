@@ -23,7 +23,7 @@ from payagg.adapters.postgres.repositories.rows import RowMap, in_text, paramete
 from payagg.adapters.postgres.repositories.webhooks import id_at
 from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 

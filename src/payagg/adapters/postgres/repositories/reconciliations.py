@@ -19,7 +19,7 @@ from payagg.adapters.postgres.schema.tables import (
     reconciliation_runs,
 )
 from payagg.adapters.postgres.statement import Statement, must_find
-from payagg.application.ports import Conflict
+from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun

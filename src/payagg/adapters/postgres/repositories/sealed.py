@@ -5,7 +5,7 @@ from sqlalchemy import LargeBinary, bindparam, select, update
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.schema.tables import gateways, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.repositories import SealedBlob, SealedKind
+from payagg.application.ports.upkeep import SealedBlob, SealedKind
 
 COLUMNS = {
     SealedKind.GATEWAY_CREDENTIALS: gateways.c.credentials,

@@ -4,7 +4,7 @@ from functools import partial
 
 from payagg.adapters.providers.looks import GROUND, INK, LIGHT, Canvas, png
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
-from payagg.application.ports import Look
+from payagg.application.ports.providers import Look
 from payagg.domain.errors import ErrorCode
 
 

@@ -17,7 +17,7 @@ from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNI
 from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUNDED, read_event
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
-from payagg.application.ports import LinePage
+from payagg.application.ports.providers import LinePage
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment

@@ -20,7 +20,7 @@ from payagg.adapters.providers.provider_b.client import PayazaEnvelope, fault_of
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, is_known
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
-from payagg.application.ports import LinePage
+from payagg.application.ports.providers import LinePage
 from payagg.domain.attempt import NO_FACTS, ChargeFacts
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import Outcome, ProviderReport

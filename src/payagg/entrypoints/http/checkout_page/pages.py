@@ -25,7 +25,7 @@ from payagg.entrypoints.http.checkout_page.markup import (
     head,
     of_content,
 )
-from payagg.entrypoints.http.wire import ReadyAnswer
+from payagg.entrypoints.http.server.wire import ReadyAnswer
 
 LONG_AMOUNT = 15  # characters that the largest type has room for at 320 px
 NOTICES = {

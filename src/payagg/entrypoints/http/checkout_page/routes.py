@@ -7,10 +7,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from payagg.domain.errors import Refusal
-from payagg.entrypoints.http import errors
-from payagg.entrypoints.http.auth import public_reference
+from payagg.entrypoints.http.api.auth import public_reference
 from payagg.entrypoints.http.checkout_page import pages
-from payagg.entrypoints.http.routing import services
+from payagg.entrypoints.http.server import errors
+from payagg.entrypoints.http.server.routing import services
 
 AnyRequest = Request[Any, Any, Any]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from litestar import Response
 
-from payagg.application.gateway_readiness import OPEN_ATTEMPTS_MAX
+from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
+from payagg.entrypoints.http.api.gateways import LOGO_BODY_MAX
 from payagg.entrypoints.http.console.api import part
 from payagg.entrypoints.http.console.visit import PageVisit, form, page
-from payagg.entrypoints.http.routes.gateways import LOGO_BODY_MAX
 
 BASE = "/console/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"

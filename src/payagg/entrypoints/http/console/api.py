@@ -13,10 +13,10 @@ from urllib.parse import quote, unquote, urlencode
 
 from litestar import Response
 
-from payagg.entrypoints.http.openapi.document import API_PATH
-from payagg.entrypoints.http.request_id import REQUEST_ID
-from payagg.entrypoints.http.routing import AnyRequest
-from payagg.entrypoints.http.wire import IS_HEAD
+from payagg.entrypoints.http.api.openapi.document import API_PATH
+from payagg.entrypoints.http.server.request_id import REQUEST_ID
+from payagg.entrypoints.http.server.routing import AnyRequest
+from payagg.entrypoints.http.server.wire import IS_HEAD
 
 JSON = "application/json"
 # Who asks, and under which of our names, which `dev` looks at.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Response
 
-from payagg.application.anomalies import age_of
+from payagg.application.reports.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
 
 HERE = Path(__file__).parent

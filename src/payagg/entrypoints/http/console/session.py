@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from litestar.datastructures import Cookie
 
-from payagg.application.token_revocations import ConsoleSessions
+from payagg.application.accounts.token_revocations import ConsoleSessions
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.routing import AnyRequest, services
+from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 Realm = Literal["merchant", "admin"]
 HOME = {"merchant": "/console", "admin": "/console/admin"}

@@ -12,8 +12,8 @@ from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
 from payagg.entrypoints.http.console.pages import asset, led_to, rendered
 from payagg.entrypoints.http.console.session import HOME, Realm
 from payagg.entrypoints.http.console.visit import PAGES, PageVisit, fields_of, notice, page
-from payagg.entrypoints.http.routing import AnyRequest, services
-from payagg.entrypoints.http.wire import envelope, whole_body
+from payagg.entrypoints.http.server.routing import AnyRequest, services
+from payagg.entrypoints.http.server.wire import envelope, whole_body
 
 ENDED = "You are signed out, or the token has expired. Sign in again."
 NO_BUSINESS = "This token's user manages no business: an OWNER or ADMIN of one signs in here, with a verified address."

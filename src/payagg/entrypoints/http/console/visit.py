@@ -14,13 +14,13 @@ from multipart import MultipartError, MultipartParser, parse_options_header
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import errors
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi
 from payagg.entrypoints.http.console.pages import led_to, rendered
 from payagg.entrypoints.http.console.session import HOME, Realm, Session
-from payagg.entrypoints.http.routing import AnyRequest, services
-from payagg.entrypoints.http.wire import whole_body
+from payagg.entrypoints.http.server import errors
+from payagg.entrypoints.http.server.routing import AnyRequest, services
+from payagg.entrypoints.http.server.wire import whole_body
 
 FIELDS_MAX = 300
 FORM_TYPE = "application/x-www-form-urlencoded"

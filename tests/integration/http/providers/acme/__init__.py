@@ -1,7 +1,7 @@
 """A third provider, whose folder is all that the product needs of it: docs/adding-a-provider.md shows its files."""
 
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
-from payagg.application.ports import Look
+from payagg.application.ports.providers import Look
 
 
 def _load() -> Loaded:

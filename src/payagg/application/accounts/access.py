@@ -1,0 +1,153 @@
+"""Who may do what: administrators by role, a business's users by membership, merchants' servers by secret key."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
+
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import Clock, StaleKey, TokenReader, Unavailable
+from payagg.application.ports.store import Store
+from payagg.domain.api_key import parse_secret
+from payagg.domain.audit import ActorRealm
+from payagg.domain.business import Business, ensure_manager
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+
+ADMIN_ROLES = frozenset({"SUPER_ADMIN", "ADMIN"})
+READING_ROLES = ADMIN_ROLES | {"SUPPORT"}
+READS = 3  # of a key that changes between its read and its use
+REMEMBERED_MAX = 4096  # keys a process remembers, about 1 KiB each
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Administrator:
+    """A verified administrator whose role allows the request."""
+
+    subject: str
+    realm: ClassVar[ActorRealm] = ActorRealm.ADMIN
+
+
+@dataclass(frozen=True)
+class MerchantUser:
+    """A verified merchant user."""
+
+    subject: str
+    realm: ClassVar[ActorRealm] = ActorRealm.MERCHANT
+
+
+@dataclass(frozen=True)
+class Manager:
+    """A verified merchant user who manages `business`."""
+
+    subject: str
+    business: Business
+    realm: ClassVar[ActorRealm] = ActorRealm.MERCHANT
+
+
+@dataclass(frozen=True)
+class Access:
+    """Lets callers in or refuses them with 401 or 403."""
+
+    store: Store
+    clock: Clock
+    tokens: TokenReader
+    remembered: dict[bytes, KeyHolder] = field(default_factory=dict)  # by hash of the secret, as last accepted
+
+    async def administrator(self, token: str, *, changes: bool) -> Administrator:
+        """The administrator; SUPPORT only reads. Raises UNAUTHORIZED or FORBIDDEN."""
+        claims = await self._claims(token)
+        role = claims.get("role")
+        allowed = ADMIN_ROLES if changes else READING_ROLES
+        if claims.get("type") != "admin" or not isinstance(role, str) or role not in allowed:
+            raise Refusal(ErrorCode.FORBIDDEN)
+        return Administrator(str(claims["sub"]))
+
+    async def merchant(self, token: str) -> MerchantUser:
+        """A user of any business or none; raises UNAUTHORIZED, EMAIL_NOT_VERIFIED or FORBIDDEN."""
+        claims = await self._claims(token)
+        if claims.get("type") != "merchant":
+            raise Refusal(ErrorCode.FORBIDDEN)
+        if claims.get("emailVerified") is not True:
+            raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
+        return MerchantUser(str(claims["sub"]))
+
+    async def manager(self, token: str, business_id: str, *, changes: bool) -> Manager:
+        """The user who manages `business_id`; `changes` also requires the business to be ACTIVE.
+
+        Raises UNAUTHORIZED, EMAIL_NOT_VERIFIED, FORBIDDEN (no such business and no such membership alike) or
+        BUSINESS_RESTRICTED.
+        """
+        subject = (await self.merchant(token)).subject
+        async with self.store.begin() as tx:
+            ensure_manager(await tx.businesses.role(business_id, subject))
+            business = await tx.businesses.get(business_id)
+        if business is None:
+            raise Refusal(ErrorCode.FORBIDDEN)
+        if changes:
+            business.ensure_active()
+        return Manager(subject, business)
+
+    async def secret_key(self, secret: str) -> KeyHolder:
+        """An accepted key, read now; raises INVALID_API_KEY, BUSINESS_RESTRICTED or KYC_REQUIRED."""
+        holder = await self._read(secret)
+        holder.business.ensure_may_use(holder.key.environment)
+        self._remember(holder)
+        return holder
+
+    async def sandbox_key(self, secret: str) -> KeyHolder:
+        """An accepted sandbox key; a live one is refused with SANDBOX_ONLY before anything about the business."""
+        holder = await self._read(secret)
+        if holder.key.environment is not Environment.SANDBOX:
+            raise Refusal(ErrorCode.SANDBOX_ONLY)
+        holder.business.ensure_may_use(Environment.SANDBOX)
+        return holder
+
+    async def with_key(self, secret: str, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
+        """What `work` makes of the key. It may be a remembered one, which was accepted within the last minute or so and
+        may have been revoked since: `work` hands it to the store, which then does nothing for a stale key. So it does
+        with one that was just read, which may be revoked or leave for another cell before the store is asked.
+
+        Nothing that `work` refuses on a remembered key is an answer: the key is read, whose own refusals come first,
+        and all is done again.
+        """
+        _, digest = parse_secret(secret)
+        remembered = self.remembered.get(digest)
+        if remembered is not None and not remembered.key.is_use_stale(self.clock.now()):
+            try:
+                return await work(remembered)
+            except (Refusal, StaleKey):
+                pass
+        for _ in range(READS):
+            with suppress(StaleKey):
+                return await work(await self.secret_key(secret))
+        raise Unavailable("the key kept changing")
+
+    async def _claims(self, token: str) -> dict[str, Any]:
+        """The claims of a token that holds; raises UNAUTHORIZED for one that was revoked, too."""
+        claims = self.tokens.read(token)
+        issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
+        if await self.store.is_revoked(claims.get("jti"), str(claims["sub"]), issued_at):
+            raise Refusal(ErrorCode.UNAUTHORIZED)
+        return claims
+
+    async def _read(self, secret: str) -> KeyHolder:
+        """The key and its business, whatever the business's standing; raises INVALID_API_KEY."""
+        environment, digest = parse_secret(secret)
+        holder = await self.store.find_key(digest)
+        if holder is None or holder.key.environment is not environment:
+            raise Refusal(ErrorCode.INVALID_API_KEY)
+        holder.key.ensure_accepted()
+        now = self.clock.now()
+        if holder.key.is_use_stale(now):
+            await self.store.touch_key(holder.key.id, now)
+        return holder
+
+    def _remember(self, holder: KeyHolder) -> None:
+        digest = holder.key.secret_hash
+        self.remembered.pop(digest, None)
+        self.remembered[digest] = KeyHolder(holder.key, holder.business, is_remembered=True)
+        if len(self.remembered) > REMEMBERED_MAX:
+            del self.remembered[next(iter(self.remembered))]  # the one read longest ago

@@ -1,0 +1,102 @@
+"""API keys of a business: generate, list, revoke. The raw secret exists only in the answer to generate."""
+
+from dataclasses import dataclass
+
+from payagg.application.accounts.audit import record
+from payagg.application.accounts.businesses import lock_own
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.application.schemas.api_keys import (
+    ApiKeyContext,
+    ApiKeyRecord,
+    BusinessApiKeyGroups,
+    GenerateApiKey,
+    GeneratedApiKey,
+)
+from payagg.domain.api_key import (
+    ACTIVE_KEYS_MAX,
+    PUBLIC_BYTES,
+    REVOKED_KEYS_LISTED,
+    SECRET_BYTES,
+    SECRET_KEY_NOTE,
+    ApiKey,
+)
+from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
+
+
+@dataclass(frozen=True)
+class ApiKeys:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    @retried
+    async def generate(self, business_id: str, command: GenerateApiKey, *, by: Actor) -> GeneratedApiKey:
+        """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_may_use(command.environment)
+            if await tx.api_keys.count_active(business_id, command.environment) >= ACTIVE_KEYS_MAX:
+                raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
+            now = self.clock.now()
+            key, secret = ApiKey.generate(
+                id=self.entropy.id("key", now),
+                business_id=business_id,
+                environment=command.environment,
+                name=command.name,
+                secret_hex=self.entropy.hex(SECRET_BYTES),
+                public_hex=self.entropy.hex(PUBLIC_BYTES),
+                now=now,
+            )
+            await tx.api_keys.add(key)
+            changes = changes_of(None, key, "name", "environment", "public_key", "status")
+            await record(tx, self.entropy, now, by, Action.API_KEY_CREATE, key.id, changes, business_id=business_id)
+        return GeneratedApiKey(
+            id=key.id,
+            name=key.name,
+            public_key=key.public_key,
+            secret_key=secret,
+            environment=key.environment,
+            created_at=key.created_at,
+            secret_key_note=SECRET_KEY_NOTE,
+        )
+
+    async def groups(self, business_id: str) -> BusinessApiKeyGroups:
+        """All active keys and the most recently revoked ones, per environment."""
+        async with self.store.begin() as tx:
+            sandbox = await tx.api_keys.listed(business_id, Environment.SANDBOX, REVOKED_KEYS_LISTED)
+            live = await tx.api_keys.listed(business_id, Environment.LIVE, REVOKED_KEYS_LISTED)
+        return BusinessApiKeyGroups([_record(key) for key in sandbox], [_record(key) for key in live])
+
+    @retried
+    async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:
+        """Permanent, and works whatever the business's standing; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
+        async with self.store.begin() as tx:
+            key = await tx.api_keys.get(business_id, key_id)
+            if key is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            now = self.clock.now()
+            revoked = key.revoke(now)
+            await tx.api_keys.save(revoked)
+            changes = changes_of(key, revoked, "status")
+            await record(tx, self.entropy, now, by, Action.API_KEY_REVOKE, key_id, changes, business_id=business_id)
+
+
+def context_of(holder: KeyHolder) -> ApiKeyContext:
+    return ApiKeyContext(holder.business.id, holder.business.name, holder.key.environment, holder.business.kyc_status)
+
+
+def _record(key: ApiKey) -> ApiKeyRecord:
+    return ApiKeyRecord(
+        id=key.id,
+        name=key.name,
+        public_key=key.public_key,
+        secret_key_display=key.secret_display,
+        status=key.status,
+        last_used_at=key.last_used_at,
+        created_at=key.created_at,
+        revoked_at=key.revoked_at,
+    )

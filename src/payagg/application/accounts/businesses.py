@@ -1,0 +1,153 @@
+"""Businesses, their KYC and their members: what operators do, from the command line and over HTTP."""
+
+import re
+from dataclasses import dataclass
+
+from payagg.application.accounts.audit import record
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.businesses import (
+    AdminBusiness,
+    AdminBusinessDetail,
+    BusinessMember,
+    BusinessPage,
+    ManagedBusiness,
+    ManagedBusinesses,
+)
+from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.business import Business, BusinessStatus, KycStatus, Role, check_subject, ensure_owner_left, move_kyc
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+
+_CURSOR = re.compile(r"biz_[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Businesses:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    async def listed(self, search: str | None, after: str | None, limit: int) -> BusinessPage:
+        """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `after`."""
+        if after is not None and not _CURSOR.fullmatch(after):
+            raise invalid("after", "Must be a business's id, for example the last answer's nextCursor.")
+        async with self.store.begin() as tx:
+            found = await tx.businesses.listed(search, after, limit + 1)
+        shown = [AdminBusiness.of(business) for business in found[:limit]]
+        return BusinessPage(shown, shown[-1].id if shown else after, len(found) > limit)
+
+    async def managed(self, subject: str) -> ManagedBusinesses:
+        """What the user may manage, oldest first."""
+        async with self.store.begin() as tx:
+            found = await tx.businesses.managed_by(subject)
+        return ManagedBusinesses(
+            [ManagedBusiness(b.id, b.name, b.status, b.kyc_status, b.created_at, role) for b, role in found]
+        )
+
+    async def detail(self, business_id: str) -> AdminBusinessDetail:
+        """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
+        async with self.store.begin() as tx:
+            business = _found(await tx.businesses.get(business_id))
+            return AdminBusinessDetail.of_members(business, await tx.businesses.members(business_id))
+
+    @retried
+    async def create(
+        self, name: str, owner: str, kyc: KycStatus, status: BusinessStatus, *, by: Actor
+    ) -> AdminBusinessDetail:
+        """A new business with its first OWNER; raises VALIDATION_ERROR. It may begin at any KYC state, as it may have
+        been checked elsewhere; from there on it follows the machine."""
+        now = self.clock.now()
+        business = Business(self.entropy.id("biz", now), name.strip(), status, kyc, now)
+        owner = _subject(owner, "owner")
+        async with self.store.begin() as tx:
+            await tx.businesses.add(business)
+            await self._record(tx, by, Action.BUSINESS_CREATE, None, business)
+            await self._set_member(tx, by, business.id, owner, None, Role.OWNER)
+        return AdminBusinessDetail.of_members(business, {owner: Role.OWNER})
+
+    @retried
+    async def change(
+        self, business_id: str, kyc: KycStatus | None, status: BusinessStatus | None, *, by: Actor
+    ) -> AdminBusiness:
+        """Moves KYC along its machine and sets the status, both or neither; raises NOT_FOUND or VALIDATION_ERROR."""
+        async with self.store.begin() as tx:
+            business = _found(await tx.businesses.lock(business_id))
+            changed = revised(
+                business,
+                kyc_status=move_kyc(business.kyc_status, kyc) if kyc else business.kyc_status,
+                status=status or business.status,
+            )
+            await tx.businesses.save(changed)
+            await self._record(tx, by, Action.BUSINESS_UPDATE, business, changed)
+            return AdminBusiness.of(changed)
+
+    @retried
+    async def set_member(self, business_id: str, subject: str, role: Role, *, by: Actor) -> BusinessMember:
+        """Adds a member or changes the role; raises NOT_FOUND, VALIDATION_ERROR or LAST_OWNER."""
+        subject = _subject(subject, "subject")
+        async with self.store.begin() as tx:
+            members = await self._locked_members(tx, business_id)
+            ensure_owner_left(members, {**members, subject: role})
+            await self._set_member(tx, by, business_id, subject, members.get(subject), role)
+        return BusinessMember(subject, role)
+
+    @retried
+    async def remove_member(self, business_id: str, subject: str, *, by: Actor) -> None:
+        """Raises NOT_FOUND, also for one who is no member, or LAST_OWNER."""
+        subject = _subject(subject, "subject")
+        async with self.store.begin() as tx:
+            members = await self._locked_members(tx, business_id)
+            role = members.get(subject)
+            if role is None:
+                raise Refusal(ErrorCode.NOT_FOUND, "No such member.")
+            ensure_owner_left(members, {name: own for name, own in members.items() if name != subject})
+            await tx.businesses.remove_member(business_id, subject)
+            changes = {"role": {"before": role.value, "after": None}}
+            now = self.clock.now()
+            action = Action.MEMBER_REMOVE
+            await record(tx, self.entropy, now, by, action, subject, changes, business_id=business_id)
+
+    async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
+        """Under the lock of their business: of two who demote each other only one goes through."""
+        _found(await tx.businesses.lock(business_id))
+        return await tx.businesses.members(business_id)
+
+    async def _set_member(
+        self, tx: Transaction, by: Actor, business_id: str, subject: str, before: Role | None, role: Role
+    ) -> None:
+        if role is before:
+            return
+        await tx.businesses.set_member(business_id, subject, role)
+        changes = {"role": {"before": before.value if before else None, "after": role.value}}
+        now = self.clock.now()
+        await record(tx, self.entropy, now, by, Action.MEMBER_SET, subject, changes, business_id=business_id)
+
+    async def _record(
+        self, tx: Transaction, by: Actor, action: Action, before: Business | None, after: Business
+    ) -> None:
+        changes = changes_of(before, after, "name", "status", "kyc_status")
+        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes, business_id=after.id)
+
+
+async def lock_own(tx: Transaction, business_id: str) -> Business:
+    """The caller's business, one change of what is its own at a time: two new defaults at once would meet in the index.
+    Its standing may have changed since the caller was let in; raises FORBIDDEN where it is gone."""
+    business = await tx.businesses.lock(business_id)
+    if business is None:
+        raise Refusal(ErrorCode.FORBIDDEN)
+    return business
+
+
+def _found(business: Business | None) -> Business:
+    if business is None:
+        raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
+    return business
+
+
+def _subject(text: str, field: str) -> str:
+    """Without the space around it; raises VALIDATION_ERROR."""
+    subject = text.strip()
+    check_subject(subject, field)
+    return subject

@@ -1,0 +1,60 @@
+"""Revoking bearer tokens: a lost one, or all of somebody who left or whose account was taken. And ending console
+sessions."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from payagg.application.accounts.audit import record
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.domain.audit import Action, Actor
+from payagg.domain.errors import invalid
+from payagg.domain.revocation import Revocation, RevokedClaim
+
+
+@dataclass(frozen=True)
+class TokenRevocations:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    @retried
+    async def revoke(
+        self, claim: RevokedClaim, value: str, issued_before: datetime | None = None, *, by: Actor
+    ) -> Revocation:
+        """Holds for the next request on every process. Of a subject, tokens issued before `issued_before`, which is
+        now where it is None and never later than that. Raises VALIDATION_ERROR."""
+        now = self.clock.now()
+        if issued_before is not None and issued_before > now:
+            raise invalid("issued-before", "Must not be in the future.")
+        revocation = Revocation(claim, value, issued_before or now)
+        changes = {"issuedBefore": {"before": None, "after": f"{revocation.issued_before:%Y-%m-%dT%H:%M:%SZ}"}}
+        async with self.store.begin() as tx:
+            await tx.revocations.add(revocation)
+            await record(tx, self.entropy, now, by, Action.TOKEN_REVOKE, value, changes)
+        return revocation
+
+
+@dataclass(frozen=True)
+class ConsoleSessions:
+    """Sign-outs. The token behind a session is not revoked: it is its issuer's, and may be in use elsewhere."""
+
+    store: Store
+    clock: Clock
+
+    @retried
+    async def end(self, form_token: str, ends_at: datetime) -> None:
+        """From the next request on every process refuses the session, wherever its cookie was copied to. Kept until
+        it would have ended by itself."""
+        async with self.store.begin() as tx:
+            await tx.revocations.end_session(_digest(form_token), ends_at, self.clock.now())
+
+    async def has_ended(self, form_token: str) -> bool:
+        return await self.store.has_session_ended(_digest(form_token))
+
+
+def _digest(form_token: str) -> bytes:
+    """A session is known by its form token, which no two share; the digest is of no use to who reads the table."""
+    return hashlib.sha256(form_token.encode()).digest()

@@ -1,0 +1,65 @@
+"""Reading the archive: each file is compared with its manifest, and the manifest with what the database knows of it."""
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from payagg.application.archive.tables import MANIFEST, TABLES, History, Manifest
+from payagg.application.ports.archive import ArchiveFormat
+from payagg.application.ports.outside import ObjectStore
+from payagg.domain.archived import ArchivePart
+
+
+class ArchiveDamaged(Exception):
+    """A file of the archive is missing, or is not what its manifest says."""
+
+
+@dataclass(frozen=True)
+class ArchiveReader:
+    objects: ObjectStore
+    format: ArchiveFormat
+
+    async def history(self, part: ArchivePart, reference: str) -> History:
+        """The rows of one payment, by table. Raises ArchiveDamaged, Unavailable."""
+        manifest = await self.manifest(part)
+        own: History = {}
+        for table in TABLES:
+            content = await self._content(part, manifest, table)
+            try:
+                own[table] = list(self.format.rows(content, TABLES[table], reference))
+            except (ValueError, OSError) as error:
+                raise ArchiveDamaged(f"{part.folder}: {table} cannot be read: {error}") from error
+        return own
+
+    async def contents(self, part: ArchivePart) -> dict[str, bytes]:
+        """The files by table, each read through and found as it was written. Raises ArchiveDamaged, Unavailable."""
+        manifest = await self.manifest(part)
+        if manifest.objects.keys() != TABLES.keys() or manifest.payments != part.payments:
+            raise ArchiveDamaged(f"{part.folder} is not whole")
+        contents = {}
+        for table, own in manifest.objects.items():
+            contents[table] = await self._content(part, manifest, table)
+            try:
+                rows = sum(1 for _ in self.format.rows(contents[table], TABLES[table]))
+            except (ValueError, OSError) as error:
+                raise ArchiveDamaged(f"{part.folder}: {table} cannot be read: {error}") from error
+            if rows != own.rows:
+                raise ArchiveDamaged(f"{part.folder}: {table} has {rows} rows, and not {own.rows}")
+        return contents
+
+    async def manifest(self, part: ArchivePart) -> Manifest:
+        assert part.manifest is not None
+        return msgspec.json.decode(await self._checked(f"{part.folder}/{MANIFEST}", part.manifest), type=Manifest)
+
+    async def _content(self, part: ArchivePart, manifest: Manifest, table: str) -> bytes:
+        own = manifest.objects[table]
+        return await self._checked(f"{part.folder}/{own.name}", bytes.fromhex(own.sha256))
+
+    async def _checked(self, path: str, digest: bytes) -> bytes:
+        content = await self.objects.get(path)
+        if content is None:
+            raise ArchiveDamaged(f"{path} is missing")
+        if hashlib.sha256(content).digest() != digest:
+            raise ArchiveDamaged(f"{path} is not what was written: its SHA-256 differs")
+        return content

@@ -1,0 +1,180 @@
+"""What the archive holds: the tables, their columns, and the manifest of a part.
+
+Nothing of payers and no text of a merchant's is among them, so that nobody has to be erased from a file: who paid, the
+metadata, addresses, hand-offs and idempotency keys stay in the database, under its own retention.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from payagg.application.ports.payments import ProviderCall
+from payagg.domain.archived import ArchivedPayment
+from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.checks import restored
+from payagg.domain.payment import Status, Transition, Trigger
+
+Columns = Mapping[str, type]
+Row = tuple[Any, ...]
+History = dict[str, list[Row]]  # by table; rows in the order of the columns, sorted by reference and what follows it
+
+# Every first column is the reference. An enumeration is its word, an instant UTC with microseconds.
+TABLES: Mapping[str, Columns] = {
+    "payments": {
+        "reference": str,
+        "business_id": str,
+        "environment": str,
+        "amount": int,  # kobo
+        "currency": str,
+        "status": str,
+        "gateway": str,
+        "failure_reason": str,
+        "sequence": int,
+        "created_at": datetime,
+        "updated_at": datetime,
+        "expires_at": datetime,
+        "settled_at": datetime,
+        "is_test": bool,
+        "api_key_id": str,
+        "fee": int,  # kobo
+        "net_amount": int,  # kobo
+        "has_adjustments": bool,
+    },
+    "transitions": {
+        "reference": str,
+        "sequence": int,
+        "from_status": str,
+        "to_status": str,
+        "trigger": str,
+        "actor": str,
+        "reason": str,
+        "at": datetime,
+    },
+    "attempts": {
+        "reference": str,
+        "number": int,
+        "gateway_id": str,
+        "gateway": str,
+        "provider_reference": str,
+        "state": str,
+        "scenario": str,
+        "hand_off_kind": str,
+        "created_at": datetime,
+        "handed_off_at": datetime,
+        "asks": int,
+        "last_ask_at": datetime,
+        "last_decline": str,
+        "account": str,
+        "confirmed_at": datetime,
+        "provider_id": str,
+        "channel": str,
+        "fee": int,  # kobo
+        "paid_at": datetime,
+    },
+    "provider_calls": {
+        "reference": str,
+        "id": str,
+        "attempt": int,
+        "gateway": str,
+        "operation": str,
+        "result": str,
+        "word": str,
+        "duration_ms": int,
+        "actor": str,
+        "at": datetime,
+    },
+}
+MANIFEST = "manifest.json"
+VERSION = 1
+
+
+class ArchivedObject(Struct, rename="camel", frozen=True):
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class Manifest(Struct, rename="camel", frozen=True):
+    """What a part consists of: `manifest.json` of its folder."""
+
+    version: int
+    day: str
+    first_reference: str
+    last_reference: str
+    payments: int
+    started_at: datetime
+    objects: dict[str, ArchivedObject]  # by table
+
+
+def by_payment(history: Mapping[str, Iterable[Row]], references: Iterable[str]) -> dict[str, History]:
+    """The same rows, by reference."""
+    own: dict[str, History] = {reference: {table: [] for table in TABLES} for reference in references}
+    for table, rows in history.items():
+        for row in rows:
+            own[row[0]][table].append(row)
+    return own
+
+
+class InOrder:
+    """Rows that come sorted by reference, taken off up to one."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
+
+    def up_to(self, reference: str) -> list[Row]:
+        """Those not taken yet whose reference is not behind this one."""
+        taken: list[Row] = []
+        while self._next is not None and self._next[0] <= reference:
+            taken.append(self._next)
+            self._next = next(self._rows, None)
+        return taken
+
+    def take(self, most: int) -> list[Row]:
+        """The next ones."""
+        taken: list[Row] = []
+        while self._next is not None and len(taken) < most:
+            taken.append(self._next)
+            self._next = next(self._rows, None)
+        return taken
+
+
+def remaining(reference: str, part: int, own: History) -> ArchivedPayment:
+    """What stays of a payment in the database."""
+    attempts = [named("attempts", row) for row in own["attempts"]]
+    transitions = [named("transitions", row) for row in own["transitions"]]
+    paid = next((one["reason"] for one in transitions if one["to_status"] == Status.SUCCESS.value), None)
+    return ArchivedPayment(
+        reference, part, tuple((one["gateway"], AttemptState(one["state"])) for one in attempts), paid
+    )
+
+
+def transitions_of(rows: Sequence[Row]) -> list[Transition]:
+    words: dict[str, Any] = {"from_status": Status, "to_status": Status, "trigger": Trigger}
+    return [
+        restored(Transition, {name: words[name](value) if name in words else value for name, value in own.items()})
+        for own in (named("transitions", row) for row in rows)
+    ]
+
+
+def attempts_of(rows: Sequence[Row]) -> list[Attempt]:
+    """As far as they were archived: without the hand-off's address, token and lease."""
+    unknown = dict.fromkeys(Attempt.__dataclass_fields__)
+    found = []
+    for own in (named("attempts", row) for row in rows):
+        kind = own.pop("hand_off_kind")
+        hand_off = restored(HandOff, {"kind": HandOffKind(kind), "checkout_url": ""}) if kind else None
+        fields = {**unknown, **own, "state": AttemptState(own["state"]), "hand_off": hand_off}
+        found.append(restored(Attempt, fields))
+    return found
+
+
+def calls_of(rows: Sequence[Row]) -> list[ProviderCall]:
+    return [ProviderCall(**named("provider_calls", row)) for row in rows]
+
+
+def named(table: str, row: Row) -> dict[str, Any]:
+    return dict(zip(TABLES[table], row, strict=True))

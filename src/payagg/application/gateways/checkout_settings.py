@@ -1,0 +1,111 @@
+"""What each business chooses for its own checkout: which gateways, under which names, in which order."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from msgspec import UNSET
+
+from payagg.application.accounts.audit import record
+from payagg.application.accounts.businesses import lock_own
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
+from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
+
+
+@dataclass(frozen=True)
+class CheckoutSettings:
+    """Only ACTIVE gateways exist here, and a business that never chose has them all."""
+
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    async def listed(self, business_id: str) -> list[GatewayWithBusinessSettings]:
+        """The built-in first, then in the business's order."""
+        async with self.store.begin() as tx:
+            return await self._listed(tx, business_id)
+
+    @retried
+    async def update(
+        self, business_id: str, gateway_id: str, command: UpdateBusinessGateway, *, by: Actor
+    ) -> GatewayWithBusinessSettings:
+        """Raises NOT_FOUND for a gateway that is not ACTIVE, VALIDATION_ERROR for what the built-in forbids."""
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_active()
+            now = self.clock.now()
+            gateway = (await self._active(tx)).get(gateway_id)
+            if gateway is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            settings = await tx.gateways.settings(business_id)
+            own = settings.get(gateway_id)
+            if command == UpdateBusinessGateway():
+                return GatewayWithBusinessSettings.of(gateway, own)
+            renamed = command.display_name is not UNSET
+            changed = (own or BusinessGateway(business_id, gateway_id)).changed(
+                gateway,
+                now,
+                is_enabled=command.is_enabled,
+                display_order=command.display_order,
+                is_default=command.is_default,
+                display_name=None if command.display_name is UNSET else command.display_name,
+                rename=renamed,
+            )
+            await self._save(tx, by, own, changed)
+            if changed.is_default:
+                await self._record_cleared(tx, by, changed, settings.values())
+            return GatewayWithBusinessSettings.of(gateway, changed)
+
+    @retried
+    async def reorder(
+        self, business_id: str, command: ReorderGateways, *, by: Actor
+    ) -> list[GatewayWithBusinessSettings]:
+        """All of it or nothing; raises VALIDATION_ERROR on `order` for an unknown, inactive or repeated gateway."""
+        ids = parse_order([item.gateway_id for item in command.order])
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_active()
+            now = self.clock.now()
+            active = await self._active(tx)
+            if not active.keys() >= set(ids):
+                raise invalid("order", "Every gateway must be active.")
+            settings = await tx.gateways.settings(business_id)
+            for item in command.order:
+                gateway = active[item.gateway_id]
+                if not gateway.is_built_in:
+                    own = settings.get(gateway.id)
+                    chosen = own or BusinessGateway(business_id, gateway.id)
+                    await self._save(tx, by, own, chosen.changed(gateway, now, display_order=item.display_order))
+            return await self._listed(tx, business_id)
+
+    async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway | None, after: BusinessGateway) -> None:
+        await tx.gateways.save_settings(after)
+        await self._record(tx, by, before or BusinessGateway(after.business_id, after.gateway_id), after)
+
+    async def _record_cleared(
+        self, tx: Transaction, by: Actor, default: BusinessGateway, settings: Iterable[BusinessGateway]
+    ) -> None:
+        """A new default takes the flag from the one before it."""
+        for own in settings:
+            if own.is_default and own.gateway_id != default.gateway_id:
+                await self._record(tx, by, own, replace(own, is_default=False))
+
+    async def _record(self, tx: Transaction, by: Actor, before: BusinessGateway, after: BusinessGateway) -> None:
+        changes = changes_of(before, after, "is_enabled", "display_name", "display_order", "is_default")
+        business_id, now = after.business_id, self.clock.now()
+        await record(
+            tx, self.entropy, now, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=business_id
+        )
+
+    async def _listed(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
+        settings = await tx.gateways.settings(business_id)
+        gateways = (await self._active(tx)).values()
+        pairs = sorted(((gateway, settings.get(gateway.id)) for gateway in gateways), key=checkout_order)
+        return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in pairs]
+
+    async def _active(self, tx: Transaction) -> dict[str, Gateway]:
+        """By id."""
+        now = self.clock.now()
+        return {gateway.id: gateway for gateway in await tx.gateways.all() if gateway.as_of(now).is_active}

@@ -1,0 +1,55 @@
+"""The end of secrets that only settle: those of deleted gateways, and signing secrets that were replaced."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from payagg.application.accounts.audit import record
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.domain.audit import Action, changes_of, clock
+from payagg.domain.gateway import Gateway
+
+_log = structlog.get_logger("payagg.gateway_settling")
+
+
+@dataclass(frozen=True)
+class GatewaySettling:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    sealed: GatewayCredentials
+
+    @retried
+    async def wipe(self) -> int:
+        """Forgets the secrets that have served; how many gateways lost some. For the worker."""
+        now = self.clock.now()
+        wiped = 0
+        async with self.store.begin() as tx:
+            for gateway in await tx.gateways.to_wipe(now):
+                is_open = await tx.payments.has_open_attempts(gateway.id)
+                changed = gateway.wiped(now, is_open)
+                if gateway.has_credentials and not changed.has_credentials:
+                    changed = self.sealed.retired(gateway, now)
+                if changed is not gateway:
+                    await self._wipe(tx, gateway, changed, now, has_open_attempts=is_open)
+                    wiped += 1
+        return wiped
+
+    async def _wipe(
+        self, tx: Transaction, before: Gateway, after: Gateway, now: datetime, *, has_open_attempts: bool
+    ) -> None:
+        """The one place where secrets end by the clock."""
+        await tx.gateways.save(after)
+        changes = changes_of(before, after, "has_credentials", "replaced_secrets_until")
+        await record(tx, self.entropy, now, clock("settling"), Action.GATEWAY_WIPE_SECRETS, after.id, changes)
+        _log.info(
+            "gateway secrets wiped",
+            gateway_id=after.id,
+            slug=after.slug,
+            what="credentials" if before.has_credentials and not after.has_credentials else "replaced signing secrets",
+            has_open_attempts=has_open_attempts,
+        )

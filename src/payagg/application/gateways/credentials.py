@@ -1,0 +1,122 @@
+"""What lies sealed with a gateway: its credentials, and signing secrets that were replaced a short while ago."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from payagg.application.ports.outside import Vault
+from payagg.application.ports.providers import Provider
+from payagg.domain.checks import revised
+from payagg.domain.gateway import (
+    PROVES_FOR,
+    Gateway,
+    ReplacedSecret,
+    UnavailableReason,
+    after_rotation,
+    replaced_context,
+)
+from payagg.domain.health import Health
+from payagg.domain.values import Environment
+
+_log = structlog.get_logger("payagg.gateway_credentials")
+_REPLACED: Final = msgspec.json.Decoder(tuple[ReplacedSecret, ...])
+
+
+@dataclass(frozen=True)
+class GatewayCredentials:
+    """Opens and seals both blobs. One that does not open counts as empty and is logged: a gateway sealed under a key
+    that is gone must not stop payments through the others."""
+
+    vault: Vault
+    providers: Mapping[str, Provider]
+
+    def current(self, gateway: Gateway) -> Mapping[str, str]:
+        """The credentials on file; empty when there are none."""
+        opened = self._opened(gateway, gateway.credentials, gateway.id)
+        current: dict[str, str] = json.loads(opened) if opened is not None else {}
+        return current
+
+    def unready(self, gateway: Gateway, environment: Environment) -> UnavailableReason | None:
+        """Why the gateway's own set-up forbids it in this environment; the built-in has no processor of its own."""
+        provider = self.providers.get(gateway.slug)
+        if provider is None:
+            return UnavailableReason.NOT_CONFIGURED
+        credentials = self.current(gateway)
+        if not provider.is_switched_on(credentials, environment):
+            return UnavailableReason.DISABLED
+        if not provider.is_configured(credentials, environment):
+            return UnavailableReason.NOT_CONFIGURED
+        return None
+
+    def reasons(
+        self, gateway: Gateway, health: Iterable[Health], now: datetime
+    ) -> dict[Environment, UnavailableReason | None]:
+        """As `unready`, by environment, and whether the provider is paused there."""
+        paused = {one.environment for one in health if one.gateway == gateway.slug and one.is_open(now)}
+        unhealthy = dict.fromkeys(paused, UnavailableReason.UNHEALTHY)
+        return {one: self.unready(gateway, one) or unhealthy.get(one) for one in Environment}
+
+    def replaced(self, gateway: Gateway, now: datetime) -> tuple[ReplacedSecret, ...]:
+        """Replaced signing secrets that still prove events at `now`, newest first."""
+        opened = self._opened(gateway, gateway.replaced_secrets, replaced_context(gateway.id))
+        kept = _REPLACED.decode(opened) if opened is not None else ()
+        return tuple(one for one in kept if now < one.valid_until)
+
+    def signing(self, gateway: Gateway, environment: Environment, now: datetime) -> list[Mapping[str, str]]:
+        """The signing secrets that prove an event of `environment` at `now`, the one on file first; each as
+        credentials that hold it alone."""
+        provider, current = self.providers[gateway.slug], self.current(gateway)
+        own = [provider.signing_secret(current, environment)] if provider.is_configured(current, environment) else []
+        return own + [one.credentials for one in self.replaced(gateway, now) if one.environment is environment]
+
+    def rotated(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
+        """The gateway with `credentials` in the place of all it had. Signing secrets that changed or are gone stay
+        among the replaced ones for OVERLAP."""
+        before = self._secrets(gateway, self.current(gateway))
+        kept = after_rotation(self.replaced(gateway, now), before, self._secrets(gateway, credentials), now)
+        sealed = self.vault.seal(json.dumps(dict(credentials)).encode(), gateway.id)
+        return revised(self._keeping(gateway, kept), credentials=sealed, updated_at=now)
+
+    def retired(self, gateway: Gateway, now: datetime) -> Gateway:
+        """A deleted gateway without its credentials: nothing can be charged or asked any more, and what it signs with
+        proves events until PROVES_FOR has passed since its deletion."""
+        until = gateway.updated_at + PROVES_FOR
+        own = self._secrets(gateway, self.current(gateway)).items()
+        kept = [ReplacedSecret(environment, secret, until) for environment, secret in own if secret]
+        older = [replace(one, valid_until=until) for one in self.replaced(gateway, now)]
+        return revised(self._keeping(gateway, [*kept, *older] if now < until else []), credentials=None)
+
+    def accounts(self, gateway: Gateway) -> dict[Environment, str]:
+        """The fingerprint of the provider account in each environment that has one."""
+        provider, current = self.providers.get(gateway.slug), self.current(gateway)
+        if provider is None:
+            return {}
+        configured = [one for one in Environment if provider.is_configured(current, one)]
+        return {one: found for one in configured if (found := provider.account(current, one)) is not None}
+
+    def _keeping(self, gateway: Gateway, kept: Sequence[ReplacedSecret]) -> Gateway:
+        return revised(
+            gateway,
+            replaced_secrets=self.vault.seal(msgspec.json.encode(kept), replaced_context(gateway.id)) if kept else None,
+            replaced_secrets_until=max((one.valid_until for one in kept), default=None),
+        )
+
+    def _secrets(self, gateway: Gateway, credentials: Mapping[str, str]) -> dict[Environment, Mapping[str, str]]:
+        provider = self.providers.get(gateway.slug)
+        if provider is None:
+            return {}
+        return {environment: provider.signing_secret(credentials, environment) for environment in Environment}
+
+    def _opened(self, gateway: Gateway, sealed: bytes | None, context: str) -> bytes | None:
+        if sealed is None:
+            return None
+        try:
+            return self.vault.open(sealed, context)
+        except ValueError as error:
+            _log.error("credentials do not open", gateway=gateway.slug, reason=str(error))
+            return None

@@ -1,0 +1,337 @@
+"""Gateways as administrators manage them, and their public logos.
+
+Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import UNSET
+
+from payagg.application.accounts.audit import record
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
+from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
+from payagg.application.ports.providers import Look, Provider
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.gateways import (
+    AdminGatewayDetail,
+    AdminGatewayMerchant,
+    AdminGatewaySummary,
+    CreateGateway,
+    EndedOverlap,
+    EndedSecret,
+    GatewayOverride,
+    UpdateCredentials,
+    UpdateGateway,
+    UploadedLogo,
+)
+from payagg.application.schemas.payments import Message
+from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import Gateway, GatewayStatus, logo_url, parse_credentials
+
+LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
+# What an audit entry shows of a gateway.
+_AUDITED = ("slug", "name", "description", "display_order", "status", "drain_ends_at", "logo_path")
+MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
+
+
+@dataclass(frozen=True)
+class Logo:
+    content: bytes
+    media_type: str
+
+
+@dataclass(frozen=True)
+class ReplacedCredentials:
+    """`removed`: the names that were there and are no more. `open_attempts`: attempts still asked about whose
+    account is no more among those on file, so that nobody can answer; counted up to OPEN_ATTEMPTS_MAX."""
+
+    removed: list[str]
+    open_attempts: int
+
+
+@dataclass(frozen=True)
+class Gateways:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    vault: Vault
+    logos: LogoStore
+    images: Images
+    providers: Mapping[str, Provider]
+    reserved_slugs: frozenset[str]
+    drain_window: timedelta
+
+    async def listed(self) -> list[AdminGatewaySummary]:
+        """Every gateway, disabled and draining ones too, by display order."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            gateways = await tx.gateways.all()
+            active, off = await tx.gateways.active_businesses(), await tx.gateways.opt_outs()
+        return [AdminGatewaySummary.of(gateway.as_of(now), active - off.get(gateway.id, 0)) for gateway in gateways]
+
+    @retried
+    async def create(self, command: CreateGateway, *, by: Actor) -> AdminGatewaySummary:
+        """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved.
+
+        A provider's slug is in use from the start; once its gateway is deleted it may be created again.
+        """
+        now = self.clock.now()
+        # The deployment may have given a provider a slug with underscores, which no other gateway of ours has.
+        make = Gateway.seed if command.slug in self.providers else Gateway.create
+        gateway = make(
+            id=self.entropy.id("gw", now),
+            slug=command.slug,
+            name=command.name,
+            description=command.description,
+            display_order=command.display_order or 0,
+            now=now,
+        )
+        async with self.store.begin() as tx:
+            if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):
+                raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS, field="slug")
+            await self._record(tx, by, Action.GATEWAY_CREATE, None, gateway)
+            return await _summary(tx, gateway)
+
+    async def detail(self, gateway_id: str) -> AdminGatewayDetail:
+        """Raises NOT_FOUND, as every use case here that names a gateway does."""
+        async with self.store.begin() as tx:
+            gateway = _found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
+            summary = await _summary(tx, gateway)
+            overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateways.overrides(gateway_id)]
+        fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
+        return AdminGatewayDetail(**fields, overrides=overrides)
+
+    @retried
+    async def update(self, gateway_id: str, command: UpdateGateway, *, by: Actor) -> AdminGatewaySummary:
+        """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            fields = {"name": command.name, "description": command.description}
+            changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not UNSET}
+            if command.display_order is not None:
+                changes["display_order"] = command.display_order
+            if gateway.is_built_in:
+                for name in ("name", "description"):
+                    if name in changes:
+                        raise invalid(name, "Only the display order of the built-in gateway may change.")
+            if changes:
+                before, gateway = gateway, replace(gateway, **changes, updated_at=self.clock.now())
+                await tx.gateways.save(gateway)
+                await self._record(tx, by, Action.GATEWAY_UPDATE, before, gateway)
+            return await _summary(tx, gateway)
+
+    async def delete(self, gateway_id: str, *, by: Actor) -> Message:
+        """A soft delete: no list, charge or logo knows it any more. Its sealed secrets stay for settling the payments
+        that were handed to it, until GatewaySettling wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
+        logo_path = await self._delete(gateway_id, by)
+        if logo_path is not None:
+            await self._discard(logo_path)
+        return Message("The gateway is deleted.")
+
+    @retried
+    async def enable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
+        """ACTIVE for every active business at once, ending a drain; opt-outs stay. Raises GATEWAY_ALREADY_ENABLED."""
+        async with self.store.begin() as tx:
+            before = await self._locked(tx, gateway_id)
+            gateway = before.enable(self.clock.now())
+            await tx.gateways.save(gateway)
+            await self._record(tx, by, Action.GATEWAY_ENABLE, before, gateway)
+            return await _summary(tx, gateway)
+
+    @retried
+    async def disable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
+        """DRAINING for the drain window; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
+        async with self.store.begin() as tx:
+            before = await self._locked(tx, gateway_id)
+            gateway = before.disable(self.clock.now(), self.drain_window)
+            await tx.gateways.save(gateway)
+            await self._record(tx, by, Action.GATEWAY_DISABLE, before, gateway)
+            return await _summary(tx, gateway)
+
+    async def merchants(
+        self, gateway_id: str, search: str | None, page: int, per_page: int
+    ) -> tuple[list[AdminGatewayMerchant], int]:
+        """A page of active businesses by name, configured or not, and their number."""
+        async with self.store.begin() as tx:
+            gateway = _found(await tx.gateways.get(gateway_id))
+            found, total = await tx.gateways.merchants(gateway_id, search, (page - 1) * per_page, per_page)
+        return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
+
+    @retried
+    async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
+        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises.
+
+        A signing secret that changed or is gone proves events for OVERLAP.
+        """
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            provider = self.providers.get(gateway.slug)
+            if provider is not None:
+                provider.check_credentials(command.credentials)
+            credentials = parse_credentials(command.credentials)
+            now = self.clock.now()
+            sealed = GatewayCredentials(self.vault, self.providers)
+            before, rotated = sealed.current(gateway), sealed.rotated(gateway, credentials, now)
+            await tx.gateways.save(rotated)
+            accounts = sealed.accounts(gateway), sealed.accounts(rotated)
+            changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}
+            await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
+            still = list(accounts[1].values()) or [""]
+            left = await tx.payments.open_attempts(gateway_id, OPEN_ATTEMPTS_MAX, still)
+            return ReplacedCredentials(sorted(set(before) - set(credentials)), left)
+
+    @retried
+    async def end_overlap(self, gateway_id: str, *, by: Actor) -> EndedOverlap:
+        """From now on the signing secrets on file alone prove events; which others did until now."""
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            now = self.clock.now()
+            ended = revised(gateway, replaced_secrets=None, replaced_secrets_until=None, updated_at=now)
+            await tx.gateways.save(ended)
+            changes = changes_of(gateway, ended, "replaced_secrets_until")
+            await record(tx, self.entropy, now, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
+            replaced = GatewayCredentials(self.vault, self.providers).replaced(gateway, now)
+            return EndedOverlap(
+                ended_secrets=[
+                    EndedSecret(environment=one.environment, valid_until=one.valid_until) for one in replaced
+                ]
+            )
+
+    async def upload_logo(self, gateway_id: str, content: bytes, *, by: Actor) -> UploadedLogo:
+        """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
+
+        The row points at the new file only once that file is there, and the old one goes only after the row has
+        moved on: a crash in between leaves a stray file, never a broken link.
+        """
+        kind = await self.images.kind(content)
+        async with self.store.begin() as tx:
+            _found(await tx.gateways.get(gateway_id))
+        path = f"{gateway_id}/{self.entropy.hex(16)}.{kind}"
+        await self.logos.put(path, content)
+        try:
+            gateway, previous = await self._switch_logo(gateway_id, path, by)
+        except Refusal:
+            await self._discard(path)
+            raise
+        if previous is not None and previous != path:
+            await self._discard(previous)
+        return UploadedLogo(logo_url=logo_url(gateway) or "")
+
+    async def logo(self, gateway_id: str) -> Logo:
+        """The logo as it was sent; raises NOT_FOUND."""
+        for _ in range(LOGO_READS):
+            async with self.store.begin() as tx:
+                path = _found(await tx.gateways.get(gateway_id)).logo_path
+            if path is None:
+                break
+            content = await self.logos.get(path)
+            if content is not None:
+                return Logo(content, MEDIA_TYPES[path.rpartition(".")[2]])
+        raise Refusal(ErrorCode.NOT_FOUND)
+
+    @retried
+    async def end_drains(self) -> int:
+        """Makes durable what every reader sees already: drains that have ended. How many there were."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            drained = await tx.gateways.draining(now)
+            for gateway in drained:
+                await self._end_drain(tx, gateway, gateway.as_of(now))
+            return len(drained)
+
+    @retried
+    async def seed(
+        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = MappingProxyType({})
+    ) -> None:
+        """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
+        deleted stays deleted, and one created again under the same slug is left alone. `looks` is by slug."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
+                built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
+                await self._seed(tx, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
+        for order, slug in enumerate(provider_slugs, start=1):
+            id, look = f"gw_{slug}", looks.get(slug) or Look(slug.replace("_", " ").replace("-", " ").title())
+            async with self.store.begin() as tx:
+                if await tx.gateways.get_any(id) is not None:
+                    continue
+            own = Gateway.seed(
+                id=id, slug=slug, name=look.name, description=look.description, display_order=order, now=now
+            )
+            own = revised(own, logo_path=await self._seeded_logo(id, look))
+            async with self.store.begin() as tx:
+                await self._seed(tx, own)
+
+    async def _seed(self, tx: Transaction, gateway: Gateway) -> None:
+        if await tx.gateways.add(gateway):
+            await self._record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
+
+    async def _seeded_logo(self, gateway_id: str, look: Look) -> str | None:
+        """The path of the look's logo, None where it has none or the store cannot be reached: a server starts without
+        it. Every process that starts at once writes the same file."""
+        if look.logo is None:
+            return None
+        path = f"{gateway_id}/seeded.png"
+        with suppress(Unavailable):
+            await self.logos.put(path, look.logo())
+            return path
+        return None
+
+    @retried
+    async def _delete(self, gateway_id: str, by: Actor) -> str | None:
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            deleted = revised(gateway.delete(self.clock.now()), logo_path=None)
+            await tx.gateways.save(deleted)
+            await self._record(tx, by, Action.GATEWAY_DELETE, gateway, deleted)
+            return gateway.logo_path
+
+    @retried
+    async def _switch_logo(self, gateway_id: str, path: str, by: Actor) -> tuple[Gateway, str | None]:
+        async with self.store.begin() as tx:
+            gateway = await self._locked(tx, gateway_id)
+            switched = revised(gateway, logo_path=path, updated_at=self.clock.now())
+            await tx.gateways.save(switched)
+            await self._record(tx, by, Action.GATEWAY_SET_LOGO, gateway, switched)
+            return switched, gateway.logo_path
+
+    async def _discard(self, path: str) -> None:
+        # The row no longer names the file; one that cannot be removed now is only a stray.
+        with suppress(Unavailable):
+            await self.logos.delete(path)
+
+    async def _locked(self, tx: Transaction, gateway_id: str) -> Gateway:
+        """The locked gateway, a drain that has ended made durable first: the database checks each move by itself."""
+        stored = _found(await tx.gateways.lock(gateway_id))
+        gateway = stored.as_of(self.clock.now())
+        if gateway is not stored:
+            await self._end_drain(tx, stored, gateway)
+        return gateway
+
+    async def _end_drain(self, tx: Transaction, draining: Gateway, drained: Gateway) -> None:
+        await tx.gateways.save(drained)
+        await self._record(tx, clock("drains"), Action.GATEWAY_END_DRAIN, draining, drained)
+
+    async def _record(self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway) -> None:
+        changes = changes_of(before, after, *_AUDITED)
+        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
+
+
+def _found(gateway: Gateway | None) -> Gateway:
+    if gateway is None:
+        raise Refusal(ErrorCode.NOT_FOUND)
+    return gateway
+
+
+async def _summary(tx: Transaction, gateway: Gateway) -> AdminGatewaySummary:
+    off = (await tx.gateways.opt_outs(gateway.id)).get(gateway.id, 0)
+    return AdminGatewaySummary.of(gateway, await tx.gateways.active_businesses() - off)

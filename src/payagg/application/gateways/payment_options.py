@@ -1,0 +1,212 @@
+"""What a payer may be offered: gateways after overrides, with credentials, switches and health looked at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.ports.outside import Clock, Vault
+from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.schemas.payments import CheckoutGateway
+from payagg.domain.attempt import Attempt
+from payagg.domain.business import Business
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import (
+    SANDBOX_SLUG,
+    Gateway,
+    UnavailableReason,
+    checkout_order,
+    ensure_selectable,
+    is_offered,
+    logo_url,
+    simulator_allowed,
+)
+from payagg.domain.health import Health
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+
+SIMULATOR_OPTION = CheckoutGateway(
+    slug=SANDBOX_SLUG,
+    name="Sandbox simulator",
+    description="Pays with a test card; no money moves.",
+    logo_url=None,
+    is_default=False,
+    available=True,
+    unavailable_reason=None,
+)
+
+
+@dataclass(frozen=True)
+class ChosenProvider:
+    """A provider that may be called for a payment. `gateway_id` None = the simulator."""
+
+    provider: Provider
+    gateway_id: str | None
+    credentials: Mapping[str, str] = field(repr=False)
+
+    def account(self, environment: Environment) -> str | None:
+        return self.provider.account(self.credentials, environment)
+
+
+@dataclass(frozen=True)
+class PaymentOptions:
+    store: Store
+    clock: Clock
+    vault: Vault
+    providers: Mapping[str, Provider]
+
+    @property
+    def sealed(self) -> GatewayCredentials:
+        return GatewayCredentials(self.vault, self.providers)
+
+    def credentials(self, gateway: Gateway) -> Mapping[str, str]:
+        """The gateway's opened credentials; empty when none are on file, or when what is there does not open."""
+        return self.sealed.current(gateway)
+
+    async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
+        """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
+
+        Health is not looked at: the payer comes later. That no LIVE payment prefers the simulator is the payment's own
+        rule.
+        """
+        now = self.clock.now()
+        found = await self.store.find_choices(business_id)
+        gateways, settings = [gateway.as_of(now) for gateway in found.gateways], found.settings
+        if slug is not None and slug != SANDBOX_SLUG:
+            preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
+            ensure_selectable(preferred, settings.get(preferred.id) if preferred else None)
+        if environment is Environment.LIVE and not any(
+            is_offered(gateway, settings.get(gateway.id)) and self.sealed.unready(gateway, environment) is None
+            for gateway in gateways
+        ):
+            raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
+
+    async def listed(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+        """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
+        has the simulator alone; a business that takes no money has nothing that can be chosen."""
+        now = self.clock.now()
+        found = await self.store.find_choices(payment.business_id)
+        gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in found.gateways]
+        unhealthy = {h.gateway for h in found.health if h.environment is payment.environment and h.is_open(now)}
+        options = []
+        for gateway, own in sorted(((g, found.settings.get(g.id)) for g in gateways), key=checkout_order):
+            if not is_offered(gateway, own):
+                continue
+            reason = self.sealed.unready(gateway, payment.environment)
+            if reason is None and gateway.slug in unhealthy:
+                reason = UnavailableReason.UNHEALTHY
+            options.append(
+                CheckoutGateway(
+                    slug=gateway.slug,
+                    name=own.display_name if own and own.display_name else gateway.name,
+                    description=gateway.description,
+                    logo_url=logo_url(gateway),
+                    is_default=own.is_default if own else False,
+                    available=reason is None,
+                    unavailable_reason=reason,
+                )
+            )
+        if simulator_allowed(payment.environment):
+            options.append(SIMULATOR_OPTION)
+        if not business.is_active:
+            options = [
+                structs.replace(option, available=False, unavailable_reason=UnavailableReason.DISABLED)
+                for option in options
+            ]
+        return options
+
+    async def offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+        """The listed options as a payer should read them: what can be chosen comes first, and what has no processor,
+        which no payer can do anything about, is left out."""
+        listed = [option for option in await self.listed(payment, business) if option.slug in self.providers]
+        return sorted(listed, key=lambda option: not option.available)
+
+    async def method(self, payment: Payment) -> str | None:
+        """The name of the payment's gateway as its business calls it; the slug once the gateway is deleted."""
+        if payment.gateway is None or payment.gateway == SANDBOX_SLUG:
+            return SIMULATOR_OPTION.name if payment.gateway else None
+        found = await self.store.find_choices(payment.business_id)
+        gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)
+        if gateway is None:
+            return payment.gateway
+        own = found.settings.get(gateway.id)
+        return own.display_name if own and own.display_name else gateway.name
+
+    async def choose(self, tx: Transaction, payment: Payment, slug: str) -> ChosenProvider:
+        """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED
+        when only its credentials are missing."""
+        if slug == SANDBOX_SLUG:
+            if not simulator_allowed(payment.environment):
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+            return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
+        if payment.is_test:
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        found = await tx.gateways.choices(payment.business_id)
+        gateway = next((one for one in found.gateways if one.slug == slug), None)
+        provider = self.providers.get(slug)
+        now = self.clock.now()
+        if gateway is None or provider is None or not is_offered(gateway.as_of(now), found.settings.get(gateway.id)):
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        reason = self.sealed.unready(gateway, payment.environment)
+        if reason is UnavailableReason.NOT_CONFIGURED:
+            raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug")
+        probes = not provider.starts_alone
+        if reason is not None or not await self._admit(tx, slug, payment.environment, found.health, probes=probes):
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        return ChosenProvider(provider, gateway.id, self.credentials(gateway))
+
+    async def assigned(self, tx: Transaction, attempt: Attempt, environment: Environment) -> ChosenProvider | None:
+        """The provider an attempt was made at, through the very gateway it was made through, whatever became of that
+        one since: draining, disabled or deleted, it still answers for its own payments. None without credentials.
+
+        Another gateway under the same slug may be another account, where "no such payment" proves nothing.
+        """
+        provider = self.providers[attempt.gateway]
+        if attempt.gateway_id is None:
+            return ChosenProvider(provider, None, {})
+        gateway = await tx.gateways.get_any(attempt.gateway_id)
+        credentials = self.credentials(gateway) if gateway else {}
+        if gateway is None or not provider.is_configured(credentials, environment):
+            return None
+        return ChosenProvider(provider, gateway.id, credentials)
+
+    async def of_slug(self, tx: Transaction, slug: str, environment: Environment) -> ChosenProvider | None:
+        """The provider through the gateway that has this slug now, whatever its switches say. None without
+        credentials."""
+        gateway = await tx.gateways.by_slug(slug)
+        credentials = self.credentials(gateway) if gateway else {}
+        if gateway is None or not self.providers[slug].is_configured(credentials, environment):
+            return None
+        return ChosenProvider(self.providers[slug], gateway.id, credentials)
+
+    async def admit(self, tx: Transaction, slug: str, environment: Environment) -> bool:
+        """Whether the provider's health lets a call through now; after a pause, one caller at a time."""
+        return slug == SANDBOX_SLUG or await self._admit(tx, slug, environment, await tx.health.all(), probes=True)
+
+    async def _admit(
+        self, tx: Transaction, slug: str, environment: Environment, health: Sequence[Health], *, probes: bool
+    ) -> bool:
+        """`probes=False`: the call will say nothing of the provider's health, and does not take the place of one that
+        will."""
+        now = self.clock.now()
+        seen = next((h for h in health if (h.gateway, h.environment) == (slug, environment)), None)
+        if seen is None or not seen.open_for:
+            return True  # never paused, or recovered since: no row need be locked
+        if not probes:
+            return not seen.is_open(now)
+        admitted = (await tx.health.lock(slug, environment)).admit(now)
+        if admitted is None:
+            return False
+        await tx.health.save(admitted)
+        return True
+
+    async def ensure_known(self, slug: str) -> None:
+        """Raises VALIDATION_ERROR for a slug that names neither a provider nor a gateway."""
+        if slug in self.providers:
+            return
+        async with self.store.begin() as tx:
+            found = await tx.gateways.by_slug(slug)
+        if found is None:
+            raise invalid("gatewaySlug", "Unknown gateway.")

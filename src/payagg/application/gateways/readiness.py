@@ -1,0 +1,64 @@
+"""What stands between a gateway and a payment through it, for administrators."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.ports.outside import Clock, Vault
+from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import UnavailableReason
+from payagg.domain.values import Environment
+
+OPEN_ATTEMPTS_MAX = 1000
+
+
+class EnvironmentReadiness(Struct, rename="camel", frozen=True):
+    """Why the gateway cannot be chosen in this environment, whatever its status; null when it can."""
+
+    environment: Environment
+    unavailable_reason: UnavailableReason | None
+
+
+class GatewayReadiness(Struct, rename="camel", frozen=True):
+    """`hasProcessor`: the deployment has an adapter for the slug; without one nothing can be paid through the gateway.
+    `credentialNames`: what that adapter reads of the credentials. `openAttempts`: attempts there whose outcome is still
+    asked about, counted up to OPEN_ATTEMPTS_MAX."""
+
+    has_processor: bool
+    credential_names: list[str]
+    open_attempts: Annotated[int, Meta(ge=0, le=OPEN_ATTEMPTS_MAX, examples=[0])]
+    environments: list[EnvironmentReadiness]
+
+
+async def live_slugs(store: Store, credentials: GatewayCredentials) -> list[str]:
+    """Of the gateways with LIVE credentials on file, deleted ones that still settle included: each sends events."""
+    async with store.begin() as tx:
+        gateways = await tx.gateways.everything()
+    known = [one for one in gateways if one.slug in credentials.providers and one.has_credentials]
+    live = Environment.LIVE
+    return sorted(
+        {one.slug for one in known if credentials.providers[one.slug].is_configured(credentials.current(one), live)}
+    )
+
+
+async def gateway_readiness(
+    store: Store, clock: Clock, vault: Vault, providers: Mapping[str, Provider], gateway_id: str
+) -> GatewayReadiness:
+    """Raises NOT_FOUND."""
+    async with store.begin() as tx:
+        gateway = await tx.gateways.get(gateway_id)
+        open_attempts = await tx.payments.open_attempts(gateway_id, OPEN_ATTEMPTS_MAX)
+        health = await tx.health.all()
+    if gateway is None:
+        raise Refusal(ErrorCode.NOT_FOUND)
+    reasons = GatewayCredentials(vault, providers).reasons(gateway, health, clock.now())
+    return GatewayReadiness(
+        has_processor=gateway.slug in providers,
+        credential_names=list(providers[gateway.slug].credential_names) if gateway.slug in providers else [],
+        open_attempts=open_attempts,
+        environments=[EnvironmentReadiness(environment, reason) for environment, reason in reasons.items()],
+    )

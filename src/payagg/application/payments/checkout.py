@@ -1,0 +1,294 @@
+"""The hosted checkout: what a payer sees and the one charge.
+
+`process` is claim, call, record: the claim is committed before the provider is called, the call happens outside any
+transaction, and the result is recorded only while the claim's token still holds. A process may die between any two
+of these; whoever comes next finds the claim and asks the provider before starting anew.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
+from payagg.application.payments.provider_calls import ProviderCalls, no_crash
+from payagg.application.payments.settlement import Settlement
+from payagg.application.payments.verification import redirect_url
+from payagg.application.ports.outside import Clock, Entropy, Unavailable
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.payments import (
+    CheckoutGateways,
+    CheckoutPage,
+    ProcessedPayment,
+    ProcessPayment,
+    PublicPaymentDetail,
+)
+from payagg.domain.attempt import (
+    LEASE,
+    Attempt,
+    AttemptState,
+    ExistingHandOff,
+    HandOff,
+    Wait,
+    ensure_attempts_left,
+    next_step,
+)
+from payagg.domain.business import Business
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import Payment, Status
+from payagg.domain.report import FaultKind, ProviderFault
+from payagg.domain.simulator import scenario_of
+
+# How often a caller looks whether the claimant has finished: each look locks the payment's row for a moment.
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+# A caller waits for at most one live claimant, one takeover and one call of its own.
+WAIT = LEASE * 3
+
+
+@dataclass(frozen=True)
+class ClaimedAttempt:
+    """The right to call the provider once; `is_takeover` = the claim was another's, so ask before starting anew."""
+
+    payment: Payment
+    attempt: Attempt
+    choice: ChosenProvider
+    business_name: str
+    is_takeover: bool
+
+
+@dataclass(frozen=True)
+class Checkout:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+    running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
+
+    async def detail(self, reference: str) -> PublicPaymentDetail:
+        payment, business = await self._found(reference)
+        return PublicPaymentDetail.of(payment, business, self.clock.now())
+
+    async def page(self, reference: str) -> CheckoutPage:
+        """All that the hosted page shows of the payment as it stands; asks no provider."""
+        payment, business = await self._found(reference)
+        now = self.clock.now()
+        seen = payment.as_of(now)
+        return CheckoutPage(
+            payment=PublicPaymentDetail.of(payment, business, now),
+            options=await self.payment_options.offered(payment, business) if seen.status is Status.INITIATED else [],
+            redirect_url=redirect_url(seen),
+            settled_at=seen.settled_at,
+            method=await self.payment_options.method(seen) if seen.is_final else None,
+        )
+
+    async def options(self, reference: str) -> CheckoutGateways:
+        return CheckoutGateways(await self.payment_options.listed(*await self._found(reference)))
+
+    async def process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
+        """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.
+
+        Raises VALIDATION_ERROR, PAYMENT_NOT_FOUND, PAYMENT_ALREADY_PROCESSED, PAYMENT_EXPIRED,
+        GATEWAY_NOT_AVAILABLE, GATEWAY_ENVIRONMENT_NOT_CONFIGURED.
+        """
+        if command.gateway_slug is not None:
+            await self.payment_options.ensure_known(command.gateway_slug)
+            if command.card_number is not None:
+                _scenario(command.gateway_slug, command)
+        # A payer who closes the browser must not stop a charge half-way: the work goes on without its caller.
+        task = asyncio.create_task(self._process(reference, command))
+        self.running.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: "asyncio.Task[ProcessedPayment]") -> None:
+        self.running.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, even when the caller who should have read it is gone
+
+    async def _process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
+        give_up = self.clock.now() + WAIT
+        pause = FIRST_PAUSE_SECONDS
+        while self.clock.now() < give_up:
+            claimed = await self._claim(reference, command)
+            if isinstance(claimed, ProcessedPayment):
+                return claimed
+            if claimed is None:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+            elif claimed.is_takeover:
+                await self._resolve(claimed, command)
+            else:
+                done = await self._start(claimed)
+                if done is not None:
+                    return done
+        raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "The provider did not answer in time; try again.")
+
+    @retried
+    async def _claim(self, reference: str, command: ProcessPayment) -> "ClaimedAttempt | ProcessedPayment | None":
+        """A hand-off that exists, a claim, or None while another caller's claim is alive."""
+        claimed: ClaimedAttempt | ProcessedPayment | None = None
+        try:
+            async with self.store.begin() as tx:
+                claimed = await self._decide(tx, reference, command)
+        except Unavailable:
+            if not isinstance(claimed, ClaimedAttempt):
+                raise
+            return await self._found_again(claimed)
+        except Refusal as refusal:
+            if refusal.code is ErrorCode.PAYMENT_EXPIRED:
+                await self.settlement.expire(reference)
+            raise
+        return claimed
+
+    async def _found_again(self, claimed: ClaimedAttempt) -> ClaimedAttempt:
+        """A claim whose COMMIT had no answer, with a fresh lease: its token, drawn before the write, says that it is
+        there. The payment's lock waits for a COMMIT that is still under way. Raises Conflict where the claim was never
+        stored, or somebody took it over: claiming again is right then."""
+        renewed = claimed.attempt.take_over(self.entropy.hex(16), self.clock.now())
+        async with self.store.begin() as tx:
+            await tx.payments.lock(renewed.reference)
+            await tx.payments.save_attempt(renewed, claimed.attempt.token)
+        return replace(claimed, attempt=renewed)
+
+    async def _decide(
+        self, tx: Transaction, reference: str, command: ProcessPayment
+    ) -> "ClaimedAttempt | ProcessedPayment | None":
+        found = await tx.payments.lock_aggregate(reference)
+        if found is None or found.business is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        payment, business, attempts = found.payment, found.business, found.attempts
+        now = self.clock.now()
+        step = next_step(payment, attempts, command.gateway_slug, now)
+        business.ensure_takes_money()
+        if isinstance(step, ExistingHandOff):
+            return _processed(payment, step.attempt, step.hand_off)
+        if isinstance(step, Wait):
+            return None
+        name = business.name if business else ""
+        token = self.entropy.hex(16)
+        if step.unanswered is not None:
+            choice = await self._answerable(tx, step.unanswered, payment)
+            if choice is not None:
+                claim = step.unanswered.take_over(token, now)
+                await tx.payments.save_attempt(claim, step.unanswered.token)
+                return ClaimedAttempt(payment, claim, choice, name, is_takeover=True)
+            if step.unanswered.is_in_doubt:
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+        choice = await self.payment_options.choose(tx, payment, step.gateway)
+        ensure_attempts_left(attempts)
+        claim = Attempt.claim(
+            payment,
+            len(attempts) + 1,
+            gateway=step.gateway,
+            gateway_id=choice.gateway_id,
+            scenario=_scenario(step.gateway, command),
+            token=token,
+            now=now,
+            account=choice.account(payment.environment),
+        )
+        if step.unanswered is not None:
+            await tx.payments.save_attempt(step.unanswered.refuse(), step.unanswered.token)
+        await tx.payments.add_attempt(claim)
+        return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
+
+    async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
+        """The attempt's provider where it can be asked now."""
+        choice = await self.payment_options.assigned(tx, attempt, payment.environment)
+        if choice is None or not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
+            return None
+        return choice
+
+    async def _resolve(self, claimed: ClaimedAttempt, command: ProcessPayment) -> None:
+        """Asks about an attempt whose answer never came, then frees the way: settled, or closed for the next one."""
+        attempt = claimed.attempt
+        try:
+            report = await self.provider_calls.fetch(claimed.payment, attempt, claimed.choice, "process")
+        except ProviderFault:
+            # Nobody was ever sent to that charge, so another gateway may be tried; the same one must answer first, and
+            # so must one of which a restore lost whether somebody was.
+            other = command.gateway_slug not in (None, attempt.gateway) and not attempt.is_in_doubt
+            await self._finish(claimed, AttemptState.REFUSED if other else AttemptState.UNKNOWN)
+            if other:
+                return
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug") from None
+        await self.settlement.report(report, attempt.gateway, claimed.payment.environment, "process", asked=attempt)
+        await self._finish(claimed, AttemptState.REFUSED)
+
+    async def _start(self, claimed: ClaimedAttempt) -> ProcessedPayment | None:
+        """Calls the provider and records what came; None when an earlier call turns out to have arrived."""
+        self.crash_point("P2")
+        try:
+            hand_off = await self.provider_calls.start(
+                claimed.payment, claimed.attempt, claimed.choice, claimed.business_name
+            )
+        except ProviderFault as fault:
+            await self._finish(claimed, AttemptState.REFUSED if fault.kind.is_certain else AttemptState.UNKNOWN)
+            if fault.kind is FaultKind.DUPLICATE:
+                return None
+            if fault.kind is FaultKind.BAD_CREDENTIALS:
+                raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug") from None
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug") from None
+        self.crash_point("P4")
+        processed = await self._record(claimed, hand_off)
+        self.crash_point("P5")
+        return processed
+
+    @retried
+    async def _record(self, claimed: ClaimedAttempt, hand_off: HandOff) -> ProcessedPayment | None:
+        """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile, or the payment
+        moved to another cell after its lease."""
+        async with self.store.begin() as tx:
+            found = await tx.payments.lock_to_settle(claimed.payment.reference)
+            if found is None:
+                return None
+            payment, now = found.payment, self.clock.now()
+            payment.ensure_processable(now)
+            stored = found.attempts[claimed.attempt.number - 1]
+            if stored.token != claimed.attempt.token:
+                return _processed(payment, stored, stored.hand_off) if stored.hand_off else None
+            handed = claimed.attempt.hand_over(hand_off, now, self.entropy.chance())
+            await tx.payments.save_attempt(handed, claimed.attempt.token)
+            moved, transition = payment.hand_over(handed.gateway, now, actor="payer")
+            await self.settlement.write(tx, moved, transition, found.subscribers)
+            return _processed(moved, handed, hand_off)
+
+    @retried
+    async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
+        """Frees a claim without a hand-off; one that ended UNKNOWN stays on the reconciler's list."""
+        attempt = claimed.attempt
+        if state is AttemptState.UNKNOWN:
+            ended = attempt.leave_unknown(self.clock.now(), self.entropy.chance())
+        else:
+            ended = attempt.refuse()
+        async with self.store.begin() as tx:
+            if await tx.payments.lock(attempt.reference) is None:
+                return
+            stored = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
+            if stored.token == attempt.token:
+                await tx.payments.save_attempt(ended, attempt.token)
+
+    async def _found(self, reference: str) -> tuple[Payment, Business]:
+        found = await self.store.find_checkout(reference)
+        if found is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        return await self.settlement.told(found[0]), found[1]
+
+
+def _scenario(slug: str, command: ProcessPayment) -> str | None:
+    """The simulator's outcome word for the submitted test card; the number itself goes no further."""
+    return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None
+
+
+def _processed(payment: Payment, attempt: Attempt, hand_off: HandOff) -> ProcessedPayment:
+    return ProcessedPayment(
+        reference=payment.reference,
+        status=payment.status,
+        gateway=attempt.gateway,
+        handoff=hand_off.kind,
+        checkout_url=hand_off.checkout_url,
+    )

@@ -1,0 +1,210 @@
+"""Payments for a merchant's server and dashboard: initiate, read, simulate."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import msgspec
+
+from payagg.application.accounts.audit import record
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import Clock, Conflict, Entropy, ReferenceTaken, Unavailable
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
+from payagg.domain.anomaly import Anomaly
+from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.business import Business
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import OUTCOMES, SIMULATED, Payment
+from payagg.domain.values import Environment
+
+REFERENCE_DRAWS = 8
+
+
+@dataclass(frozen=True)
+class Initiation:
+    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time;
+    `unsigned` = nothing can be sent to the webhookUrl now, as no active endpoint has a secret to sign it with."""
+
+    payment: InitiatedPayment
+    created: bool
+    mismatch: bool
+    unsigned: bool
+
+
+@dataclass(frozen=True)
+class Payments:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    settlement: Settlement
+    payment_options: PaymentOptions
+    base_url: str
+    checkout_ttl: timedelta
+
+    async def initiate(
+        self,
+        command: InitiatePayment,
+        business: Business,
+        environment: Environment,
+        remembered: KeyHolder | None = None,
+    ) -> Initiation:
+        """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
+
+        Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
+        StaleKey when the key no longer stands as `remembered`.
+        """
+
+        async def add(payment: Payment) -> tuple[Payment, bool]:
+            return await self.store.add_payment(payment, remembered)
+
+        return await self._initiate(command, business, environment, remembered, add)
+
+    async def _initiate(
+        self,
+        command: InitiatePayment,
+        business: Business,
+        environment: Environment,
+        remembered: KeyHolder | None,
+        add: Callable[[Payment], Awaitable[tuple[Payment, bool]]],
+        *,
+        is_test: bool = False,
+    ) -> Initiation:
+        """`add` stores a payment, as the store's `add_payment` does."""
+        fingerprint = hashlib.sha256(msgspec.json.encode(command, order="sorted")).digest()
+        now = self.clock.now()
+        payment = Payment.initiate(
+            reference=self.entropy.reference(now),
+            business_id=business.id,
+            environment=environment,
+            amount=command.amount,
+            now=now,
+            ttl=self.checkout_ttl,
+            gateway=command.gateway,
+            customer_email=command.customer_email,
+            customer_name=command.customer_name,
+            customer_phone=command.customer_phone,
+            callback_url=command.callback_url,
+            webhook_url=command.webhook_url,
+            metadata=command.metadata,
+            idempotency_key=command.idempotency_key,
+            fingerprint=fingerprint,
+            is_test=is_test,
+            api_key_id=remembered.key.id if remembered is not None else None,
+        )
+        unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)
+        if command.gateway is not None or environment is Environment.LIVE:
+            if command.idempotency_key is not None:
+                # A replay answers the same while gateways change, so the key is looked up before they are.
+                original = await self.store.find_original(business.id, environment, command.idempotency_key, remembered)
+                if original is not None:
+                    original = await self.settlement.told(original)
+                    return self._initiation(original.replay(now), False, fingerprint, unsigned)
+            await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
+        for _ in range(REFERENCE_DRAWS):
+            try:
+                stored, created = await add(payment)
+            except ReferenceTaken:
+                payment = replace(payment, reference=self.entropy.reference(now))
+                continue
+            seen = stored if created else (await self.settlement.told(stored)).replay(self.clock.now())
+            return self._initiation(seen, created, fingerprint, unsigned)
+        raise Unavailable("no free reference was drawn")
+
+    async def initiate_test(self, command: TestPayment, business: Business, *, by: Actor) -> Initiation:
+        """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY where no key could have asked for it."""
+        async with self.store.begin() as tx:
+            await _ensure_sandbox_key(tx, business.id)
+        fields = {name: getattr(command, name) for name in command.__struct_fields__}
+        paid_by_simulator = InitiatePayment(**fields, gateway=SANDBOX_SLUG)
+
+        async def add(payment: Payment) -> tuple[Payment, bool]:
+            return await self._add_recorded(payment, by)
+
+        return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add, is_test=True)
+
+    @retried
+    async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:
+        """As the store's `add_payment`, and its audit entry with it: behind this payment is a person."""
+        async with self.store.begin() as tx:
+            # Whoever moves the business to another cell takes its keys first, under the same lock.
+            await tx.businesses.lock(payment.business_id)
+            await _ensure_sandbox_key(tx, payment.business_id)
+            if await tx.payments.add(payment):
+                changes = changes_of(None, payment, "amount", "status")
+                now, action, business_id = payment.created_at, Action.PAYMENT_CREATE, payment.business_id
+                await record(tx, self.entropy, now, by, action, payment.reference, changes, business_id=business_id)
+                return payment, True
+        original = await self.store.find_original(
+            payment.business_id, payment.environment, payment.idempotency_key or ""
+        )
+        if original is None:
+            raise Conflict("the payment that held the idempotency key is gone")
+        return original, False
+
+    async def read(
+        self, reference: str, business_id: str, environment: Environment, remembered: KeyHolder | None = None
+    ) -> PaymentDetail:
+        """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
+        with `remembered` what the store says of it."""
+        found = _owned(await self.store.find_payment(reference, remembered), business_id, environment)
+        payment = await self.settlement.told(found)
+        facts: list[Anomaly] = []
+        # Few payments have any, and those alone are worth another statement.
+        if payment.has_adjustments:
+            async with self.store.begin() as tx:
+                facts = await tx.anomalies.of_payment(reference)
+        return PaymentDetail.of(payment.as_of(self.clock.now()), facts)
+
+    @retried
+    async def simulate(self, reference: str, outcome: str, business_id: str, *, by: Actor) -> PaymentDetail:
+        """Moves an open SANDBOX payment to the final state `outcome` names; raises PAYMENT_ALREADY_FINAL."""
+        trigger = OUTCOMES.get(outcome.upper())
+        if trigger is None:
+            raise invalid("outcome", "Must be SUCCESS, FAILED or REVERSED.")
+        async with self.store.begin() as tx:
+            found = await tx.payments.lock_to_settle(reference)
+            payment = _owned(found.payment if found else None, business_id, Environment.SANDBOX)
+            now = self.clock.now()
+            payment.as_of(now).ensure_open()
+            subscribers, known = (found.subscribers, found.anomalies) if found else (None, ())
+            moved = await self.settlement.move(
+                tx, payment, trigger, actor=by.name, reason=SIMULATED, subscribers=subscribers, known=known
+            )
+            changes = changes_of(payment, moved, "status")
+            action = Action.PAYMENT_SIMULATE
+            await record(tx, self.entropy, now, by, action, reference, changes, business_id=business_id)
+            return PaymentDetail.of(moved, await tx.anomalies.of_payment(reference) if moved.has_adjustments else ())
+
+    async def _has_endpoint(self, business_id: str, environment: Environment) -> bool:
+        async with self.store.begin() as tx:
+            return bool(await tx.webhooks.subscribers(business_id, environment))
+
+    def _initiation(self, payment: Payment, created: bool, fingerprint: bytes, unsigned: bool) -> Initiation:
+        view = InitiatedPayment(
+            reference=payment.reference,
+            checkout_url=f"{self.base_url}/checkout/{payment.reference}",
+            amount=payment.amount,
+            currency=payment.currency,
+            environment=payment.environment,
+            status=payment.status,
+            expires_at=payment.expires_at,
+        )
+        mismatch = not created and payment.fingerprint not in (None, fingerprint)
+        return Initiation(view, created, mismatch, unsigned)
+
+
+async def _ensure_sandbox_key(tx: Transaction, business_id: str) -> None:
+    if not await tx.api_keys.count_active(business_id, Environment.SANDBOX):
+        raise Refusal(ErrorCode.NO_SANDBOX_KEY)
+
+
+def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:
+    if payment is None or payment.business_id != business_id or payment.environment is not environment:
+        raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+    return payment

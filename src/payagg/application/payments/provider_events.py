@@ -1,0 +1,192 @@
+"""Events from providers: proven by their signature, kept before they are acknowledged, handled from the inbox.
+
+A provider may deliver an event once, twice, late, out of order or never; nothing here trusts its order, and what
+cannot be handled now stays in the inbox until it can.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+import structlog
+
+from payagg.application.counters import count
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.provider_calls import no_crash
+from payagg.application.payments.refused_events import RefusedEvents
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable
+from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent, SignatureFault
+from payagg.application.ports.providers import Provider, ProviderEventRoute
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.domain.adjustment import is_named
+from payagg.domain.attempt import payment_reference
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.report import Outcome, ProviderFault
+from payagg.domain.values import Environment
+
+RETRY_BATCH = 50
+# The first handling follows the acknowledgement at once; the inbox takes over when it has not ended by then.
+FIRST_RETRY = timedelta(seconds=30)
+_log = structlog.get_logger("payagg.provider_events")
+
+
+class EventResult(Enum):
+    """What became of an event beside the effects of a report; stored as its `result`."""
+
+    IGNORED = "IGNORED"  # authentic, but not about a payment of ours
+    MALFORMED = "MALFORMED"  # authentic, and no event
+
+
+@dataclass(frozen=True)
+class ProviderEvents:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    payment_options: PaymentOptions
+    settlement: Settlement
+    refused_events: RefusedEvents
+    crash_point: Callable[[str], None] = no_crash
+    signposts: Signposts | None = None  # where there are cells
+
+    async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
+        """Returning means: the event is durable, or was before. `headers` has lower-case names.
+
+        Raises the route's `unconfigured` code, INVALID_WEBHOOK_SIGNATURE, or VALIDATION_ERROR for a signed body that
+        is malformed where the route refuses those; MISDIRECTED_REQUEST for a payment that moved to another cell, and
+        Unavailable for one on its way, of which nothing is kept.
+        """
+        provider = self.payment_options.providers[route.slug]
+        fault = await self._fault(route, body, headers)
+        if fault is not None:
+            await self.refused_events.keep(route.slug, route.environment, route.path, fault, body, headers)
+            unconfigured = fault is SignatureFault.NO_CREDENTIALS
+            raise Refusal(route.unconfigured if unconfigured else ErrorCode.INVALID_WEBHOOK_SIGNATURE)
+        self.crash_point("W1")
+        # The raw body holds the payer, and a code to charge the card again: it is proved, and never stored.
+        kept = provider.reduced_event(body)
+        if self.signposts is not None:
+            await self._ensure_here(self.signposts, provider, kept)
+        event = await self._keep(route, hashlib.sha256(body).digest(), kept)
+        self.crash_point("W2")
+        if event is not None:
+            await self._handle_now(event)
+        self.crash_point("W4")
+        if route.refuses_malformed:
+            try:
+                provider.read_event(kept)
+            except ProviderFault:
+                raise Refusal(ErrorCode.VALIDATION_ERROR, "The payload is malformed.") from None
+
+    async def retry_due(self) -> int:
+        """Handles events whose first handling failed or died, oldest first; the number taken up. For the worker."""
+        taken = await self._take_due()
+        for event in taken:
+            await self._handle_now(event)
+        return len(taken)
+
+    async def _ensure_here(self, signposts: Signposts, provider: Provider, body: bytes) -> None:
+        try:
+            report = provider.read_event(body)
+        except ProviderFault:
+            return
+        if report is not None:
+            await signposts.ensure_payment_here(payment_reference(report.provider_reference))
+
+    async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
+        """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:
+        a draining, disabled or deleted one still hears about its own payments."""
+        provider, sealed = self.payment_options.providers[route.slug], self.payment_options.sealed
+        now = self.clock.now()
+        gateways = await self.store.find_settling(route.slug)
+
+        def secrets(environment: Environment) -> list[Mapping[str, str]]:
+            return [secret for gateway in gateways for secret in sealed.signing(gateway, environment, now)]
+
+        own = secrets(route.environment)
+        if not own:
+            return SignatureFault.NO_CREDENTIALS
+        if any(provider.is_authentic(body, headers, secret, route.environment) for secret in own):
+            return None
+        if not headers.get(f"x-{route.slug}-signature"):
+            return SignatureFault.NO_SIGNATURE
+        for other in Environment:
+            if other is not route.environment and any(
+                provider.is_authentic(body, headers, secret, other) for secret in secrets(other)
+            ):
+                return SignatureFault.OTHER_ENVIRONMENT
+        return SignatureFault.WRONG_SECRET
+
+    @retried
+    async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:
+        """The event, committed; None when the very same body is there already."""
+        now = self.clock.now()
+        event = ProviderEvent(
+            id=self.entropy.id("inb", now),
+            provider=route.slug,
+            environment=route.environment,
+            digest=digest,
+            body=body,
+            received_at=now,
+            attempts=1,
+            next_attempt_at=now + FIRST_RETRY,
+        )
+        async with self.store.begin() as tx:
+            return event if await tx.inbox.add(event) else None
+
+    @retried
+    async def _take_due(self) -> list[ProviderEvent]:
+        """Due events for this process to handle, none that another holds or has handled. One that dies with the process
+        is due again after its pause, and one that waited here for longer is handled twice, which changes nothing."""
+        async with self.store.begin() as tx:
+            now = self.clock.now()
+            taken = [_postponed(event, now) for event in await tx.inbox.lock_due(now, RETRY_BATCH)]
+            for event in taken:
+                await tx.inbox.save(event)
+            return taken
+
+    async def _handle_now(self, event: ProviderEvent) -> None:
+        """Handles a kept event; whatever goes wrong leaves it due again, so the caller may acknowledge it."""
+        try:
+            result = await self._handle(event)
+            self.crash_point("W3")
+            await self._done(event, result)
+        except (Unavailable, Conflict) as problem:
+            result = type(problem).__name__
+            _log.warning("inbound event postponed", event_id=event.id, provider=event.provider, reason=str(problem))
+        except Exception as problem:  # noqa: BLE001 - the event is durable and its next attempt is scheduled
+            result = type(problem).__name__
+            _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)
+        count("inbound_events", event.provider, event.environment.value, result)
+
+    async def _handle(self, event: ProviderEvent) -> str:
+        """Applies the event; safe to repeat, since settling the same report twice changes nothing."""
+        try:
+            report = self.payment_options.providers[event.provider].read_event(event.body)
+        except ProviderFault:
+            return EventResult.MALFORMED.value
+        if report is None:
+            return EventResult.IGNORED.value
+        if report.outcome is Outcome.REVERSED and not is_named(report.details):
+            # Two refunds of the same amount are two facts; the same event twice is one.
+            report = revised(report, details={**report.details, "eventDigest": event.digest.hex()[:16]})
+        actor = f"event:{event.provider}"
+        settled = await self.settlement.report(report, event.provider, event.environment, actor)
+        return settled.effect.value
+
+    @retried
+    async def _done(self, event: ProviderEvent, result: str) -> None:
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=result))
+
+
+def _postponed(event: ProviderEvent, now: datetime) -> ProviderEvent:
+    """The event, taken up once more: due again after a pause that doubles."""
+    pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)
+    return replace(event, attempts=min(event.attempts + 1, 30_000), next_attempt_at=now + pause)

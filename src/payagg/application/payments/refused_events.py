@@ -1,0 +1,95 @@
+"""Events refused for their signature: counted by why and kept for an hour, so that a wrong secret is noticed.
+
+Anybody may send such events, so nothing of a body is kept, no header but harmless ones, and no more rows than slots.
+"""
+
+import hashlib
+import string
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from payagg.application.counters import count
+from payagg.application.ports.outside import Clock, Unavailable
+from payagg.application.ports.provider_events import RefusedEvent, SignatureFault
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.domain.values import Environment
+
+KEPT_FOR = timedelta(hours=1)
+SLOTS = 50  # per provider, environment and fault
+HEADERS = ("content-type", "content-length", "user-agent")
+HEADER_MAX = 100  # characters
+
+
+@dataclass(frozen=True)
+class RefusedEvents:
+    store: Store
+    clock: Clock
+
+    async def keep(
+        self,
+        provider: str,
+        environment: Environment,
+        path: str,
+        fault: SignatureFault,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> None:
+        """Counts it and keeps what may be kept. A database that is away loses the note, and the refusal stands."""
+        count("refused_events", provider, environment.value, fault.value)
+        digest = hashlib.sha256(body).digest()
+        event = RefusedEvent(
+            provider=provider,
+            environment=environment,
+            fault=fault,
+            # By the body, so that an event which is sent again takes its own place and not another's.
+            slot=digest[0] % SLOTS,
+            path=path,
+            digest=digest,
+            size=len(body),
+            headers=harmless(headers, f"x-{provider}-signature"),
+            received_at=self.clock.now(),
+        )
+        with suppress(Unavailable):
+            await self.store.keep_refused(event)
+
+    async def recent(self) -> list[RefusedEvent]:
+        """Those of the last hour, newest first."""
+        async with self.store.begin() as tx:
+            kept = await tx.inbox.refused()
+        return [event for event in kept if event.received_at > self._horizon()]
+
+    @retried
+    async def purge(self) -> int:
+        """Deletes what is older than an hour; how many there were. For the worker."""
+        async with self.store.begin() as tx:
+            return await tx.inbox.purge_refused(self._horizon())
+
+    def _horizon(self) -> datetime:
+        return self.clock.now() - KEPT_FOR
+
+
+def harmless(headers: Mapping[str, str], signature: str) -> dict[str, str]:
+    """The headers that name nobody, cut short and in printable ASCII; of the signature only its shape."""
+    kept = {name: _printable(headers[name]) for name in HEADERS if name in headers}
+    if headers.get(signature):
+        kept[signature] = _shape(headers[signature].strip())
+    return kept
+
+
+def _printable(value: str) -> str:
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in value[:HEADER_MAX])
+
+
+def _shape(signature: str) -> str:
+    """How a signature is written, never its value: a wrong encoding is a common mistake."""
+    letters = set(signature)
+    if letters <= set(string.hexdigits):
+        kind = "hexadecimal"
+    elif letters <= set(string.ascii_letters + string.digits + "+/="):
+        kind = "base64"
+    else:
+        kind = "other"
+    return f"{len(signature)} characters, {kind}"

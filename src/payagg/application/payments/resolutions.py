@@ -1,0 +1,71 @@
+"""Ending by hand a payment that no provider will end: one administrator asks, another confirms."""
+
+from dataclasses import dataclass
+
+from payagg.application.accounts.audit import record
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.payments import PaymentToSettle
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import Trigger
+from payagg.domain.resolution import RESOLVED, Resolution, ask, check_outcome, confirm
+
+
+@dataclass(frozen=True)
+class Resolutions:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    settlement: Settlement
+
+    @retried
+    async def ask(self, reference: str, command: ResolvePayment, *, by: Actor) -> Resolution:
+        """Raises VALIDATION_ERROR, PAYMENT_NOT_FOUND and what the domain's `ask` does."""
+        check_outcome(command.outcome)
+        async with self.store.begin() as tx:
+            found, now = await self._locked(tx, reference), self.clock.now()
+            asked = ask(
+                found.payment,
+                found.anomalies,
+                await tx.resolutions.latest(reference),
+                id=self.entropy.id("res", now),
+                reason=command.reason,
+                evidence=command.evidence,
+                by=by.name,
+                now=now,
+            )
+            await tx.resolutions.add(asked)
+            changes = changes_of(None, asked, "reason", "evidence")
+            await record(tx, self.entropy, now, by, Action.PAYMENT_ASK_RESOLUTION, reference, changes)
+            return asked
+
+    @retried
+    async def confirm(self, reference: str, *, by: Actor) -> Resolution:
+        """Ends the payment. Raises PAYMENT_NOT_FOUND and what the domain's `confirm` does."""
+        async with self.store.begin() as tx:
+            found, now = await self._locked(tx, reference), self.clock.now()
+            payment, latest = found.payment, await tx.resolutions.latest(reference)
+            confirmed = confirm(payment, found.anomalies, latest, by=by.name, now=now)
+            ended = await self.settlement.move(
+                tx,
+                payment,
+                Trigger.FAIL,
+                actor=confirmed.actor,
+                reason=RESOLVED,
+                subscribers=found.subscribers,
+            )
+            await tx.resolutions.confirm(confirmed)
+            changes = changes_of(payment, ended, "status", "failure_reason")
+            owner = payment.business_id
+            await record(tx, self.entropy, now, by, Action.PAYMENT_RESOLVE, reference, changes, business_id=owner)
+            return confirmed
+
+    async def _locked(self, tx: Transaction, reference: str) -> PaymentToSettle:
+        found = await tx.payments.lock_to_settle(reference)
+        if found is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        return found

@@ -1,0 +1,308 @@
+"""The only writer of a payment's status: the change, its event and its deliveries are one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from payagg.application.counters import count
+from payagg.application.payments.forwarding_records import follow
+from payagg.application.ports.outside import Clock, Entropy, Unavailable
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.application.schemas.events import EventBody, Notice
+from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.attempt import Attempt, ends_asking, payment_reference
+from payagg.domain.checks import revised
+from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
+from payagg.domain.values import Environment, instant_past
+from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, WebhookEndpoint, next_sequence, notice_of
+
+EXPIRE_BATCH = 200
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a report did; `payment` as it stands since, None where it was not looked at or does not exist."""
+
+    effect: ReportEffect
+    payment: Payment | None
+
+
+@dataclass(frozen=True)
+class Settlement:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    has_cells: bool = False
+
+    async def write(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        transition: Transition | None,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
+        known: Sequence[Anomaly] | None = None,
+    ) -> Payment:
+        """Stores a moved payment with its transition, event and deliveries. The payment must be locked in `tx`.
+
+        `subscribers`: the active endpoints of its business and environment, `known`: its anomalies, where they were
+        read before.
+        """
+        if transition is None:
+            return payment
+        await tx.payments.save(payment, transition)
+        count(
+            "payment_transitions", transition.from_status.value, transition.to_status.value, payment.environment.value
+        )
+        await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers, known)
+        if ends_asking(payment):
+            await tx.payments.end_asks(payment.reference)
+        return payment
+
+    async def _emit(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        kind: EventType,
+        sequence: int,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
+        known: Sequence[Anomaly] | None = None,
+        notice: Notice | msgspec.UnsetType = UNSET,
+    ) -> None:
+        """Stores an event with its deliveries."""
+        if known is None:
+            known = await tx.anomalies.of_payment(payment.reference) if payment.has_adjustments else ()
+        # Dated when written, not when it happened: an expiry swept late must not slip in before a merchant's cursor.
+        now = self.clock.now()
+        last = await tx.webhooks.last_event_id(payment.business_id, payment.environment)
+        body = EventBody(
+            id=self.entropy.id("evt", instant_past(last, now)),
+            type=kind.value,
+            created_at=now,
+            environment=payment.environment,
+            sequence=sequence,
+            data=PaymentDetail.of(payment, known),
+            notice=notice,
+        )
+        event = Event(
+            id=body.id,
+            reference=payment.reference,
+            sequence=sequence,
+            type=body.type,
+            business_id=payment.business_id,
+            environment=payment.environment,
+            body=msgspec.json.encode(body),
+            created_at=now,
+        )
+        if subscribers is None:
+            subscribers = await tx.webhooks.subscribers(payment.business_id, payment.environment)
+        deliveries = [
+            Delivery.of(event, self.entropy.id("dlv", now), endpoint.id, None)
+            for endpoint in subscribers
+            if endpoint.receives(kind, payment.environment)
+        ]
+        # The payment's own address is signed with the endpoints' secrets; where there is none it cannot be signed.
+        if payment.webhook_url is not None and subscribers:
+            deliveries.append(Delivery.of(event, self.entropy.id("dlv", now), None, payment.webhook_url))
+        await tx.webhooks.emit(event, deliveries)
+
+    async def move(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        trigger: Trigger,
+        *,
+        actor: str,
+        reason: str | None = None,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
+        known: Sequence[Anomaly] = (),
+    ) -> Payment:
+        """Applies `trigger` to a locked payment; raises the machine's refusal when it is final. `known` are its
+        anomalies, of which some are news once it is paid."""
+        moved, transition = payment.move(trigger, self.clock.now(), actor=actor, reason=reason)
+        moved = await self.write(tx, moved, transition, subscribers, known or None)
+        return await self._tell_earlier(tx, moved, known, subscribers) if was_paid(moved, known) else moved
+
+    @retried
+    async def report(
+        self,
+        report: ProviderReport,
+        gateway: str,
+        environment: Environment,
+        actor: str,
+        *,
+        asked: Attempt | None = None,
+        as_of: datetime | None = None,
+    ) -> Settled:
+        """Applies a provider's report about one of our references; `asked` is the attempt it was asked about. It is
+        judged as of now, or as of an instant that is known to lie before the money moved. Raises MISDIRECTED_REQUEST or
+        Unavailable for a payment that moved to another cell or is on its way."""
+        if asked is not None and report.changes_nothing(asked):
+            return Settled(ReportEffect.UNCHANGED, None)
+        reference = asked.reference if asked else payment_reference(report.provider_reference)
+        async with self.store.begin() as tx:
+            found = await tx.payments.lock_to_settle(reference)
+            if found is None and asked is not None:
+                # It moved to another cell while its provider was asked, and is asked about there.
+                return Settled(ReportEffect.UNCHANGED, None)
+            if found is None and self.has_cells:
+                follow(await tx.moves.signpost_of_payment(reference))
+            payment = found.payment if found is not None else None
+            attempts, paid = found.attempts if found is not None else [], await self._paid(tx, payment)
+            known = found.anomalies if found is not None else []
+            if payment is not None and payment.is_final and not attempts:
+                archived = await tx.archive.find(reference)
+                if archived is not None:
+                    attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []
+            verdict = judge(
+                report,
+                payment,
+                attempts,
+                gateway=gateway,
+                environment=environment,
+                asked=asked,
+                paid=paid,
+                actor=actor,
+                now=as_of or self.clock.now(),
+                known=known,
+            )
+            if attempts and not (found is not None and found.attempts):
+                verdict = revised(verdict, attempt=None)  # it lies in the archive, where nothing is added
+            subscribers = found.subscribers if found is not None else None
+            settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
+            return Settled(verdict.effect, settled)
+
+    async def end_asking(
+        self, tx: Transaction, payment: Payment, attempt: Attempt, report: ProviderReport | None, *, actor: str
+    ) -> None:
+        """What the last ask about a locked payment's attempt leaves behind; `report` is what it brought."""
+        verdict = judge_silence(report, payment, attempt, actor=actor, now=self.clock.now())
+        if verdict.effect is not ReportEffect.UNCHANGED:
+            await self._apply(tx, verdict, payment, await tx.anomalies.of_payment(payment.reference), actor)
+
+    async def _paid(self, tx: Transaction, payment: Payment | None) -> list[str | None]:
+        if payment is None or payment.status is not Status.SUCCESS:
+            return []
+        transitions = await tx.payments.transitions(payment.reference)
+        return [transition.reason for transition in transitions if transition.to_status is Status.SUCCESS]
+
+    async def _apply(
+        self,
+        tx: Transaction,
+        verdict: Verdict,
+        payment: Payment | None,
+        known: Sequence[Anomaly],
+        source: str,
+        subscribers: Sequence[WebhookEndpoint] | None = None,
+    ) -> Payment | None:
+        """The payment as it is then. `known` are its anomalies."""
+        paid_before = payment is not None and was_paid(payment, known)
+        for moved, transition in verdict.changes:
+            payment = await self.write(tx, moved, transition, subscribers, known)
+        if verdict.attempt is not None:
+            await tx.payments.save_attempt(verdict.attempt, verdict.attempt.token)
+        if payment is not None and verdict.facts is not None:
+            payment = await self._note(tx, payment, payment.with_fee(verdict.facts.fee, verdict.facts.received))
+        is_known = any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known if verdict.anomaly)
+        if verdict.anomaly is not None and not is_known:
+            kept = await self._anomaly(tx, payment, verdict.anomaly, source, verdict.details)
+            if payment is not None:
+                payment, kept = await self._tell(tx, payment, kept, [kept, *known], subscribers)
+            await tx.anomalies.add(kept)
+            count("anomalies", kept.kind.value)
+            known = [kept, *known]
+        if payment is not None and not paid_before and was_paid(payment, known):
+            payment = await self._tell_earlier(tx, payment, known, subscribers)
+        return payment
+
+    async def _anomaly(
+        self, tx: Transaction, payment: Payment | None, kind: AnomalyKind, source: str, details: Mapping[str, Any]
+    ) -> Anomaly:
+        now = self.clock.now()
+        anomaly_id = self.entropy.id("anm", instant_past(await tx.anomalies.last_id(), now))
+        anomaly = Anomaly(anomaly_id, None, kind, source, details, now)
+        if payment is None:
+            return anomaly
+        own = {"business_id": payment.business_id, "environment": payment.environment}
+        return revised(anomaly, reference=payment.reference, **own)
+
+    async def _tell(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        fact: Anomaly,
+        known: Sequence[Anomaly],
+        subscribers: Sequence[WebhookEndpoint] | None,
+    ) -> tuple[Payment, Anomaly]:
+        """Emits the event of a fact that is news to the merchant, and marks the payment. Both as stored."""
+        event_type = notice_of(fact, was_paid=was_paid(payment, known))
+        if event_type is None:
+            return payment, fact
+        sequence = next_sequence(payment, known)
+        # Of an open payment the next change of status goes on from this number; a final one has no more.
+        marked = revised(payment, has_adjustments=True, sequence=payment.sequence if payment.is_final else sequence)
+        payment = await self._note(tx, payment, marked)
+        told = revised(fact, event_sequence=sequence)
+        facts = [told if one.id == fact.id else one for one in known]
+        await self._emit(tx, payment, event_type, sequence, subscribers, facts, Notice.of(fact, payment))
+        return payment, told
+
+    async def _tell_earlier(
+        self,
+        tx: Transaction,
+        payment: Payment,
+        known: Sequence[Anomaly],
+        subscribers: Sequence[WebhookEndpoint] | None,
+    ) -> Payment:
+        """What became known of the money before the payment was, oldest first."""
+        facts = sorted(known, key=lambda fact: (fact.at, fact.id))
+        for position, fact in enumerate(facts):
+            if fact.event_sequence is None:
+                payment, told = await self._tell(tx, payment, fact, facts, subscribers)
+                if told.event_sequence is not None:
+                    facts[position] = told
+                    await tx.anomalies.notify(told.id, told.event_sequence)
+        return payment
+
+    async def _note(self, tx: Transaction, before: Payment, after: Payment) -> Payment:
+        if after != before:
+            await tx.payments.note(after)
+        return after
+
+    async def told(self, payment: Payment) -> Payment:
+        """The payment as it may be told of: one whose window has closed is FAILED for good before anybody hears of it,
+        as it would open again where the database's clock was ahead and is set back. A database that takes no writes
+        just now leaves that to the sweep."""
+        if not payment.is_expired(self.clock.now()):
+            return payment
+        try:
+            return await self.expire(payment.reference) or payment
+        except Unavailable:
+            return payment
+
+    @retried
+    async def expire(self, reference: str) -> Payment | None:
+        """The payment, FAILED if its window has closed; None where there is none."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(reference)
+            if payment is None or not payment.is_expired(self.clock.now()):
+                return payment
+            return await self.write(tx, *payment.expire())
+
+    @retried
+    async def expire_due(self) -> int:
+        """Makes durable what every reader sees already: INITIATED payments past their window. A batch at a time."""
+        async with self.store.begin() as tx:
+            expired = await tx.payments.expired(self.clock.now(), EXPIRE_BATCH)
+            owners = {(payment.business_id, payment.environment) for payment in expired}
+            subscribers = await tx.webhooks.subscribers_of(owners)
+            for payment in expired:
+                own = subscribers.get((payment.business_id, payment.environment), [])
+                await self.write(tx, *payment.expire(), own)
+            return len(expired)

@@ -1,0 +1,123 @@
+"""Asking providers about payments whose news never came: lost events, lost answers, payers who closed the browser."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
+from payagg.application.payments.provider_calls import ProviderCalls, no_crash
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.domain.attempt import Attempt, after_ask, postpone_ask
+from payagg.domain.payment import Payment
+from payagg.domain.rate_limit import EPOCH
+from payagg.domain.report import ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+
+# Asks a second at one provider in one environment, by one worker; businesses take turns. A worker that comes back after
+# hours finds thousands due and asks them at this rate, instead of all at once.
+RATE = 50
+AT_ONCE = 10
+# How long a claimed ask keeps other workers away: longer than a whole run of this worker may take.
+HOLD = timedelta(minutes=2)
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+
+    async def run_once(self) -> int:
+        """One run at every provider in both environments; the number taken up."""
+        return sum(await asyncio.gather(*(self.run_at(slug, environment) for slug, environment in self.shares())))
+
+    def shares(self) -> list[tuple[str, Environment]]:
+        """Each has a rate of its own, so that none waits behind another's backlog."""
+        return [(slug, environment) for slug in self.payment_options.providers for environment in Environment]
+
+    async def run_at(self, slug: str, environment: Environment, since: datetime = EPOCH) -> int:
+        """Asks about what is due there, RATE at most; the number taken up. Safe in any number of workers.
+
+        And about what was in the air at `since`, the start of this worker: whoever waited for its news may have died.
+        """
+        due = await self._due(slug, environment, since)
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def bounded(attempt: Attempt) -> None:
+            async with gate:
+                await self._ask(attempt)
+
+        results = await asyncio.gather(*(bounded(attempt) for attempt in due), return_exceptions=True)
+        # One ask that failed (the database went away) leaves its attempt held and due again; the others are done.
+        failures = [result for result in results if isinstance(result, Exception)]
+        if failures:
+            raise failures[0]
+        return len(due)
+
+    async def oldest_unasked(self) -> datetime | None:
+        """Since when the longest overdue ask has been due; None when none is. For the metric."""
+        async with self.store.begin() as tx:
+            return await tx.payments.oldest_ask(self.payment_options.providers, self.clock.now())
+
+    @retried
+    async def _due(self, slug: str, environment: Environment, since: datetime) -> list[Attempt]:
+        async with self.store.begin() as tx:
+            return await tx.payments.due_asks(slug, environment, self.clock.now(), RATE, HOLD, since)
+
+    async def _ask(self, attempt: Attempt) -> None:
+        opened = await self._open(attempt)
+        if opened is None:
+            return
+        payment, current, choice, began = opened
+        report: ProviderReport | None = None
+        if choice is not None:
+            try:
+                report = await self.provider_calls.fetch(payment, current, choice, "reconciler")
+            except ProviderFault:
+                report = None
+        self.crash_point("J1")
+        if report is not None:
+            await self.settlement.report(report, current.gateway, payment.environment, "reconciler", asked=current)
+        self.crash_point("J2")
+        await self._schedule(current, report, began)
+
+    @retried
+    async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None, datetime] | None:
+        """What to ask about and the instant, or None when there is nothing (more) to ask now. A missing choice = no
+        credentials."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(attempt.reference)
+            if payment is None:
+                return None
+            now = self.clock.now()
+            current = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
+            postponed = postpone_ask(payment, current, now)
+            if postponed is not None:
+                await tx.payments.save_attempt(postponed, current.token)
+                return None
+            choice = await self.payment_options.assigned(tx, current, payment.environment)
+            if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
+                return None  # unhealthy: the hold brings it back, and it has not been asked
+            return payment, current, choice, now
+
+    @retried
+    async def _schedule(self, asked: Attempt, report: ProviderReport | None, began: datetime) -> None:
+        """Plans the next ask by the schedule; after the last one, evidence of no payment ends the payment."""
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(asked.reference)
+            if payment is None:
+                return  # it moved to another cell while its provider was asked
+            # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
+            current = (await tx.payments.attempts(asked.reference))[asked.number - 1]
+            done = after_ask(payment, current, began, self.entropy.chance())
+            await tx.payments.save_attempt(done, current.token)
+            if done.next_ask_at is None:
+                await self.settlement.end_asking(tx, payment, current, report, actor="reconciler")

@@ -1,0 +1,129 @@
+"""Verification: what the assigned provider says of a payment's charge, asked once however many callers wait."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.payments.provider_calls import ProviderCalls, no_crash
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.store import Store
+from payagg.application.schemas.payments import PayerReason, VerifiedPayment
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY, AttemptState
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import DECLINED, Payment, Status
+from payagg.domain.report import ProviderFault, ReportEffect
+from payagg.domain.values import CLOCK_SLACK, ascii_url
+
+
+@dataclass(frozen=True)
+class Verification:
+    store: Store
+    clock: Clock
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
+    settlement: Settlement
+    crash_point: Callable[[str], None] = no_crash
+    verifying: dict[str, "asyncio.Task[VerifiedPayment]"] = field(default_factory=dict)
+
+    async def verify(self, reference: str) -> VerifiedPayment:
+        """The status after asking the assigned provider, at most once in VERIFY_EVERY per reference.
+
+        A final payment's provider is asked at most once in VERIFY_FINAL_EVERY, for refunds and disputes whose
+        event was lost. An unreachable provider answers with the stored status.
+
+        Raises GATEWAY_NOT_AVAILABLE without credentials, PAYMENT_AMOUNT_MISMATCH when the provider's facts differ from
+        the payment.
+        """
+        task = self.verifying.get(reference)
+        if task is None:
+            task = asyncio.create_task(self._verify(reference))
+            self.verifying[reference] = task
+            task.add_done_callback(lambda _: self.verifying.pop(reference, None))
+        return await asyncio.shield(task)
+
+    async def _verify(self, reference: str) -> VerifiedPayment:
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            found = await tx.payments.aggregate(reference)
+            if found is None:
+                raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+        payment = found.payment
+        attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
+        if attempt is None:
+            return _verified((await self.settlement.told(payment)).as_of(now), None)
+        seen = payment.as_of(now)
+        # What became of a final payment's money since is asked about seldom, and is no part of this answer.
+        every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY
+        dates = (attempt.last_ask_at, seen.settled_at)
+        asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
+        if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):
+            return _verified(seen, None)
+        async with self.store.begin() as tx:
+            choice = await self.payment_options.assigned(tx, attempt, payment.environment)
+            if choice is None and seen.is_final:
+                return _verified(seen, None)
+            if choice is None:
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+            if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
+                # Paused after faults: as good as unreachable, and found out at once.
+                return _verified(seen, attempt.last_decline)
+        # The simulator is our own code, which nobody need spare.
+        may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_ask(reference, attempt.number, now, every)
+        if not may_ask:
+            # Asked a moment ago, perhaps by another process: its finding stands until the next call.
+            if not seen.is_final and await self._is_mismatch(reference):
+                raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
+            return _verified(seen, attempt.last_decline)
+        try:
+            report = await self.provider_calls.fetch(payment, attempt, choice, "verify")
+        except ProviderFault:
+            return _verified(seen, attempt.last_decline)
+        self.crash_point("V1")
+        settled = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
+        self.crash_point("V2")
+        if settled.effect is ReportEffect.MISMATCH and not seen.is_final:
+            raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
+        decline = (report.reason or DECLINED) if settled.effect is ReportEffect.DECLINED else None
+        # Where the answer changed nothing, something else may have, while the provider was asked.
+        current = settled.payment or await self.store.find_payment(reference)
+        if current is None:
+            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)  # it moved to another cell meanwhile
+        return _verified(current.as_of(self.clock.now()), decline)
+
+    async def _is_mismatch(self, reference: str) -> bool:
+        """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells:
+        another word takes it back. What an event claimed is no finding of anybody who asked."""
+        async with self.store.begin() as tx:
+            answer = await tx.payments.last_answer(reference)
+            known = await tx.anomalies.of_payment(reference) if answer is not None else []
+        return any(
+            a.kind is AnomalyKind.MISMATCH and a.is_from_asking and answer and a.details.get("word") == answer.word
+            for a in known
+        )
+
+
+def redirect_url(payment: Payment) -> str | None:
+    """Where the merchant wants the payer back: its callback URL with the reference and the status. None without one,
+    and for a stored text that no browser may be sent to, which initiate would have refused."""
+    if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):
+        return None
+    parts = urlsplit(ascii_url(payment.callback_url))
+    own = urlencode({"reference": payment.reference, "status": payment.status.value})
+    return urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
+
+
+def _verified(payment: Payment, last_decline: str | None) -> VerifiedPayment:
+    return VerifiedPayment(
+        reference=payment.reference,
+        status=payment.status,
+        amount=payment.amount,
+        currency=payment.currency,
+        callback_url=payment.callback_url,
+        redirect_url=redirect_url(payment),
+        last_decline=PayerReason.of(last_decline) if payment.status is Status.PENDING else None,
+    )

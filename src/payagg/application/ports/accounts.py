@@ -1,0 +1,96 @@
+"""What use cases need of businesses, their keys, the audit trail and revoked tokens."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Protocol
+
+from payagg.domain.api_key import ApiKey
+from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
+from payagg.domain.business import Business, Role
+from payagg.domain.revocation import Revocation
+from payagg.domain.values import Environment
+
+
+class BusinessRepository(Protocol):
+    async def get(self, business_id: str) -> Business | None: ...
+
+    async def lock(self, business_id: str) -> Business | None:
+        """The business, its row locked: limits of five are counted under it."""
+
+    async def names(self, business_ids: Collection[str]) -> dict[str, str]:
+        """The name of each business that there is, by its id."""
+
+    async def role(self, business_id: str, subject: str) -> Role | None: ...
+
+    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
+        """The businesses in which the subject is OWNER or ADMIN, oldest first, at most 1,000."""
+
+    async def add(self, business: Business) -> None: ...
+
+    async def save(self, business: Business) -> None: ...
+
+    async def count(self) -> int:
+        """How many there are, whatever their status."""
+
+    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+        """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
+        literal, case-insensitive substring of the name."""
+
+    async def members(self, business_id: str) -> dict[str, Role]:
+        """The role of each subject, by subject in code point order."""
+
+    async def set_member(self, business_id: str, subject: str, role: Role) -> None: ...
+
+    async def remove_member(self, business_id: str, subject: str) -> None: ...
+
+
+class ApiKeyRepository(Protocol):
+    async def get(self, business_id: str, key_id: str) -> ApiKey | None:
+        """Locked for update."""
+
+    async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
+        """Active keys, newest first, then the most recently revoked ones, at most `revoked_max`."""
+
+    async def count_active(self, business_id: str, environment: Environment) -> int: ...
+
+    async def add(self, key: ApiKey) -> None: ...
+
+    async def save(self, key: ApiKey) -> None: ...
+
+
+class AuditRepository(Protocol):
+    """Entries are added and read; the store refuses to change or delete one."""
+
+    async def add(self, entry: AuditEntry) -> None: ...
+
+    async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+        """By id, newest first, strictly older than the id `after`."""
+
+
+class RevocationRepository(Protocol):
+    async def add(self, revocation: Revocation) -> None:
+        """One for the same claim and value keeps the later of both instants."""
+
+    async def end_session(self, session: bytes, ends_at: datetime, now: datetime) -> None:
+        """A console session is over, by its digest. Forgets some of those that would have ended by `now`."""
+
+
+@dataclass(frozen=True)
+class KeyHolder:
+    """A presented key and the business behind it, as they are now or, `is_remembered`, as they were when the key was
+    last read."""
+
+    key: ApiKey
+    business: Business
+    is_remembered: bool = False
+    realm: ClassVar[ActorRealm] = ActorRealm.KEY
+
+    @property
+    def subject(self) -> str:
+        return self.key.id
+
+    @property
+    def standing(self) -> tuple[str, str, str]:
+        """All that can change about who may initiate: status of the key, status and KYC of the business."""
+        return self.key.status.value, self.business.status.value, self.business.kyc_status.value

@@ -1,0 +1,163 @@
+"""What use cases need of payments, their attempts, calls and resolutions."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from payagg.domain.anomaly import Anomaly
+from payagg.domain.attempt import Attempt
+from payagg.domain.business import Business
+from payagg.domain.payment import Payment, Transition
+from payagg.domain.rate_limit import EPOCH
+from payagg.domain.resolution import Resolution
+from payagg.domain.values import Environment
+from payagg.domain.webhook import WebhookEndpoint
+
+
+@dataclass(frozen=True)
+class PaymentAggregate:
+    """A payment with what decides on it: its business, and its attempts by number."""
+
+    payment: Payment
+    business: Business | None
+    attempts: list[Attempt]
+
+
+@dataclass(frozen=True)
+class PaymentToSettle:
+    """A payment with what a change of its status needs: its attempts by number, the active endpoints of its business
+    and environment, and its anomalies, newest first."""
+
+    payment: Payment
+    attempts: list[Attempt]
+    subscribers: list[WebhookEndpoint]
+    anomalies: list[Anomaly]
+
+
+class PaymentRepository(Protocol):
+    async def get(self, reference: str) -> Payment | None: ...
+
+    async def lock(self, reference: str) -> Payment | None: ...
+
+    async def aggregate(self, reference: str) -> PaymentAggregate | None: ...
+
+    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
+        """The payment is locked first, and the rest read under that lock."""
+
+    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+        """As `lock_aggregate`."""
+
+    async def add(self, payment: Payment) -> bool:
+        """A new payment beside other writes; `Store.add_payment` is the quick way. False when its idempotency key is
+        taken. Raises ReferenceTaken."""
+
+    async def save(self, payment: Payment, transition: Transition) -> None:
+        """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
+
+    async def note(self, payment: Payment) -> None:
+        """Writes what may be added to a payment that does not move: its fee and net amount, `has_adjustments`, and
+        while it is open the number of its last event. Call under `lock`."""
+
+    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+        """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
+
+    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+        """INITIATED payments in the order of their windows' ends, then references, past the given two."""
+
+    async def attempts(self, reference: str) -> list[Attempt]:
+        """By number. Call under `lock` before deciding on them."""
+
+    async def add_attempt(self, attempt: Attempt) -> None: ...
+
+    async def save_attempt(self, attempt: Attempt, token: str) -> None:
+        """Raises Conflict, at the end of the transaction at the latest, unless the stored token is still `token`; it
+        changes under the payment's `lock` alone."""
+
+    async def due_asks(
+        self,
+        gateway: str,
+        environment: Environment,
+        now: datetime,
+        limit: int,
+        hold: timedelta,
+        since: datetime = EPOCH,
+    ) -> list[Attempt]:
+        """Attempts at one gateway's slug and environment whose `next_ask_at` has come, oldest first, held until
+        now + hold so that other workers skip them. Saving an attempt ends its hold. Where more are due than `limit`,
+        businesses take turns.
+
+        And those that were in the air at `since`: their first ask would come within FIRST_ASK_MAX of it, and nobody has
+        asked about them or held them since."""
+
+    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+        """Makes a batch of asks of a later time due now, but not those about charges that were confirmed longer than
+        HASTEN_PAID ago; how many, 0 when there are none left."""
+
+    async def end_asks(self, reference: str) -> None:
+        """No attempt of the payment is asked about any more. Call under `lock`."""
+
+    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+        """The earliest `next_ask_at` at these gateways that has passed by `now`."""
+
+    async def has_open_attempts(self, gateway_id: str) -> bool:
+        """Whether any attempt of the gateway is still to be asked about what became of it: its `next_ask_at` is set,
+        and it was not confirmed."""
+
+    async def open_attempts(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
+        """How many of them there are, counted up to `most`; without those of the accounts `other_than`, where any are
+        given, and then without those of which no account is known."""
+
+    async def transitions(self, reference: str) -> list[Transition]: ...
+
+    async def add_call(self, call: "ProviderCall") -> None: ...
+
+    async def calls(self, reference: str) -> list["ProviderCall"]: ...
+
+    async def last_answer(self, reference: str) -> "ProviderCall | None":
+        """The last look-up of the payment that the provider answered, with its word."""
+
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        """References of final payments that ended before then and still have a payer field, oldest first, locked,
+        skipping what others hold."""
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        """Of the next `limit` references in order: those whose payer has this address, in any letter case, and the last
+        one looked at, None past the end."""
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        """Clears the payer's fields, the digest of the request that gave them, and the hand-offs that carry them."""
+
+    async def forget_keys(self, before: datetime, limit: int) -> int:
+        """Frees the idempotency keys of final payments that ended before then, those of the oldest days first; how
+        many. Each payment stays, and still says which key it came with."""
+
+
+@dataclass(frozen=True)
+class ProviderCall:
+    """One call to a provider, for `explain`: `result` is an Outcome, a HandOffKind or a FaultKind."""
+
+    id: str
+    reference: str
+    attempt: int
+    gateway: str
+    operation: str
+    result: str
+    word: str | None
+    duration_ms: int
+    actor: str
+    at: datetime
+
+
+class ResolutionRepository(Protocol):
+    """Requests to end a payment by hand. Call each under the payment's lock but `of_payment`."""
+
+    async def add(self, resolution: Resolution) -> None: ...
+
+    async def latest(self, reference: str) -> Resolution | None: ...
+
+    async def of_payment(self, reference: str) -> list[Resolution]:
+        """Oldest first, at most 100."""
+
+    async def confirm(self, resolution: Resolution) -> None:
+        """Writes who confirmed it and when, once."""

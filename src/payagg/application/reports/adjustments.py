@@ -1,0 +1,13 @@
+"""What merchants see of many payments' adjustments: a list to work through."""
+
+from payagg.application.ports.reports import AdjustmentFilter
+from payagg.application.ports.store import Store
+from payagg.application.schemas.adjustments import AdjustmentPage, AdjustmentView
+
+
+async def adjustment_page(store: Store, wanted: AdjustmentFilter, limit: int) -> AdjustmentPage:
+    """Newest first by the latest fact of each, strictly after the cursor."""
+    async with store.begin() as tx:
+        found = await tx.anomalies.adjustments(wanted, limit + 1)
+    shown = [AdjustmentView.of(adjustment) for adjustment in found[:limit]]
+    return AdjustmentPage(shown, shown[-1].id if shown else wanted.after, len(found) > limit)

@@ -1,0 +1,89 @@
+"""Working off anomalies: what operators list, acknowledge and close."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from payagg.application.accounts.audit import record
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.reports import AnomalyFilter
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.domain.anomaly import Anomaly
+from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.errors import ErrorCode, Refusal
+
+
+@dataclass(frozen=True)
+class Anomalies:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    async def listed(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
+        """A page, newest first; the next one follows the last id."""
+        async with self.store.begin() as tx:
+            return await tx.anomalies.page(wanted, limit)
+
+    @retried
+    async def acknowledge(self, anomaly_id: str, *, by: Actor) -> Anomaly:
+        """Raises NOT_FOUND or ANOMALY_NOT_OPEN."""
+        async with self.store.begin() as tx:
+            anomaly = _known(await tx.anomalies.lock(anomaly_id))
+            acknowledged = anomaly.acknowledge(by.name, self.clock.now())
+            await self._save(tx, by, Action.ANOMALY_ACKNOWLEDGE, anomaly, acknowledged)
+            return acknowledged
+
+    @retried
+    async def close(self, anomaly_id: str, reason: str, *, by: Actor) -> Anomaly:
+        """`reason` says what was done. Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
+        async with self.store.begin() as tx:
+            anomaly = _known(await tx.anomalies.lock(anomaly_id))
+            closed = anomaly.close(by.name, reason, self.clock.now())
+            await self._save(tx, by, Action.ANOMALY_CLOSE, anomaly, closed)
+            return closed
+
+    @retried
+    async def assign(self, anomaly_id: str, assignee: str | None, *, by: Actor) -> Anomaly:
+        """Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
+        async with self.store.begin() as tx:
+            anomaly = _known(await tx.anomalies.lock(anomaly_id))
+            assigned = anomaly.assign(assignee)
+            await self._save(tx, by, Action.ANOMALY_ASSIGN, anomaly, assigned)
+            return assigned
+
+    @retried
+    async def note(self, anomaly_id: str, text: str, *, by: Actor) -> Anomaly:
+        """Raises VALIDATION_ERROR, NOT_FOUND, ANOMALY_ALREADY_CLOSED or NOTE_LIMIT_REACHED."""
+        async with self.store.begin() as tx:
+            anomaly, now = _known(await tx.anomalies.lock(anomaly_id)), self.clock.now()
+            noted = anomaly.note(text, by.name, now)
+            await tx.anomalies.save(noted)
+            changes = {"note": {"before": None, "after": text}}
+            await record(tx, self.entropy, now, by, Action.ANOMALY_NOTE, anomaly_id, changes)
+            return noted
+
+    async def _save(self, tx: Transaction, by: Actor, action: Action, before: Anomaly, after: Anomaly) -> None:
+        await tx.anomalies.save(after)
+        changes = changes_of(before, after, "status", "close_reason", "assignee")
+        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
+
+
+def _known(anomaly: Anomaly | None) -> Anomaly:
+    if anomaly is None:
+        raise Refusal(ErrorCode.NOT_FOUND)
+    return anomaly
+
+
+def line_of(anomaly: Anomaly, now: datetime) -> str:
+    """One line for a person: id, date, status, severity, age, who works on it, what. A dispute's due date is a fact."""
+    facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
+    who = f"{anomaly.status.value:12}  {anomaly.severity.value:18}  {age_of(anomaly.age(now)):>8}"
+    what = f"{anomaly.kind.value} {anomaly.reference or '-'} {facts}"
+    return f"{anomaly.id}  {anomaly.at:%Y-%m-%d %H:%M:%S}Z  {who}  {anomaly.assignee or '-':12}  {what}"
+
+
+def age_of(age: timedelta) -> str:
+    """For a person: the largest two of days, hours and minutes."""
+    minutes = int(age.total_seconds()) // 60
+    days, hours = minutes // 1440, minutes // 60 % 24
+    return f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} m" if hours else f"{minutes} m"

@@ -1,0 +1,45 @@
+"""What is kept of one payment's way, read once for the timeline that operators print and the story that is shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.ports.store import Transaction
+from payagg.domain.archived import ArchivedPayment, ArchivePart
+from payagg.domain.attempt import Attempt
+from payagg.domain.gateway import Gateway
+from payagg.domain.payment import Transition
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, Event
+
+
+@dataclass(frozen=True)
+class PaymentHistory:
+    """Of a payment that ended long ago transitions and attempts may be in the archive, and `archived` says where."""
+
+    transitions: list[Transition]
+    attempts: list[Attempt]
+    archived: tuple[ArchivedPayment, ArchivePart] | None
+    events: list[Event]
+    deliveries: list[Delivery]
+
+
+async def history_of(tx: Transaction, reference: str) -> PaymentHistory:
+    transitions, attempts = await tx.payments.transitions(reference), await tx.payments.attempts(reference)
+    return PaymentHistory(
+        transitions, attempts, await tx.archive.find(reference), *await tx.webhooks.of_payment(reference)
+    )
+
+
+async def gateways_of(tx: Transaction, attempts: Sequence[Attempt]) -> list[Gateway]:
+    """Those that the attempts were made through, deleted ones too."""
+    made_through = {attempt.gateway_id for attempt in attempts if attempt.gateway_id is not None}
+    found = [await tx.gateways.get_any(gateway_id) for gateway_id in sorted(made_through)]
+    return [gateway for gateway in found if gateway is not None]
+
+
+def accounts_of(
+    gateways: Sequence[Gateway], sealed: GatewayCredentials, environment: Environment
+) -> dict[str | None, str | None]:
+    """The fingerprints of the provider accounts on file, by the gateway's id: a charge's is compared with it."""
+    return {gateway.id: sealed.accounts(gateway).get(environment) for gateway in gateways}

@@ -1,0 +1,321 @@
+"""Reconciling with a provider's own lists or statement: what differs goes through the one judge, and is kept."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from hashlib import sha256
+from typing import Any
+
+import structlog
+
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Clock, Entropy, Unavailable
+from payagg.application.ports.providers import ProviderLists
+from payagg.application.ports.store import Store
+from payagg.application.reports.export import lines as csv_lines
+from payagg.application.retry import retried
+from payagg.application.schemas.reconciliations import COLUMNS, cells_of
+from payagg.domain.audit import Actor, clock
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.reconciliation import (
+    NO_FINDING,
+    SOURCE,
+    BucketTotal,
+    LineKind,
+    Match,
+    MatchBucket,
+    OurPayment,
+    ProviderLine,
+    ReconciliationFinding,
+    ReconciliationRun,
+    check_unit,
+    fact_of,
+    matched,
+    totals,
+    unreadable_finding,
+)
+from payagg.domain.report import ProviderFault, ReportEffect
+from payagg.domain.values import Environment
+
+DAYS_MAX = 31
+PAGE = 2_000  # payments, or references, of one transaction
+# A provider dates a charge by its own clock, a moment before or after our hand-off: lines of so much before and after
+# the days are read too, and count where their payment is of the days.
+MARGIN = timedelta(hours=1)
+BEGIN = time(2)  # UTC; when the worker does yesterday: the last checkouts of the day are over
+STALE = timedelta(hours=1)  # after which a run of the worker that has not ended is begun anew
+Progress = Callable[[str, int, int | None], None]  # which list, lines so far, of how many
+_Known = dict[str, list[dict[str, Any]]]  # evidence by the provider's reference
+_log = structlog.get_logger("payagg.reconciliation")
+
+
+def _silent(_list: str, _done: int, _total: int | None) -> None:
+    """For who watches nobody."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    lines: Sequence[ProviderLine]
+    unreadable: Sequence[str]
+    has_charges: bool
+
+
+@dataclass(frozen=True)
+class ReconciliationRuns:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    payment_options: PaymentOptions
+    settlement: Settlement
+    lists: Mapping[str, ProviderLists]
+    other_cells: Collection[str] = ()
+
+    async def reconcile(
+        self,
+        gateway: str,
+        environment: Environment,
+        first_day: date,
+        last_day: date,
+        *,
+        by: Actor,
+        statement: bytes | None = None,
+        progress: Progress = _silent,
+    ) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
+        """The days, both included, by the provider's lists or by `statement`, a CSV file. Safe to repeat. Raises
+        VALIDATION_ERROR, ProviderFault, or Unavailable; the run then stays without an end."""
+        now = self.clock.now()
+        lists = self.lists.get(gateway)
+        if lists is None:
+            raise invalid("gateway", f"Must be one of {', '.join(sorted(self.lists))}.")
+        if not first_day <= last_day <= now.date():
+            raise invalid("to", "Must not lie before `from` or ahead.")
+        if last_day - first_day >= timedelta(days=DAYS_MAX):
+            raise invalid("to", f"Must be at most {DAYS_MAX} days in all.")
+        page = None if statement is None else lists.read_statement(statement, environment)
+        run = ReconciliationRun(
+            id=self.entropy.id("rec", now),
+            gateway=gateway,
+            environment=environment,
+            first_day=first_day,
+            last_day=last_day,
+            source="list" if statement is None else f"file {sha256(statement).hexdigest()}",
+            started_by=by.name,
+            started_at=now,
+        )
+        given = None if page is None else _Read(page.lines, page.unreadable, has_charges=True)
+        credentials = await self._credentials(gateway, environment) if given is None else {}
+        if credentials is None:
+            raise invalid("gateway", f"Has no credentials for {environment.value}.")
+        await self._add(run)
+        return await self._work(run, given or await self._listed(run, lists, credentials, progress))
+
+    async def run_due(self) -> int:
+        """Yesterday's LIVE payments of each provider that has lists and credentials, once over all workers; how many
+        runs this one ended. What failed is tried again after STALE."""
+        now, done = self.clock.now(), 0
+        if now.time() < BEGIN:
+            return 0
+        for gateway, lists in self.lists.items():
+            credentials = await self._credentials(gateway, Environment.LIVE)
+            run = await self._claimed(gateway, now) if credentials is not None else None
+            if run is None or credentials is None:
+                continue
+            try:
+                await self._work(run, await self._listed(run, lists, credentials, _silent))
+                done += 1
+            except ProviderFault as fault:
+                _log.warning("reconciliation postponed", gateway=gateway, reason=fault.kind.value)
+        return done
+
+    async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
+        """Newest first; the next page follows the last id."""
+        async with self.store.begin() as tx:
+            return await tx.reconciliations.page(after, limit)
+
+    async def get(self, run_id: str) -> ReconciliationRun:
+        """Raises NOT_FOUND."""
+        async with self.store.begin() as tx:
+            run = await tx.reconciliations.get(run_id)
+        if run is None:
+            raise Refusal(ErrorCode.NOT_FOUND)
+        return run
+
+    async def findings_csv(self, run_id: str, after: int | None) -> tuple[bytes, int | None]:
+        """A page of a run's findings as CSV, the first (`after` None) with the header row; the number to go on after,
+        None at the end. Raises NOT_FOUND."""
+        await self.get(run_id)
+        async with self.store.begin() as tx:
+            found = await tx.reconciliations.findings(run_id, after or 0, PAGE)
+        rows = [cells_of(one) for one in found]
+        header = [] if after is not None else [COLUMNS]
+        return csv_lines([*header, *rows]), found[-1].number if len(found) == PAGE else None
+
+    @retried
+    async def _credentials(self, gateway: str, environment: Environment) -> Mapping[str, str] | None:
+        if gateway not in self.payment_options.providers:
+            return None
+        async with self.store.begin() as tx:
+            choice = await self.payment_options.of_slug(tx, gateway, environment)
+        return choice.credentials if choice is not None else None
+
+    @retried
+    async def _add(self, run: ReconciliationRun) -> None:
+        async with self.store.begin() as tx:
+            await tx.reconciliations.add(run)
+
+    @retried
+    async def _claimed(self, gateway: str, now: datetime) -> ReconciliationRun | None:
+        yesterday = now.date() - timedelta(days=1)
+        claim = f"{gateway} {Environment.LIVE.value} {yesterday}"
+        run = ReconciliationRun(
+            id=self.entropy.id("rec", now),
+            gateway=gateway,
+            environment=Environment.LIVE,
+            first_day=yesterday,
+            last_day=yesterday,
+            source="list",
+            started_by=clock(SOURCE).name,
+            started_at=now,
+            claim=claim,
+        )
+        async with self.store.begin() as tx:
+            run_id = await tx.reconciliations.claim(run, now - STALE)
+        return replace(run, id=run_id) if run_id is not None else None
+
+    async def _listed(
+        self, run: ReconciliationRun, lists: ProviderLists, credentials: Mapping[str, str], progress: Progress
+    ) -> _Read:
+        since, until = _days(run)
+        # A page that grows while it is read shows a line twice.
+        lines: dict[tuple[LineKind, str], ProviderLine] = {}
+        unreadable: list[str] = []
+        for kind in lists.kinds:
+            margin = MARGIN if kind is LineKind.CHARGE else timedelta(0)
+            read = 0
+            pages = lists.lines(kind, since - margin, until + margin, credentials, run.environment)
+            async for page in pages:
+                lines |= {(line.kind, line.id): line for line in page.lines}
+                unreadable += page.unreadable
+                read += len(page.lines) + len(page.unreadable)
+                progress(kind.value, read, page.total)
+        return _Read(list(lines.values()), unreadable, has_charges=LineKind.CHARGE in lists.kinds)
+
+    async def _work(self, run: ReconciliationRun, read: _Read) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
+        since, until = _days(run)
+        # Without a list of charges nothing is known of what is not there.
+        payments = await self._handed_off(run, since, until) if read.has_charges else {}
+        asked = {line.reference for line in read.lines} - payments.keys()
+        others = await self._of_gateway(run, sorted(asked))
+        lines = [
+            line
+            for line in read.lines
+            if run.source != "list" or line.reference in payments or _is_within(line, since, until)
+        ]
+        kept = {line.reference for line in lines}
+        payments |= {one.reference: replace(one, is_within=False) for one in others if one.reference in kept}
+        matches = matched(lines, payments.values(), self.other_cells)
+        if run.source != "list":
+            check_unit(matches)
+        known = await self._unknown(matches)
+        told: set[str] = set()  # anomalies that a refund's line was found to be about
+        findings: list[ReconciliationFinding] = []
+        for place in read.unreadable:
+            findings.append(unreadable_finding(run.id, len(findings) + 1, place))
+        for match in matches:
+            if match.bucket not in NO_FINDING:
+                effect = await self._report(run, match, known, told)
+                findings += match.findings(run.id, len(findings) + 1, effect)
+        found = totals(matches)
+        if read.unreadable:
+            found[MatchBucket.UNREADABLE] = BucketTotal(lines=len(read.unreadable))
+        ended = run.end(found, self.clock.now())
+        await self._end(ended, findings)
+        return ended, findings
+
+    async def _handed_off(self, run: ReconciliationRun, since: datetime, until: datetime) -> dict[str, OurPayment]:
+        found: dict[str, OurPayment] = {}
+        after = ""
+        while page := await self._page(run, since, until, after):
+            found |= {payment.reference: payment for _, payment in page}
+            since, after = page[-1][0], page[-1][1].reference
+        return found
+
+    @retried
+    async def _page(
+        self, run: ReconciliationRun, since: datetime, until: datetime, after: str
+    ) -> list[tuple[datetime, OurPayment]]:
+        async with self.store.begin() as tx:
+            return await tx.reconciliations.handed_off(run.gateway, run.environment, since, until, after, PAGE)
+
+    async def _of_gateway(self, run: ReconciliationRun, references: Sequence[str]) -> list[OurPayment]:
+        found: list[OurPayment] = []
+        for start in range(0, len(references), PAGE):
+            found += await self._some_of_gateway(run, references[start : start + PAGE])
+        return found
+
+    @retried
+    async def _some_of_gateway(self, run: ReconciliationRun, references: Sequence[str]) -> list[OurPayment]:
+        async with self.store.begin() as tx:
+            return await tx.reconciliations.of_gateway(run.gateway, run.environment, references)
+
+    @retried
+    async def _unknown(self, matches: Iterable[Match]) -> _Known:
+        """What is known already of money without a payment: of a payment's facts `Settlement` itself keeps one each."""
+        strangers = [match for match in matches if match.bucket is MatchBucket.THERE_ONLY]
+        told = {report.provider_reference for match in strangers for report in match.reports}
+        known: _Known = {reference: [] for reference in told}
+        if told:
+            async with self.store.begin() as tx:
+                for anomaly in await tx.reconciliations.unknown(sorted(told)):
+                    known[anomaly.details["providerReference"]].append(dict(anomaly.details))
+        return known
+
+    @retried
+    async def _is_told(self, match: Match, told: set[str]) -> bool:
+        """Whether its refund is known by an anomaly that is not among `told`, which it joins."""
+        (line,) = match.lines
+        async with self.store.begin() as tx:
+            known = await tx.anomalies.of_payment(line.reference)
+        fact = fact_of(line, [one for one in known if one.id not in told])
+        if fact is not None:
+            told.add(fact.id)
+        return fact is not None
+
+    async def _report(self, run: ReconciliationRun, match: Match, known: _Known, told: set[str]) -> str | None:
+        """What the reports of a match did, the first that did anything before the others; None without any."""
+        if match.is_refund and await self._is_told(match, told):
+            return ReportEffect.UNCHANGED.value
+        effects = []
+        for report in match.reports:
+            if match.bucket is MatchBucket.THERE_ONLY:
+                facts, evidence = known[report.provider_reference], dict(report.evidence())
+                if evidence in facts:
+                    effects.append(ReportEffect.UNCHANGED)
+                    continue
+                facts.append(evidence)
+            try:
+                settled = await self.settlement.report(report, run.gateway, run.environment, SOURCE)
+            except Refusal as refusal:  # the payment moved to another cell
+                return refusal.code.name
+            effects.append(settled.effect)
+        done = [effect for effect in effects if effect is not ReportEffect.UNCHANGED] or effects
+        return done[0].value if done else None
+
+    @retried
+    async def _end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
+        async with self.store.begin() as tx:
+            stored = await tx.reconciliations.get(run.id)
+            if stored is None or stored.ended_at is not None:
+                raise Unavailable("another worker ended this reconciliation")
+            await tx.reconciliations.end(run, findings)
+
+
+def _days(run: ReconciliationRun) -> tuple[datetime, datetime]:
+    """Their first instant, and the first after them."""
+    since, last = (datetime.combine(day, time(), UTC) for day in (run.first_day, run.last_day))
+    return since, last + timedelta(days=1)
+
+
+def _is_within(line: ProviderLine, since: datetime, until: datetime) -> bool:
+    return line.kind is not LineKind.CHARGE or line.at is None or since <= line.at < until

@@ -1,0 +1,221 @@
+"""Finding payments again: lists, totals by day, exports. For one business, or for all of them to administrators."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, cast
+
+import msgspec
+
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.store import Store
+from payagg.application.reports.export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
+from payagg.application.retry import retried
+from payagg.application.schemas.adjustments import AdjustmentDay, KindTotal
+from payagg.application.schemas.payment_search import (
+    AdminPayment,
+    AdminPaymentPage,
+    PaymentDay,
+    PaymentPage,
+    PaymentSummary,
+    StatusTotal,
+)
+from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.adjustment import AdjustmentTotal
+from payagg.domain.anomaly import Anomaly
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Payment, Status
+from payagg.domain.payment_search import PAGE_MAX, SUMMARY_MAX, PaymentCursor, PaymentFilter, PaymentTotal, parse_range
+from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_email
+
+ShownPayment = tuple[Payment, PaymentDetail]
+EXPORT_PAGE = PAGE_MAX  # payments that an export holds at a time
+EXPORT_SLICE = 20  # payments formatted before others get their turn: 5 ms where each has 16 KB of metadata
+EXPORT_WAIT = 10  # seconds after which to try again
+
+
+@dataclass(frozen=True)
+class PaymentQuery:
+    """A caller's parameters as text; `since` and `until` are called `from` and `to`."""
+
+    status: str | None = None
+    since: str | None = None
+    until: str | None = None
+    reference: str | None = None
+    idempotency_key: str | None = None
+    email: str | None = None
+    customer_email: str | None = None  # the same filter by the name that payments have it under
+
+    def filter(self, business_id: str | None, environment: Environment | None) -> PaymentFilter:
+        """Raises INVALID_REFERENCE or VALIDATION_ERROR naming the parameter."""
+        if self.status is not None and self.status not in Status.__members__:
+            raise invalid("status", f"Must be one of {', '.join(Status.__members__)}.")
+        since, until = parse_range(self.since, self.until)
+        if self.reference is not None and not REFERENCE_SHAPE.fullmatch(self.reference):
+            raise Refusal(ErrorCode.INVALID_REFERENCE, field="reference")
+        if self.idempotency_key is not None:
+            if not 1 <= len(self.idempotency_key) <= IDEMPOTENCY_KEY_MAX:
+                raise invalid("idempotencyKey", f"Must have 1 to {IDEMPOTENCY_KEY_MAX} characters.")
+            if business_id is None:
+                raise invalid("businessId", "Must be given with idempotencyKey: a key is unique within a business.")
+        for name, address in (("email", self.email), ("customerEmail", self.customer_email)):
+            if address is not None:
+                parse_email(address, name)
+        named = {address.lower() for address in (self.email, self.customer_email) if address is not None}
+        if len(named) > 1:
+            raise invalid("customerEmail", "Must be the same as email, or stand alone.")
+        return PaymentFilter(
+            business_id=business_id,
+            environment=environment,
+            status=Status(self.status) if self.status is not None else None,
+            since=since,
+            until=until,
+            reference=self.reference,
+            idempotency_key=self.idempotency_key,
+            email=self.customer_email if self.email is None else self.email,
+        )
+
+
+@dataclass(frozen=True)
+class PaymentSearch:
+    store: Store
+    clock: Clock
+    _exporting: set[str | None] = field(default_factory=set)
+
+    async def page(self, wanted: PaymentFilter, after: str | None, limit: int) -> PaymentPage:
+        """Newest first, strictly after the cursor; raises VALIDATION_ERROR on `after`."""
+        shown, _, has_more = await self._page(wanted, _cursor(after), limit)
+        return PaymentPage([detail for _, detail in shown], _next(shown, after), has_more)
+
+    async def page_of_all(self, wanted: PaymentFilter, after: str | None, limit: int) -> AdminPaymentPage:
+        """As `page`, and whose each payment is."""
+        shown, names, has_more = await self._page(wanted, _cursor(after), limit, named=True)
+        payments = [
+            AdminPayment(payment.business_id, names.get(payment.business_id, ""), detail) for payment, detail in shown
+        ]
+        return AdminPaymentPage(payments, _next(shown, after), has_more)
+
+    async def summary(self, wanted: PaymentFilter) -> PaymentSummary:
+        """Totals by day of creation and present status, and of adjustments by their own day; raises VALIDATION_ERROR on
+        `from` or `to`: both are needed, and SUMMARY_MAX at most lies between them."""
+        totals, adjusted = await self._totals(wanted)
+        days = [
+            PaymentDay(day, [_total(total) for total in group])
+            for day, group in groupby(totals, key=lambda total: total.day)
+        ]
+        adjustments = [
+            AdjustmentDay(day, [_adjusted(total) for total in group])
+            for day, group in groupby(adjusted, key=lambda total: total.day)
+        ]
+        # _totals has refused a range with an open end.
+        return PaymentSummary(cast(datetime, wanted.since), cast(datetime, wanted.until), CURRENCY, days, adjustments)
+
+    async def summary_csv(self, wanted: PaymentFilter) -> bytes:
+        """What `summary` adds up, a row for each total: a day's payments by status, then its adjustments by kind."""
+        totals, adjusted = await self._totals(wanted)
+        rows = [*map(total_cells, totals), *map(total_cells, adjusted)]
+        return lines([TOTAL_COLUMNS, *sorted(rows, key=itemgetter(0))])
+
+    @retried
+    async def _totals(self, wanted: PaymentFilter) -> tuple[list[PaymentTotal], list[AdjustmentTotal]]:
+        for name, instant in (("from", wanted.since), ("to", wanted.until)):
+            if instant is None:
+                raise invalid(name, "Must be given.")
+        if wanted.since is None or wanted.until is None or wanted.until - wanted.since > SUMMARY_MAX:
+            raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
+        async with self.store.begin() as tx:
+            totals = await tx.payment_search.totals(wanted, self.clock.now())
+            return totals, await tx.anomalies.adjustment_totals(wanted)
+
+    async def export(self, wanted: PaymentFilter) -> AsyncGenerator[bytes, None]:
+        """CSV with a header row, newest first. Each page is a transaction of its own, so that one is open for
+        milliseconds however slowly the caller reads; what is created meanwhile is not in it. Raises RATE_LIMITED while
+        another export of the business is under way here: one merchant's exports must not add up to everybody's wait."""
+        if wanted.business_id in self._exporting:
+            raise Refusal(ErrorCode.RATE_LIMITED, "An export of this business is under way.", retry_after=EXPORT_WAIT)
+        self._exporting.add(wanted.business_id)
+        try:
+            yield lines([COLUMNS])
+            async for shown, _ in self._pages(wanted):
+                async for part in _formatted(cells(detail) for _, detail in shown):
+                    yield part
+        finally:
+            self._exporting.discard(wanted.business_id)
+
+    async def export_of_all(self, wanted: PaymentFilter) -> AsyncGenerator[bytes, None]:
+        """As `export`, and whose each payment is; administrators do not wait for one another."""
+        yield lines([("businessId", "businessName", *COLUMNS)])
+        async for shown, names in self._pages(wanted, named=True):
+            rows = ([payment.business_id, names.get(payment.business_id, ""), *cells(one)] for payment, one in shown)
+            async for part in _formatted(rows):
+                yield part
+
+    async def _pages(
+        self, wanted: PaymentFilter, *, named: bool = False
+    ) -> AsyncIterator[tuple[list[ShownPayment], dict[str, str]]]:
+        after: PaymentCursor | None = None
+        has_more = True
+        while has_more:
+            shown, names, has_more = await self._page(wanted, after, EXPORT_PAGE, named=named)
+            if shown:
+                after = PaymentCursor.of(shown[-1][0])
+                yield shown, names
+
+    @retried
+    async def _page(
+        self, wanted: PaymentFilter, after: PaymentCursor | None, limit: int, *, named: bool = False
+    ) -> tuple[list[ShownPayment], dict[str, str], bool]:
+        """Payments as they are seen now, the names of their businesses if asked for, and whether there are more. What
+        became of their money is one statement more, for a page on which something did."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            found = await tx.payment_search.page(wanted, now, after, limit + 1)
+            owners = {payment.business_id for payment in found} if named else set()
+            names = await tx.businesses.names(owners) if owners else {}
+            adjusted = [payment.reference for payment in found[:limit] if payment.has_adjustments]
+            facts: defaultdict[str | None, list[Anomaly]] = defaultdict(list)
+            for fact in await tx.anomalies.of_payments(adjusted) if adjusted else []:
+                facts[fact.reference].append(fact)
+        shown = [payment.as_of(now) for payment in found[:limit]]
+        details = [PaymentDetail.of(payment, facts[payment.reference]) for payment in shown]
+        return list(zip(shown, details, strict=True)), names, len(found) > limit
+
+
+async def _formatted(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
+    """The rows in slices, others having their turn after each."""
+    left = iter(rows)
+    while some := list(islice(left, EXPORT_SLICE)):
+        yield lines(some)
+        await asyncio.sleep(0)
+
+
+def _cursor(after: str | None) -> PaymentCursor | None:
+    return PaymentCursor.parse(after) if after is not None else None
+
+
+def _next(shown: list[ShownPayment], after: str | None) -> str | None:
+    return PaymentCursor.of(shown[-1][0]).text if shown else after
+
+
+def _total(total: PaymentTotal) -> StatusTotal:
+    return StatusTotal(
+        status=total.status,
+        count=total.count,
+        amount=_sum(total.amount),
+        fee=None if total.fee is None else _sum(total.fee),
+        net_amount=None if total.net_amount is None else _sum(total.net_amount),
+        with_fee=total.with_fee,
+    )
+
+
+def _adjusted(total: AdjustmentTotal) -> KindTotal:
+    return KindTotal(total.kind, total.count, _sum(total.amount), _sum(total.effect))
+
+
+def _sum(kobo: int) -> int:
+    # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
+    return cast(int, msgspec.Raw(str(kobo).encode()))

@@ -1,0 +1,212 @@
+"""After a restore into the past: asking providers about all that happened since, of which the database knows nothing.
+
+Three things may be missing. What became of charges that are known: they are asked about at once. Charges of payments
+that were open then: their references can be told beforehand, so each provider is asked about the next ones of each
+payment. Payments begun since then: events about them are kept as anomalies, and people compare the rest.
+
+The hand-off of a charge may be missing too, and with it that the payer is at its provider. So every attempt whose end
+the restored database does not know is left in doubt (`Attempt.leave_in_doubt`), and so is each that is found: `process`
+goes past one only once its provider has answered about it. Elsewhere an attempt without a hand-off is known to have had
+no payer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from payagg.application.accounts.audit import record
+from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
+from payagg.application.payments.provider_calls import ProviderCalls
+from payagg.application.payments.settlement import Settlement
+from payagg.application.payments.status_checks import RATE
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
+from payagg.domain.audit import Action, Actor, Changes
+from payagg.domain.checks import revised
+from payagg.domain.errors import invalid
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import Payment, Status
+from payagg.domain.report import ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+
+BATCH = 500
+AT_ONCE = 30  # calls under way, enough for RATE at two providers that take half a second
+SOURCE = "catch-up"
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """`hastened`: known charges that the worker asks about at once. `looked_at`: payments that were open. `found`: the
+    references of theirs whose charges were unknown here. `unanswered`: of those whose provider said nothing."""
+
+    hastened: int
+    looked_at: int
+    found: tuple[str, ...]
+    unanswered: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
+    settlement: Settlement
+
+    async def run(self, since: datetime, *, by: Actor) -> CaughtUp:
+        """Asks about everything since that instant, to which the database was restored. Before servers and workers
+        start: an expiry would come first. Safe to repeat. Raises VALIDATION_ERROR for an instant still ahead."""
+        if since > self.clock.now():
+            raise invalid("since", "Must not lie ahead.")
+        await self._record(Action.RESTORE_BEGIN_CATCH_UP, since, by)
+        shares = [(slug, environment) for slug in self._slugs for environment in Environment]
+        hastened = sum([await self._hasten(*share) for share in shares])
+        found: list[str] = []
+        unanswered: list[str] = []
+        looked_at = 0
+        gate, pace = asyncio.Semaphore(AT_ONCE), _Pace()
+        async for payments in self._open_then(since):
+            looked_at += len(payments)
+            looks = (self._look(one, since, gate, pace) for one in payments)
+            for payment, seen in zip(payments, await asyncio.gather(*looks), strict=True):
+                found += seen.found
+                unanswered += [payment.reference] if seen.is_unanswered else []
+        done = CaughtUp(hastened, looked_at, tuple(found), tuple(unanswered))
+        counted = {"hastened": done.hastened, "found": len(done.found), "unanswered": len(done.unanswered)}
+        changes = {name: {"before": None, "after": number} for name, number in counted.items()}
+        await self._record(Action.RESTORE_CATCH_UP, since, by, changes)
+        return done
+
+    @property
+    def _slugs(self) -> list[str]:
+        return [slug for slug in self.payment_options.providers if slug != SANDBOX_SLUG]
+
+    async def _hasten(self, slug: str, environment: Environment) -> int:
+        hastened = 0
+        while done := await self._hasten_batch(slug, environment):
+            hastened += done
+        return hastened
+
+    @retried
+    async def _hasten_batch(self, slug: str, environment: Environment) -> int:
+        async with self.store.begin() as tx:
+            return await tx.payments.hasten_asks(slug, environment, self.clock.now())
+
+    async def _open_then(self, since: datetime) -> AsyncIterator[list[Payment]]:
+        until, reference = since, ""
+        while payments := await self._page(until, reference):
+            yield payments
+            until, reference = payments[-1].expires_at, payments[-1].reference
+
+    @retried
+    async def _page(self, until: datetime, reference: str) -> list[Payment]:
+        async with self.store.begin() as tx:
+            return await tx.payments.initiated(until, reference, BATCH)
+
+    async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
+        """Asks about every reference that the payment's next attempts can have had: one that was turned down leaves a
+        gap. A provider that does not answer is asked no more about the payment."""
+        seen = _Seen([])
+        choices, known = await self._choices(payment, since)
+        async with gate:
+            for number in range(known + 1, ATTEMPTS_MAX + 1):
+                for slug, choice in list(choices.items()):
+                    attempt = self._supposed(payment, number, choice, slug, since)
+                    await pace.wait(slug)
+                    try:
+                        report = await self.provider_calls.fetch(payment, attempt, choice, SOURCE)
+                    except ProviderFault:
+                        seen.is_unanswered = True
+                        del choices[slug]
+                        continue
+                    if report.is_of_a_charge:
+                        seen.found.append(attempt.provider_reference)
+                        await self._take_up(payment, attempt, report, since)
+                        break
+        return seen
+
+    @retried
+    async def _choices(self, payment: Payment, since: datetime) -> tuple[dict[str, ChosenProvider], int]:
+        """By slug the providers that may have been called for the payment, and how many attempts are known: those whose
+        end is not are left in doubt."""
+        if payment.is_test:
+            return {}, 0
+        async with self.store.begin() as tx:
+            await tx.payments.lock(payment.reference)
+            attempts = await tx.payments.attempts(payment.reference)
+            for attempt in attempts:
+                if attempt.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN) and attempt.gateway != SANDBOX_SLUG:
+                    await tx.payments.save_attempt(attempt.leave_in_doubt(since), attempt.token)
+            found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in self._slugs}
+        return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
+
+    def _supposed(self, payment: Payment, number: int, choice: ChosenProvider, slug: str, since: datetime) -> Attempt:
+        now = self.clock.now()
+        claim = Attempt.claim(
+            payment,
+            number,
+            gateway=slug,
+            gateway_id=choice.gateway_id,
+            scenario=None,
+            token=self.entropy.hex(16),
+            now=now,
+            account=choice.account(payment.environment),
+        )
+        return claim.leave_unknown(now, self.entropy.chance()).leave_in_doubt(since)
+
+    async def _take_up(self, payment: Payment, attempt: Attempt, report: ProviderReport, since: datetime) -> None:
+        """The payer was sent there while the window was open, so the report is judged as of the restored instant."""
+        if await self._add(payment, attempt):
+            await self.settlement.report(
+                report,
+                attempt.gateway,
+                payment.environment,
+                SOURCE,
+                asked=attempt,
+                as_of=max(since, payment.created_at),
+            )
+
+    @retried
+    async def _add(self, payment: Payment, attempt: Attempt) -> bool:
+        """False where somebody else went on with the payment meanwhile."""
+        async with self.store.begin() as tx:
+            locked = await tx.payments.lock(payment.reference)
+            known = len(await tx.payments.attempts(payment.reference))
+            if locked is None or locked.status is not Status.INITIATED or attempt.number <= known:
+                return False
+            for number in range(known + 1, attempt.number):
+                missed = revised(
+                    attempt, number=number, provider_reference=provider_reference(payment.reference, number)
+                )
+                await tx.payments.add_attempt(missed.refuse())
+            await tx.payments.add_attempt(attempt)
+            return True
+
+    @retried
+    async def _record(self, action: Action, since: datetime, by: Actor, changes: Changes | None = None) -> None:
+        async with self.store.begin() as tx:
+            at = since.isoformat(timespec="seconds")
+            await record(tx, self.entropy, self.clock.now(), by, action, at, changes)
+
+
+@dataclass
+class _Seen:
+    found: list[str]
+    is_unanswered: bool = False
+
+
+@dataclass
+class _Pace:
+    """Lets RATE calls a second begin at each provider, one after the other."""
+
+    _next: dict[str, float] = field(default_factory=dict)  # of the event loop's clock, by slug
+
+    async def wait(self, slug: str) -> None:
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next.get(slug, now))
+        self._next[slug] = at + 1 / RATE
+        await asyncio.sleep(at - now)

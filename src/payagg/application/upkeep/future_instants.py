@@ -1,0 +1,36 @@
+"""What waits for a date that is wrong: the database's clock was ahead, and is right again."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+
+_log = structlog.get_logger("payagg.future_instants")
+
+
+@dataclass(frozen=True)
+class FutureInstants:
+    store: Store
+    clock: Clock
+
+    async def pull_back(self) -> int:
+        """Asks, deliveries and provider events that wait for an instant where no rule can have put it are due now; how
+        many."""
+        pulled, after = 0, ""
+        while True:
+            more, last = await self._step(after)
+            pulled += more
+            if last is None:
+                break
+            after = last
+        if pulled:
+            _log.warning("the database's clock was ahead: what waited for a wrong date is due now", rows=pulled)
+        return pulled
+
+    @retried
+    async def _step(self, after: str) -> tuple[int, str | None]:
+        async with self.store.begin() as tx:
+            return await tx.future_instants.pull_back(self.clock.now(), after)

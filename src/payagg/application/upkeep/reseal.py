@@ -1,0 +1,86 @@
+"""Moving what is sealed at rest under the first encryption key, beside servers that run."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from payagg.application.accounts.audit import record
+from payagg.application.ports.outside import Clock, Entropy, KeyedVault
+from payagg.application.ports.store import Store
+from payagg.application.ports.upkeep import SealedKind
+from payagg.application.retry import retried
+from payagg.domain.audit import Action, Actor, Changes
+
+BATCH = 100  # rows looked at, and at most changed, in one transaction
+
+
+@dataclass
+class Resealed:
+    """By kind: how many are under the first key now, and how many opened under none of the keys that there are."""
+
+    moved: Counter[SealedKind] = field(default_factory=Counter)
+    closed: Counter[SealedKind] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Reseal:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    vault: KeyedVault
+
+    async def counted(self) -> dict[SealedKind, Counter[str]]:
+        """How many things of each kind each key seals, by the key's id."""
+        found: dict[SealedKind, Counter[str]] = {kind: Counter() for kind in SealedKind}
+        for kind in SealedKind:
+            after: str | None = ""
+            while after is not None:
+                ids, after = await self._ids(kind, after)
+                found[kind].update(ids)
+        return found
+
+    async def run(self, *, by: Actor) -> Resealed:
+        """Safe to repeat and to kill: each batch is a transaction, with its own entry in the audit trail. What somebody
+        changes meanwhile is left as it is: a blob is replaced only where it still is the one that was opened."""
+        done = Resealed()
+        for kind in SealedKind:
+            after: str | None = ""
+            while after is not None:
+                after = await self._batch(kind, after, done, by)
+        return done
+
+    @retried
+    async def _ids(self, kind: SealedKind, after: str) -> tuple[list[str], str | None]:
+        async with self.store.begin() as tx:
+            page = await tx.sealed.page(kind, after, BATCH)
+        return [self.vault.key_id(one.blob) for one in page], page[-1].owner_id if page else None
+
+    async def _batch(self, kind: SealedKind, after: str, done: Resealed, by: Actor) -> str | None:
+        """Where the next batch begins, None behind the last one."""
+        moved, closed, last = await self._reseal(kind, after, by)
+        done.moved[kind] += moved
+        done.closed[kind] += closed
+        return last
+
+    @retried
+    async def _reseal(self, kind: SealedKind, after: str, by: Actor) -> tuple[int, int, str | None]:
+        first = self.vault.sealing_key
+        moved = closed = 0
+        async with self.store.begin() as tx:
+            page = await tx.sealed.page(kind, after, BATCH)
+            for one in page:
+                if self.vault.key_id(one.blob) == first:
+                    continue
+                context = kind.context(one.owner_id)
+                try:
+                    plain = self.vault.open(one.blob, context)
+                except ValueError:
+                    closed += 1
+                    continue
+                moved += await tx.sealed.replace(kind, one.owner_id, one.blob, self.vault.seal(plain, context))
+            changes: Changes = {
+                "kind": {"before": None, "after": kind.value},
+                "resealed": {"before": None, "after": moved},
+            }
+            if moved:
+                await record(tx, self.entropy, self.clock.now(), by, Action.SECRETS_RESEAL, first, changes)
+        return moved, closed, page[-1].owner_id if page else None

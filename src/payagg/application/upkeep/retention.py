@@ -1,0 +1,143 @@
+"""The end of personal data. Money's history stays; who paid does not, and the provider's words about it neither.
+
+Each step is a bounded batch and a transaction of its own, and safe to repeat.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from payagg.application.accounts.audit import record
+from payagg.application.counters import count
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retried
+from payagg.domain.audit import Action, Actor
+from payagg.domain.checks import revised
+from payagg.domain.values import parse_email
+from payagg.domain.webhook import RETENTION, Event
+
+BATCH = 500
+# How long it is known that an event came before. No provider sends one again after days; whoever replays a signed one
+# later still moves no payment that has ended, and the anomaly that it may be is kept once.
+INBOX_KEPT = timedelta(days=180)
+KEYS_KEPT = timedelta(days=730)
+ENDING = ("idempotency_keys", "inbox")  # tables, by which rows that ended are counted
+WALK = 1_000  # payments looked at in one step of the search for a payer
+NULL = msgspec.Raw(b"null")
+SHOWN_FIELDS = ("customerEmail", "customerName", "customerPhone", "metadata")  # as an event's `data` calls them
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """How many payments of one payer were cleared, and how many wait, as their checkout is still open."""
+
+    cleared: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Retention:
+    """`keys_kept`: how long after its payment's end an idempotency key still finds it."""
+
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    keys_kept: timedelta = KEYS_KEPT
+
+    @retried
+    async def empty_inbox(self) -> int:
+        """Empties a batch of inbox bodies whose time is over; 0 when there is nothing left. For the worker."""
+        async with self.store.begin() as tx:
+            return await tx.inbox.empty(self.clock.now() - RETENTION, BATCH)
+
+    async def forget_events(self) -> int:
+        """Removes all events of providers that were handled and came INBOX_KEPT ago; how many. For the worker."""
+        forgotten = 0
+        after: str | None = ""
+        while after is not None:
+            removed, after = await self._forget_step(after)
+            count("rows_ended", "inbox", by=removed)
+            forgotten += removed
+        return forgotten
+
+    @retried
+    async def forget_keys(self) -> int:
+        """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when there is none left. Never the
+        key of a payment that may still be paid. For the worker."""
+        async with self.store.begin() as tx:
+            forgotten = await tx.payments.forget_keys(self.clock.now() - self.keys_kept, BATCH)
+        count("rows_ended", "idempotency_keys", by=forgotten)
+        return forgotten
+
+    async def clear_payers(self, older_than: timedelta, *, by: Actor) -> int:
+        """Clears the payer's fields of every payment that ended longer ago; how many had any."""
+        before = self.clock.now() - older_than
+        cleared = 0
+        while done := await self._clear_batch(before, by):
+            cleared += done
+        return cleared
+
+    async def erase(self, email: str, *, by: Actor) -> Erasure:
+        """Clears every payment of one payer that can no longer be paid; raises VALIDATION_ERROR on `email`."""
+        parse_email(email, "email")
+        cleared = waiting = 0
+        after: str | None = ""
+        while after is not None:
+            references, after = await self._step(email, after)
+            for reference in references:
+                if await self._erase_one(reference, by):
+                    cleared += 1
+                else:
+                    waiting += 1
+        return Erasure(cleared, waiting)
+
+    @retried
+    async def _clear_batch(self, before: datetime, by: Actor) -> int:
+        async with self.store.begin() as tx:
+            references = await tx.payments.settled_with_payer(before, BATCH)
+            await _clear(tx, references)
+            if references:
+                now, action = self.clock.now(), Action.RETENTION_CLEAR
+                changes = {"payments": {"before": len(references), "after": 0}}
+                await record(tx, self.entropy, now, by, action, f"{references[0]} ... {references[-1]}", changes)
+            return len(references)
+
+    @retried
+    async def _forget_step(self, after: str) -> tuple[int, str | None]:
+        async with self.store.begin() as tx:
+            return await tx.inbox.remove(self.clock.now() - INBOX_KEPT, after, BATCH)
+
+    @retried
+    async def _step(self, email: str, after: str) -> tuple[list[str], str | None]:
+        async with self.store.begin() as tx:
+            return await tx.payments.of_payer(email, after, WALK)
+
+    @retried
+    async def _erase_one(self, reference: str, by: Actor) -> bool:
+        async with self.store.begin() as tx:
+            payment = await tx.payments.lock(reference)
+            # Until then the provider that the payer chooses is told who pays.
+            if payment is None or not (payment.is_final or self.clock.now() >= payment.expires_at):
+                return False
+            await _clear(tx, [reference])
+            # Never the address: the entry outlives it.
+            now, action = self.clock.now(), Action.PAYMENT_ERASE
+            await record(tx, self.entropy, now, by, action, reference, business_id=payment.business_id)
+            return True
+
+
+async def _clear(tx: Transaction, references: Sequence[str]) -> None:
+    if references:
+        await tx.payments.clear_payer(references)
+        await tx.webhooks.save_bodies([_without_payer(event) for event in await tx.webhooks.events_of(references)])
+
+
+def _without_payer(event: Event) -> Event:
+    """The event with nulls for the payer's fields, and everything else to the byte."""
+    body = msgspec.json.decode(event.body, type=dict[str, msgspec.Raw])
+    data = msgspec.json.decode(body["data"], type=dict[str, msgspec.Raw])
+    cleared = data | {name: NULL for name in SHOWN_FIELDS if name in data}
+    return revised(event, body=msgspec.json.encode(body | {"data": msgspec.Raw(msgspec.json.encode(cleared))}))

@@ -1,0 +1,158 @@
+"""Everything that happens without a request: deliveries, expiry, drains, the end of secrets, inbox retries, asking
+providers, retention, partitions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from payagg.application.cells.gateway_replication import GatewayCopies
+from payagg.application.counters import count
+from payagg.application.gateways.credential_retirement import GatewaySettling
+from payagg.application.gateways.gateways import Gateways
+from payagg.application.payments.provider_events import ProviderEvents
+from payagg.application.payments.refused_events import RefusedEvents
+from payagg.application.payments.settlement import Settlement
+from payagg.application.payments.status_checks import Reconciler
+from payagg.application.ports.outside import Clock, Conflict, Unavailable
+from payagg.application.reports.reconciliation import ReconciliationRuns
+from payagg.application.spans import span
+from payagg.application.upkeep.future_instants import FutureInstants
+from payagg.application.upkeep.partitions import Partitions
+from payagg.application.upkeep.retention import Retention
+from payagg.application.webhooks.dispatcher import Dispatcher
+
+STOP_SECONDS = 9.0  # for a sweep under way; the dispatcher keeps its own, shorter, time
+BACK_OFF_SECONDS = 1.0
+BACK_OFF_MAX_SECONDS = 30.0
+JITTER = 0.2
+_log = structlog.get_logger("payagg.worker")
+
+
+class WorkerServices(Protocol):
+    """The use cases that have something to do without a request."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def dispatcher(self) -> Dispatcher: ...
+    @property
+    def settlement(self) -> Settlement: ...
+    @property
+    def gateways(self) -> Gateways: ...
+    @property
+    def gateway_settling(self) -> GatewaySettling: ...
+    @property
+    def refused_events(self) -> RefusedEvents: ...
+    @property
+    def provider_events(self) -> ProviderEvents: ...
+    @property
+    def reconciler(self) -> Reconciler: ...
+    @property
+    def reconciliation_runs(self) -> ReconciliationRuns: ...
+    @property
+    def retention(self) -> Retention: ...
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def future_instants(self) -> FutureInstants: ...
+    @property
+    def gateway_copies(self) -> GatewayCopies | None:
+        """None at the home cell, and where there is one installation."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Work done every `seconds`, again at once while it reports that there was any (`until_dry`)."""
+
+    name: str
+    seconds: float
+    work: Callable[[], Awaitable[int]]
+    until_dry: bool = True
+
+
+def sweeps(services: WorkerServices) -> list[Sweep]:
+    started = services.clock.now()
+    # The reconciler's rate is per run, which going on until dry would defeat.
+    asking = [
+        Sweep(
+            f"reconciliation at {slug} {environment.value}",
+            1.0,
+            partial(services.reconciler.run_at, slug, environment, started),
+            until_dry=False,
+        )
+        for slug, environment in services.reconciler.shares()
+    ]
+    copies = services.gateway_copies
+    copying = [] if copies is None else [Sweep("gateways of the home cell", 10.0, copies.pull, until_dry=False)]
+    runs = services.reconciliation_runs
+    listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []
+    return [
+        Sweep("expiry", 5.0, services.settlement.expire_due),
+        Sweep("drains", 5.0, services.gateways.end_drains),
+        Sweep("gateway secrets", 30.0, services.gateway_settling.wipe, until_dry=False),
+        Sweep("refused events", 60.0, services.refused_events.purge),
+        Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
+        *asking,
+        Sweep("future instants", 600.0, services.future_instants.pull_back, until_dry=False),
+        Sweep("retention", 3600.0, services.dispatcher.purge),
+        Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
+        *copying,
+        Sweep("partitions", 3600.0, services.partitions.keep, until_dry=False),
+        *listing,
+        Sweep("inbox rows retention", 3600.0, services.retention.forget_events, until_dry=False),
+        Sweep("idempotency keys retention", 3600.0, services.retention.forget_keys),
+    ]
+
+
+async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) -> None:
+    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back.
+
+    `pace` multiplies the time between sweeps, for a simulation that lives through days.
+    """
+    tasks = [asyncio.create_task(services.dispatcher.run(stop))]
+    tasks += [asyncio.create_task(_sweep(services, sweep, stop, pace)) for sweep in sweeps(services)]
+    waiting = asyncio.create_task(stop.wait())
+    try:
+        # A loop that ends by itself is a defect: it ends the worker, whose keeper starts it anew.
+        done, _ = await asyncio.wait({*tasks, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if waiting in done:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+    finally:
+        for task in (*tasks, waiting):
+            task.cancel()
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+async def _sweep(services: WorkerServices, sweep: Sweep, stop: asyncio.Event, pace: float) -> None:
+    back_off = BACK_OFF_SECONDS
+    while not stop.is_set():
+        wait = sweep.seconds * pace
+        try:
+            with span(f"sweep {sweep.name}"):
+                while await sweep.work() and sweep.until_dry and not stop.is_set():
+                    pass
+            back_off = BACK_OFF_SECONDS
+            count("worker_sweeps", sweep.name)
+        except (Unavailable, Conflict) as error:
+            _log.warning("sweep postponed", sweep=sweep.name, reason=str(error))
+            wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
+        except Exception as error:  # noqa: BLE001 - one sweep's defect must not stop the others
+            _log.error("sweep failed", sweep=sweep.name, error=type(error).__name__)
+            wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
+        spread = wait * (1 - JITTER + 2 * JITTER * services.settlement.entropy.chance())
+        await _either(stop, spread)
+
+
+async def _either(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,297 @@
+"""Sending what the outbox holds: claim, sign, send, record. Every try is leased, so a killed worker loses nothing."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from payagg.application.counters import count
+from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable, Vault
+from payagg.application.ports.store import Store
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, Sender, TryResult
+from payagg.application.spans import span
+from payagg.domain.signing import signed_headers
+from payagg.domain.webhook import (
+    CONCURRENCY_MAX,
+    CONCURRENCY_START,
+    RETENTION,
+    delay_after,
+    due_after_loss,
+    secret_context,
+)
+
+CONCURRENT = 400  # tries under way at once in one process
+FAILING_MAX = 200  # of them to endpoints that are failing: however many are dead, the others have the rest
+LEASE = timedelta(seconds=45)  # longer than any try and its record
+POLL_SECONDS = 0.25
+GATHER_SECONDS = 0.01  # results that come within this are recorded in one statement
+RECORD_MAX = 500
+GRACE_SECONDS = 7.0  # for tries under way when told to stop
+# Suspects: looked for so often, sent one after the other for so long, and not again for three times as long as all of
+# that took, the wait for the tries under way included.
+SUSPECTS_EVERY = 1.0
+SUSPECTS_SECONDS = 2.0
+SUSPECTS_PAUSE = 3
+ALONE_WITHIN = 20.0  # seconds until other tries have ended and are recorded; with a try of its own within the lease
+GONE = 410
+LOST = TryResult(None, "the worker died before it recorded its try", 0)
+GIVEN_UP = TryResult(None, "given up: earlier tries were never recorded", 0)
+UNOPENED = TryResult(None, "the signing secret cannot be opened", 0)
+BACK_OFF_SECONDS = 1.0
+BACK_OFF_MAX_SECONDS = 15.0
+KEYS_CACHED_MAX = 50_000
+PURGE_BATCH = 1_000
+_log = structlog.get_logger("payagg.dispatcher")
+
+
+@dataclass
+class Dispatcher:
+    """The sending loop of one process; several processes may run one each."""
+
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    vault: Vault
+    sender: Sender
+    lease: timedelta = LEASE
+    poll_seconds: float = POLL_SECONDS
+    _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
+    _results: list[DeliveryResult] = field(default_factory=list, init=False)
+    _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
+    _is_full: bool = field(default=False, init=False)  # as of the last claim: it took all there was room for,
+    _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions may have as many as they get
+    _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _recorded: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # no result waits
+    _suspects_at: float = field(default=0.0, init=False)  # of the event loop's clock
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Sends until `stop`, then finishes what is under way, or hands it back after GRACE_SECONDS."""
+        recorder = asyncio.create_task(self._record_results())
+        try:
+            await self._claim_until(stop)
+            await self._wind_down()
+        finally:
+            recorder.cancel()
+            await asyncio.wait({recorder})
+            for task in self._trying:
+                task.cancel()
+        await self._record()
+
+    async def run_once(self) -> int:
+        """Claims and sends one batch and records it, then one suspect; the number of tries. For tests and tools."""
+        claimed = await self._claimed(CONCURRENT)
+        await asyncio.gather(*(self._try(one) for one in claimed))
+        await self._record()
+        suspect = await self._suspect()
+        if suspect is not None:
+            await self._try(suspect)
+            await self._record()
+        return len(claimed) + (suspect is not None)
+
+    async def purge(self) -> int:
+        """Deletes a bounded batch of deliveries and events past their retention; 0 when there is nothing left."""
+        return await self.store.queue.purge(self.clock.now() - RETENTION, PURGE_BATCH)
+
+    async def _claim_until(self, stop: asyncio.Event) -> None:
+        stopping = asyncio.create_task(stop.wait())
+        back_off = BACK_OFF_SECONDS
+        try:
+            while not stop.is_set():
+                self._woken.clear()
+                wait, room = self.poll_seconds * (0.8 + 0.4 * self.entropy.chance()), 0
+                try:
+                    if _time() >= self._suspects_at:
+                        await self._try_suspects(stopping)
+                    room = CONCURRENT - len(self._trying)
+                    claimed = await self._claimed(room) if room else []
+                    count("worker_sweeps", "deliveries")
+                    back_off = BACK_OFF_SECONDS
+                except (Unavailable, Conflict) as error:
+                    _log.warning("cannot claim deliveries", reason=str(error))
+                    claimed, wait, back_off = [], back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
+                if stop.is_set():
+                    await self._release(claimed)
+                    return
+                for one in claimed:
+                    self._begin(one)
+                self._is_full, self._crowded = len(claimed) >= room, self._lanes_with(CONCURRENCY_START)
+                if len(claimed) < room or not room:
+                    waking = asyncio.create_task(self._woken.wait())
+                    await asyncio.wait({stopping, waking}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                    waking.cancel()
+        finally:
+            stopping.cancel()
+
+    async def _claimed(self, room: int) -> list[ClaimedDelivery]:
+        failing = FAILING_MAX - sum(one.is_failing for one in self._trying.values())
+        return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease)
+
+    async def _suspect(self) -> ClaimedDelivery | None:
+        return await self.store.queue.claim_suspect(self.clock.now(), self.lease)
+
+    async def _try_suspects(self, stopping: "asyncio.Task[bool]") -> None:
+        """Sends what was lost with one worker after the other, each while nothing else is under way here: if it kills
+        this worker too, no other delivery is lost with it, and none is suspected for it."""
+        began = _time()
+        self._suspects_at = began + SUSPECTS_EVERY
+        one = await self._suspect()
+        if one is not None and not await self._is_alone(stopping):
+            await self._release([one])
+            one = None
+        until = _time() + SUSPECTS_SECONDS
+        while one is not None:
+            await asyncio.wait({self._begin(one), stopping}, return_when=asyncio.FIRST_COMPLETED)
+            is_over = _time() >= until or not await self._is_alone(stopping)
+            one = None if is_over else await self._suspect()
+        ended = _time()
+        self._suspects_at = max(self._suspects_at, ended + SUSPECTS_PAUSE * (ended - began))
+
+    async def _is_alone(self, stopping: "asyncio.Task[bool]") -> bool:
+        """Waits until no try is under way and none unrecorded; False when that takes too long, or on the way out."""
+        waiting = asyncio.create_task(self._all_recorded())
+        await asyncio.wait({waiting, stopping}, timeout=ALONE_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        return not (self._trying or self._results or stopping.done())
+
+    async def _all_recorded(self) -> None:
+        if self._trying:
+            await asyncio.wait(set(self._trying))
+        while self._results:
+            self._recorded.clear()
+            await self._recorded.wait()
+
+    def _begin(self, one: ClaimedDelivery) -> "asyncio.Task[None]":
+        task = asyncio.create_task(self._try(one))
+        self._trying[task] = one
+        task.add_done_callback(self._tried)
+        return task
+
+    def _lanes_with(self, tries: int) -> set[str]:
+        """The partitions in which so many tries are under way."""
+        counts = Counter(one.delivery.partition for one in self._trying.values())
+        return {partition for partition, under_way in counts.items() if under_way >= tries}
+
+    def _tried(self, task: "asyncio.Task[None]") -> None:
+        self._trying.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The lease brings the delivery back; a defect here must not stop the others.
+            _log.error("a delivery try broke", error=type(error).__name__)
+
+    async def _wind_down(self) -> None:
+        if self._trying:
+            await asyncio.wait(set(self._trying), timeout=GRACE_SECONDS)
+        left = list(self._trying.items())
+        for task, _ in left:
+            task.cancel()
+        # Whether they arrived is not known, so they are tried again, under the same ids; a stop uses up no schedule.
+        await self._release([one for _, one in left])
+
+    async def _release(self, claimed: list[ClaimedDelivery]) -> None:
+        if claimed:
+            try:
+                await self.store.queue.release(claimed)
+            except (Unavailable, Conflict):
+                _log.warning("could not hand deliveries back; their lease will", deliveries=len(claimed))
+
+    async def _try(self, one: ClaimedDelivery) -> None:
+        now = self.clock.now()
+        if one.is_lease_expired:
+            count("delivery_leases_lapsed")
+            if one.delivery.is_suspect:
+                self._note(_postponed(one, now))
+                return
+        try:
+            keys = [self._opened(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
+        except ValueError:
+            # Without the encryption key nothing can be signed; an operator can still bring the key back.
+            self._note(replace(self._finished(one, UNOPENED, now), blameless=True))
+            return
+        headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
+        with span("delivery", {"payagg.environment": one.delivery.environment.value}):
+            sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
+        self._note(self._finished(one, sent, self.clock.now()))
+
+    def _note(self, result: DeliveryResult) -> None:
+        self._results.append(result)
+        self._resulted.set()
+
+    def _opened(self, endpoint_id: str, sealed: bytes) -> bytes:
+        key = self._keys.get((endpoint_id, sealed))
+        if key is None:
+            if len(self._keys) >= KEYS_CACHED_MAX:
+                self._keys.clear()
+            key = self._keys[endpoint_id, sealed] = self.vault.open(sealed, secret_context(endpoint_id))
+        return key
+
+    def _finished(self, one: ClaimedDelivery, sent: TryResult, at: datetime) -> DeliveryResult:
+        count("delivery_tries", _result_of(sent))
+        if sent.is_accepted:
+            return DeliveryResult(one, sent, at, retry_at=None)
+        if sent.status_code == GONE:
+            return DeliveryResult(one, sent, at, retry_at=None, deactivate=True)
+        delivery = one.delivery
+        delay = delay_after(delivery.environment, delivery.attempts, self.entropy.chance(), sent.retry_after)
+        return DeliveryResult(one, sent, at, retry_at=at + delay if delay is not None else None)
+
+    async def _record_results(self) -> None:
+        back_off = BACK_OFF_SECONDS
+        while True:
+            await self._resulted.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._resulted.clear()
+            try:
+                while self._results:
+                    await self._record_batch()
+                back_off = BACK_OFF_SECONDS
+            except (Unavailable, Conflict) as error:
+                # Results are kept: they hold the truth about what merchants received.
+                _log.warning("cannot record deliveries", reason=str(error), waiting=len(self._results))
+                await asyncio.sleep(back_off)
+                back_off = min(back_off * 2, BACK_OFF_MAX_SECONDS)
+                self._resulted.set()
+            except Exception as error:  # noqa: BLE001 - what the database refuses now it will refuse again
+                # Dropped, and so tried again when their leases run out: a recorder that died would repeat everything.
+                _log.error("deliveries cannot be recorded", error=type(error).__name__)
+                self._forget(RECORD_MAX)
+                self._resulted.set()
+
+    async def _record(self) -> None:
+        while self._results:
+            await self._record_batch()
+
+    async def _record_batch(self) -> None:
+        batch = self._results[:RECORD_MAX]
+        await self.store.queue.finish(batch)
+        self._forget(len(batch))
+        # A claim has its price, so the next one waits for the poll, unless more may be due behind what has ended now.
+        if self._is_full or any(result.claimed.delivery.partition in self._crowded for result in batch):
+            self._woken.set()
+
+    def _forget(self, results: int) -> None:
+        del self._results[:results]
+        if not self._results:
+            self._recorded.set()
+
+
+def _postponed(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
+    """Instead of a try: workers died of it, or around it, again and again."""
+    due = due_after_loss(one.delivery, now)
+    lost, delivery_id = one.delivery.lost_tries, one.delivery.id
+    _log.warning("a delivery's workers keep dying", delivery=delivery_id, deaths=lost, next_attempt_at=str(due))
+    return DeliveryResult(one, GIVEN_UP if due is None else LOST, now, retry_at=due, lost=due is not None)
+
+
+_CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
+
+
+def _result_of(sent: TryResult) -> str:
+    return "no answer" if sent.status_code is None else _CLASSES.get(sent.status_code // 100, "other")
+
+
+def _time() -> float:
+    """Seconds of the event loop's clock, which a simulation sets."""
+    return asyncio.get_running_loop().time()

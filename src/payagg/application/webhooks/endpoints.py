@@ -1,0 +1,292 @@
+"""Merchant webhook endpoints: who is told, the secrets, the delivery log, and catching up on past events."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import cast
+
+import msgspec
+
+from payagg.application.accounts.audit import record
+from payagg.application.accounts.businesses import lock_own
+from payagg.application.counters import count
+from payagg.application.ports.outside import Clock, Entropy, Vault
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.webhooks import Sender
+from payagg.application.retry import retried
+from payagg.application.schemas.events import EventBody, TestBody
+from payagg.application.schemas.payments import Message
+from payagg.application.schemas.webhooks import (
+    ChangeWebhook,
+    CreatedWebhook,
+    CreateWebhook,
+    DeliveryView,
+    EventPage,
+    TestDelivery,
+    WebhookEndpointView,
+)
+from payagg.domain.audit import Action, Actor, Changes, changes_of
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.rate_limit import RateLimit
+from payagg.domain.signing import secret_text, signed_headers
+from payagg.domain.values import Environment
+from payagg.domain.webhook import (
+    ACTIVE_ENDPOINTS_MAX,
+    SECRET_BYTES,
+    TEST_EVENT,
+    TEST_EVERY,
+    TESTS_A_MINUTE,
+    TESTS_AT_ONCE,
+    WebhookEndpoint,
+    crowded_out,
+    parse_endpoint_url,
+    parse_events,
+    secret_context,
+)
+
+# What an audit entry shows of an endpoint.
+_AUDITED = ("url", "description", "events", "is_active")
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    vault: Vault
+    sender: Sender
+    testing: Counter[str] = field(default_factory=Counter)  # tests under way here, by business
+
+    async def listed(self, business_id: str) -> list[WebhookEndpointView]:
+        async with self.store.begin() as tx:
+            return [WebhookEndpointView.of(endpoint) for endpoint in await tx.webhooks.endpoints(business_id)]
+
+    @retried
+    async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
+        """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED where as many as may be
+        are active. What it crowds out of the list is removed."""
+        now = self.clock.now()
+        endpoint_id = self.entropy.id("whe", now)
+        key = self.entropy.bytes(SECRET_BYTES)
+        shown = secret_text(key)
+        endpoint = WebhookEndpoint.create(
+            id=endpoint_id,
+            business_id=business_id,
+            environment=command.environment,
+            url=command.url,
+            description=command.description,
+            events=command.events or [],
+            secret=self.vault.seal(key, secret_context(endpoint_id)),
+            secret_last4=shown[-4:],
+            now=now,
+        )
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_active()
+            await _ensure_room(tx, business_id)
+            await tx.webhooks.add_endpoint(endpoint)
+            changes = changes_of(None, endpoint, "environment", *_AUDITED)
+            await self._record(tx, by, Action.WEBHOOK_CREATE, endpoint, changes)
+            stored = await tx.webhooks.endpoints(business_id)
+            for old in crowded_out([one for one in stored if one.environment is endpoint.environment]):
+                await self._remove(tx, by, old, now)
+        return _created(endpoint, shown)
+
+    @retried
+    async def change(
+        self, business_id: str, endpoint_id: str, command: ChangeWebhook, *, by: Actor
+    ) -> WebhookEndpointView:
+        """The endpoint as changed; activation counts against the five. Raises VALIDATION_ERROR on `url` or `events`
+        whether or not there is such an endpoint, then NOT_FOUND."""
+        events = parse_events(command.events) if command.events is not None else None
+        if command.url is not None:
+            parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one is also held to HTTPS, below
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_active()
+            before = endpoint = await _locked(tx, business_id, endpoint_id)
+            if command.url is not None:
+                endpoint = replace(endpoint, url=command.url)
+            if events is not None:
+                endpoint = replace(endpoint, events=events)
+            if not isinstance(command.description, msgspec.UnsetType):
+                endpoint = replace(endpoint, description=command.description)
+            if command.is_active is not None:
+                if command.is_active and not endpoint.is_active:
+                    await _ensure_room(tx, business_id)
+                endpoint = revised(endpoint, is_active=command.is_active)
+            endpoint = revised(endpoint, updated_at=self.clock.now())
+            await tx.webhooks.save_endpoint(endpoint)
+            switched_off = before.is_active and not endpoint.is_active
+            action = Action.WEBHOOK_DEACTIVATE if switched_off else Action.WEBHOOK_UPDATE
+            await self._record(tx, by, action, endpoint, changes_of(before, endpoint, *_AUDITED))
+            return WebhookEndpointView.of(endpoint)
+
+    async def deactivate(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
+        return await self.change(business_id, endpoint_id, ChangeWebhook(is_active=False), by=by)
+
+    @retried
+    async def remove(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
+        """The endpoint as it was last, switched off. Nothing shows it any more; raises NOT_FOUND. Asked for by name and
+        not by a second DELETE, or a client that repeats one would remove what it meant to switch off."""
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_active()
+            before = await _locked(tx, business_id, endpoint_id)
+            now = self.clock.now()
+            await self._remove(tx, by, before, now)
+            return WebhookEndpointView.of(replace(before, is_active=False, updated_at=now))
+
+    @retried
+    async def rotate_secret(self, business_id: str, endpoint_id: str, *, by: Actor) -> CreatedWebhook:
+        """A new secret, shown once; the old one signs beside it for 24 hours."""
+        key = self.entropy.bytes(SECRET_BYTES)
+        shown = secret_text(key)
+        async with self.store.begin() as tx:
+            (await lock_own(tx, business_id)).ensure_active()
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            sealed = self.vault.seal(key, secret_context(endpoint_id))
+            endpoint = endpoint.rotated(sealed, shown[-4:], self.clock.now())
+            await tx.webhooks.save_endpoint(endpoint)
+            await self._record(tx, by, Action.WEBHOOK_ROTATE, endpoint)
+        return _created(endpoint, shown)
+
+    async def test(self, business_id: str, endpoint_id: str, *, by: Actor) -> TestDelivery:
+        """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the endpoint's
+        last one, and past TESTS_A_MINUTE or TESTS_AT_ONCE of the business's."""
+        with self._one_of_few(business_id):
+            return await self._test(business_id, endpoint_id, by)
+
+    @contextmanager
+    def _one_of_few(self, business_id: str) -> Iterator[None]:
+        if self.testing[business_id] >= TESTS_AT_ONCE:
+            raise _limited(TEST_EVERY)
+        self.testing[business_id] += 1
+        try:
+            yield
+        finally:
+            self.testing[business_id] -= 1
+            if not self.testing[business_id]:
+                del self.testing[business_id]
+
+    async def _test(self, business_id: str, endpoint_id: str, by: Actor) -> TestDelivery:
+        asked_at = self.clock.now()
+        until = await self.store.count_hit(f"webhook-test:{business_id}", asked_at, RateLimit(TESTS_A_MINUTE))
+        if until is not None:
+            raise _limited(until - asked_at)
+        endpoint = await self._begin_test(business_id, endpoint_id, by)
+        now = self.clock.now()
+        body = TestBody(
+            id=self.entropy.id("evt", now),
+            type=TEST_EVENT,
+            created_at=now,
+            environment=endpoint.environment,
+            sequence=0,
+            data=Message("This is a test. No payment is behind it."),
+        )
+        sent_bytes = msgspec.json.encode(body)
+        try:
+            keys = [self.vault.open(sealed, secret_context(endpoint.id)) for sealed in endpoint.signing_secrets(now)]
+        except ValueError:
+            return TestDelivery(False, None, 0, "the signing secret cannot be opened")
+        headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
+        sent = await self.sender.send(endpoint.url, headers, sent_bytes, owner=business_id, is_test=True)
+        count("test_deliveries", "delivered" if sent.is_accepted else "failed")
+        return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
+
+    @retried
+    async def _begin_test(self, business_id: str, endpoint_id: str, by: Actor) -> WebhookEndpoint:
+        async with self.store.begin() as tx:
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            now = self.clock.now()
+            if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
+                raise _limited(endpoint.last_test_at + TEST_EVERY - now)
+            endpoint = revised(endpoint, last_test_at=now)
+            await tx.webhooks.save_endpoint(endpoint)
+            await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
+            return endpoint
+
+    async def deliveries(
+        self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
+    ) -> tuple[list[DeliveryView], int]:
+        """A page of the log, newest first, and the total; with `after` the page that follows that delivery. Raises
+        VALIDATION_ERROR on `after`, NOT_FOUND."""
+        if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
+            raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
+        async with self.store.begin() as tx:
+            if await tx.webhooks.find_endpoint(business_id, endpoint_id) is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
+        return [DeliveryView.of(row) for row in rows], total
+
+    @retried
+    async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
+        """The delivery, due again at once under the same ids; one that is under way is left as it is. Tries made stay
+        counted: past the schedule it gets one try, as somebody asked for one, and not for another 75 hours."""
+        async with self.store.begin() as tx:
+            endpoint = await _locked(tx, business_id, endpoint_id)
+            delivery = await tx.webhooks.delivery(endpoint_id, delivery_id)
+            if delivery is None:
+                raise Refusal(ErrorCode.NOT_FOUND)
+            if not endpoint.is_active:
+                raise invalid("endpointId", "Activate the endpoint first.")
+            now = self.clock.now()
+            await tx.webhooks.redeliver(delivery, now)
+            again = await tx.webhooks.delivery(endpoint_id, delivery_id) or delivery
+            changes = changes_of(delivery, again, "status", "next_attempt_at")
+            action = Action.DELIVERY_REDELIVER
+            await record(tx, self.entropy, now, by, action, delivery_id, changes, business_id=business_id)
+        return DeliveryView.of(again)
+
+    async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
+        """Past events in the order they were recorded, strictly after the cursor."""
+        if environment not in Environment.__members__:
+            raise invalid("environment", "Must be SANDBOX or LIVE.")
+        if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
+            raise invalid("after", "Must be an event id, for example the last answer's nextCursor.")
+        async with self.store.begin() as tx:
+            found = await tx.webhooks.events(business_id, Environment(environment), after, limit + 1)
+        shown = found[:limit]
+        return EventPage(
+            # The stored bytes, untouched: what a merchant verifies or compares is what was sent.
+            events=cast(list[EventBody], [msgspec.Raw(event.body) for event in shown]),
+            next_cursor=shown[-1].id if shown else after,
+            has_more=len(found) > limit,
+        )
+
+    async def _remove(self, tx: Transaction, by: Actor, endpoint: WebhookEndpoint, now: datetime) -> None:
+        """Its row goes with the last of its log, which retention takes."""
+        await tx.webhooks.remove_endpoint(endpoint.id, now)
+        await self._record(
+            tx, by, Action.WEBHOOK_REMOVE, endpoint, changes_of(endpoint, None, "environment", *_AUDITED)
+        )
+
+    async def _record(
+        self, tx: Transaction, by: Actor, action: Action, endpoint: WebhookEndpoint, changes: Changes | None = None
+    ) -> None:
+        now, business_id = self.clock.now(), endpoint.business_id
+        await record(tx, self.entropy, now, by, action, endpoint.id, changes, business_id=business_id)
+
+
+async def _ensure_room(tx: Transaction, business_id: str) -> None:
+    active = sum(endpoint.is_active for endpoint in await tx.webhooks.endpoints(business_id))
+    if active >= ACTIVE_ENDPOINTS_MAX:
+        raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
+
+
+def _limited(wait: timedelta) -> Refusal:
+    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-wait // timedelta(seconds=1))))
+
+
+async def _locked(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+    endpoint = await tx.webhooks.endpoint(business_id, endpoint_id)
+    if endpoint is None:
+        raise Refusal(ErrorCode.NOT_FOUND)
+    return endpoint
+
+
+def _created(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:
+    view = WebhookEndpointView.of(endpoint)
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
+    return CreatedWebhook(**fields, signing_secret=signing_secret)

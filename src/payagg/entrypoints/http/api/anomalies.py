@@ -1,0 +1,162 @@
+"""Anomalies for administrators: listed, assigned, noted on, acknowledged, closed."""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+from payagg.application.accounts.access import Administrator
+from payagg.application.ports.reports import AnomalyFilter
+from payagg.application.schemas.anomalies import (
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    AddNote,
+    AnomalyPage,
+    AnomalyView,
+    AssignAnomaly,
+    CloseAnomaly,
+)
+from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.values import REFERENCE_PATTERN, parse_reference
+from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
+from payagg.entrypoints.http.server.wire import integer_query, text_query
+
+TAG = "Anomalies"
+BASE = "/admin/anomalies"
+ONE = BASE + "/{anomaly_id:str}"
+WORD_MAX = 64
+FILTERS: Mapping[str, Any] = {
+    "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
+    "kind": {"type": "string", "enum": [kind.value for kind in AnomalyKind]},
+    "severity": {"type": "string", "enum": [severity.value for severity in Severity]},
+    "assignee": {"type": "string", "maxLength": ASSIGNEE_MAX},
+    "reference": {
+        "type": "string",
+        "pattern": REFERENCE_PATTERN,
+        "minLength": 19,
+        "maxLength": 19,
+        "examples": ["PAY-20250131-7K2M9X"],
+    },
+    "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+}
+_CURSOR = re.compile(r"anm_[0-9a-f]{32}")
+W = TypeVar("W", bound=Enum)
+
+
+@route(
+    "GET",
+    BASE,
+    "listAnomalies",
+    "List facts about money that moved no payment",
+    TAG,
+    guard=admin_reads,
+    returns=AnomalyPage,
+    query=FILTERS,
+    errors=(ErrorCode.INVALID_REFERENCE, ErrorCode.VALIDATION_ERROR),
+    description="Newest first; pass `nextCursor` as `after`.",
+)
+async def listed(call: Call[Administrator, None]) -> AnomalyPage:
+    wanted, limit = _filter(call.request), integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    found = await call.services.anomalies.listed(wanted, limit + 1)
+    page, has_more = found[:limit], len(found) > limit
+    return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
+
+
+@route(
+    "PATCH",
+    ONE,
+    "assignAnomaly",
+    "Say who works on an anomaly",
+    TAG,
+    guard=admin_changes,
+    body=AssignAnomaly,
+    body_max=8 * KB,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
+)
+async def assign(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
+    done = await call.services.anomalies.assign(call.path["anomaly_id"], call.body.assignee, by=by(call))
+    return _view(call, done)
+
+
+@route(
+    "POST",
+    ONE + "/notes",
+    "addAnomalyNote",
+    "Write down what was found out about an anomaly",
+    TAG,
+    guard=admin_changes,
+    body=AddNote,
+    body_max=16 * KB,
+    status=201,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
+)
+async def add_note(call: Call[Administrator, AddNote]) -> AnomalyView:
+    done = await call.services.anomalies.note(call.path["anomaly_id"], call.body.text, by=by(call))
+    return _view(call, done)
+
+
+@route(
+    "POST",
+    ONE + "/acknowledge",
+    "acknowledgeAnomaly",
+    "Say that somebody looks at an anomaly",
+    TAG,
+    guard=admin_changes,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_NOT_OPEN),
+)
+async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
+    done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], by=by(call))
+    return _view(call, done)
+
+
+@route(
+    "POST",
+    ONE + "/close",
+    "closeAnomaly",
+    "Close an anomaly with what was done about it",
+    TAG,
+    guard=admin_changes,
+    body=CloseAnomaly,
+    body_max=8 * KB,
+    returns=AnomalyView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
+)
+async def close(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
+    done = await call.services.anomalies.close(call.path["anomaly_id"], call.body.reason, by=by(call))
+    return _view(call, done)
+
+
+def _view(call: Call[Administrator, Any], anomaly: Anomaly) -> AnomalyView:
+    return AnomalyView.of(anomaly, call.services.clock.now())
+
+
+def _filter(request: AnyRequest) -> AnomalyFilter:
+    reference, after = text_query(request, "reference", WORD_MAX), text_query(request, "after", WORD_MAX)
+    if after is not None and not _CURSOR.fullmatch(after):
+        raise invalid("after", "Must be the `nextCursor` of a page.")
+    return AnomalyFilter(
+        status=_word(request, "status", AnomalyStatus),
+        kind=_word(request, "kind", AnomalyKind),
+        reference=None if reference is None else parse_reference(reference),
+        after=after,
+        severity=_word(request, "severity", Severity),
+        assignee=text_query(request, "assignee", ASSIGNEE_MAX),
+    )
+
+
+def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
+    text = text_query(request, name, WORD_MAX)
+    if text is None:
+        return None
+    if text not in words.__members__:
+        raise invalid(name, f"Must be one of {', '.join(words.__members__)}.")
+    return words[text]
+
+
+routes = [listed, assign, add_note, acknowledge, close]

@@ -1,0 +1,61 @@
+"""API keys of a business."""
+
+from payagg.application.accounts.access import Manager
+from payagg.application.schemas.api_keys import BusinessApiKeyGroups, GenerateApiKey, GeneratedApiKey
+from payagg.application.schemas.payments import Message
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads
+from payagg.entrypoints.http.server.routing import KB, Call, route
+
+TAG = "API keys"
+BASE = "/merchant/businesses/{business_id:str}/api-keys"
+
+
+@route(
+    "GET",
+    BASE,
+    "listApiKeys",
+    "List the keys",
+    TAG,
+    guard=manager_changes,  # the interface refuses this list, unlike others, to a business that is not active
+    returns=BusinessApiKeyGroups,
+)
+async def listed(call: Call[Manager, None]) -> BusinessApiKeyGroups:
+    return await call.services.api_keys.groups(call.caller.business.id)
+
+
+@route(
+    "POST",
+    BASE,
+    "generateApiKey",
+    "Generate a key",
+    TAG,
+    guard=manager_changes,
+    body=GenerateApiKey,
+    body_max=2 * KB,
+    returns=GeneratedApiKey,
+    status=201,
+    errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
+    description="The secret is shown in this answer and never again.",
+)
+async def generate(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
+    return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))
+
+
+@route(
+    "DELETE",
+    BASE + "/{key_id:str}",
+    "revokeApiKey",
+    "Revoke a key",
+    TAG,
+    guard=manager_reads,  # whatever the business's standing
+    returns=Message,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
+    description="Permanent: the next request with the key fails.",
+)
+async def revoke(call: Call[Manager, None]) -> Message:
+    await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"], by=by(call))
+    return Message("The key is revoked.")
+
+
+routes = [listed, generate, revoke]

@@ -1,0 +1,90 @@
+"""The audit trail: all of it for administrators, a business's own part for its managers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from payagg.application.accounts.access import Administrator, Manager
+from payagg.application.schemas.audit import PAGE_DEFAULT, PAGE_MAX, AuditPage
+from payagg.domain.audit import Action, AuditFilter
+from payagg.domain.business import SUBJECT_MAX
+from payagg.domain.errors import ErrorCode
+from payagg.domain.values import parse_instant
+from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
+from payagg.entrypoints.http.server.routing import AnyRequest, Call, route
+from payagg.entrypoints.http.server.wire import integer_query, text_query
+
+TAG = "Audit"
+ID_MAX = 64
+WORD_MAX = 64
+DESCRIPTION = (
+    "Newest first; pass `nextCursor` as `after`. `from` is included, `to` is not. Secrets are never shown: of "
+    "credentials only the names that were set or removed."
+)
+FILTERS: Mapping[str, Any] = {
+    "subject": {"type": "string", "maxLength": SUBJECT_MAX},
+    "objectId": {"type": "string", "maxLength": SUBJECT_MAX},
+    "action": {"type": "string", "enum": [action.value for action in Action]},
+    "from": {"type": "string", "format": "date-time", "maxLength": WORD_MAX},
+    "to": {"type": "string", "format": "date-time", "maxLength": WORD_MAX},
+    "after": {"type": "string", "pattern": "^aud_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+    "limit": {
+        "type": "integer",
+        "format": "int32",
+        "minimum": 1,
+        "maximum": PAGE_MAX,
+        "default": PAGE_DEFAULT,
+    },
+}
+
+
+@route(
+    "GET",
+    "/admin/audit",
+    "listAudit",
+    "Show who changed what",
+    TAG,
+    guard=admin_reads,
+    returns=AuditPage,
+    query={"businessId": {"type": "string", "maxLength": ID_MAX}, **FILTERS},
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description=DESCRIPTION,
+)
+async def listed(call: Call[Administrator, None]) -> AuditPage:
+    wanted = _filter(call.request, text_query(call.request, "businessId", ID_MAX))
+    return await call.services.audit.page(wanted, *_cursor(call.request))
+
+
+@route(
+    "GET",
+    "/merchant/businesses/{business_id:str}/audit",
+    "listBusinessAudit",
+    "Show who changed what in a business",
+    TAG,
+    guard=manager_reads,
+    returns=AuditPage,
+    query=FILTERS,
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description=f"{DESCRIPTION} From where an operator of the service acted is not shown.",
+)
+async def listed_of_business(call: Call[Manager, None]) -> AuditPage:
+    wanted = _filter(call.request, call.caller.business.id)
+    return await call.services.audit.page_of_business(wanted, *_cursor(call.request))
+
+
+def _filter(request: AnyRequest, business_id: str | None) -> AuditFilter:
+    since, until = text_query(request, "from", WORD_MAX), text_query(request, "to", WORD_MAX)
+    return AuditFilter(
+        business_id=business_id,
+        subject=text_query(request, "subject", SUBJECT_MAX),
+        object_id=text_query(request, "objectId", SUBJECT_MAX),
+        action=text_query(request, "action", WORD_MAX),
+        since=None if since is None else parse_instant(since, "from"),
+        until=None if until is None else parse_instant(until, "to"),
+    )
+
+
+def _cursor(request: AnyRequest) -> tuple[str | None, int]:
+    return text_query(request, "after", WORD_MAX), integer_query(request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+
+
+routes = [listed, listed_of_business]

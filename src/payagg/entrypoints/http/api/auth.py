@@ -1,0 +1,233 @@
+"""The guards: what each asks of the request's credential, and what it refuses with. The rules are Access's."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from payagg.application.accounts.access import Administrator, Manager, MerchantUser
+from payagg.application.ports.accounts import KeyHolder
+from payagg.domain.api_key import parse_secret
+from payagg.domain.audit import Actor
+from payagg.domain.errors import ErrorCode, Refusal, misdirected
+from payagg.domain.values import parse_reference
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.server.client_address import counted_as
+from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
+from payagg.entrypoints.http.server.request_id import REQUEST_ID
+from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, services
+
+T = TypeVar("T")
+Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
+SCHEME = b"bearer "
+REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
+# What may be said of something that another cell has.
+ABSENT = (
+    ErrorCode.INVALID_API_KEY,
+    ErrorCode.FORBIDDEN,
+    ErrorCode.NO_SANDBOX_KEY,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.PAYMENT_NOT_FOUND,
+)
+NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
+
+
+def by(call: Call[Acting, Any]) -> Actor:
+    """Who makes the change that `call` asks for, as the audit trail keeps it."""
+    address = client_ip(call.request)
+    scope: Any = call.request.scope
+    return Actor(call.caller.realm, call.caller.subject, str(address) if address else None, scope[REQUEST_ID])
+
+
+def bearer(request: AnyRequest) -> str:
+    """The presented credential; raises UNAUTHORIZED when there is not exactly one `Authorization: Bearer`, whose
+    scheme may stand in any letter case (RFC 9110, 11.1)."""
+    values = [value for name, value in request.scope["headers"] if name == b"authorization"]
+    if len(values) != 1 or values[0][: len(SCHEME)].lower() != SCHEME or len(values[0]) == len(SCHEME):
+        raise Refusal(ErrorCode.UNAUTHORIZED)
+    return str(values[0][len(SCHEME) :].decode("latin-1"))
+
+
+def secret(request: AnyRequest) -> str:
+    """The presented secret key, counted against its limit, whether or not it is a good one: by its digest, before the
+    database is asked. Where this process knows whose it is, against the business's too: a key that stood within the
+    last minute, so that one that was revoked takes nothing of the others. Raises UNAUTHORIZED, INVALID_API_KEY or
+    RATE_LIMITED."""
+    presented, own, access = bearer(request), limits(request), services(request).access
+    _, digest = parse_secret(presented)
+    own.keys.hit(request, digest)
+    known = access.remembered.get(digest)
+    if known is not None and not known.key.is_use_stale(access.clock.now()):
+        own.businesses.hit(request, f"{known.business.id} {known.key.environment.value}")
+    return presented
+
+
+async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    return await proceed(None)
+
+
+async def _admin_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
+    return await _as_administrator(request, use_cases, proceed, changes=False)
+
+
+async def _admin_changes(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
+) -> T:
+    return await _as_administrator(request, use_cases, proceed, changes=True)
+
+
+async def _as_administrator(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]], *, changes: bool
+) -> T:
+    administrator = await use_cases.access.administrator(bearer(request), changes=changes)
+    try:
+        return await proceed(administrator)
+    except Refusal as refusal:
+        await _look_elsewhere(request, use_cases, refusal)
+        raise
+
+
+async def _gateway_changes(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
+) -> T:
+    administrator = await use_cases.access.administrator(bearer(request), changes=True)
+    cells = use_cases.cells
+    if cells is not None and not cells.is_home:
+        raise misdirected(cells.home, f"Gateways are set at the home cell, {cells.home}, and reach every other.")
+    return await proceed(administrator)
+
+
+async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[[MerchantUser], Awaitable[T]]) -> T:
+    return await proceed(await use_cases.access.merchant(bearer(request)))
+
+
+async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
+    return await _as_manager(request, use_cases, proceed, changes=False)
+
+
+async def _manager_changes(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
+    return await _as_manager(request, use_cases, proceed, changes=True)
+
+
+async def _as_manager(
+    request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]], *, changes: bool
+) -> T:
+    business_id, token = request.path_params["business_id"], bearer(request)
+    try:
+        return await proceed(await use_cases.access.manager(token, business_id, changes=changes))
+    except Refusal as refusal:
+        if refusal.code in ABSENT:
+            await use_cases.signposts.ensure_business_here(business_id)
+        raise
+
+
+async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    presented = secret(request)
+    try:
+        return await proceed(await use_cases.access.secret_key(presented))
+    except Refusal as refusal:
+        await _look_for_key(use_cases, presented, refusal)
+        raise
+
+
+async def _remembered_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    presented = secret(request)
+    try:
+        return await use_cases.access.with_key(presented, proceed)
+    except Refusal as refusal:
+        await _look_for_key(use_cases, presented, refusal)
+        raise
+
+
+async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    presented = secret(request)
+    try:
+        return await proceed(await use_cases.access.sandbox_key(presented))
+    except Refusal as refusal:
+        await _look_for_key(use_cases, presented, refusal)
+        raise
+
+
+async def _look_for_key(use_cases: Services, presented: str, refusal: Refusal) -> None:
+    """Raises for a key that moved to another cell. What was not found by a key that is here never was its own."""
+    if refusal.code in ABSENT:
+        await use_cases.signposts.ensure_key_here(parse_secret(presented)[1])
+
+
+async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
+    """Raises for a payment or a business that an administrator names and that moved to another cell."""
+    reference, business_id = (request.path_params.get(name) for name in ("reference", "business_id"))
+    if refusal.code in ABSENT and reference is not None:
+        await use_cases.signposts.ensure_payment_here(reference)
+    if refusal.code in ABSENT and business_id is not None:
+        await use_cases.signposts.ensure_business_here(business_id)
+
+
+async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    # The reference stands for a credential here: its form first. Only unknown ones count as guesses and are refused, as
+    # payers may share an address with somebody who guesses.
+    own, reference = limits(request), request.path_params["reference"]
+    parse_reference(reference)
+    own.references.hit(request, reference)
+    try:
+        return await proceed(None)
+    except Refusal as refusal:
+        if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
+            await use_cases.signposts.ensure_payment_here(reference)
+            own.references.give_back(request, reference)  # guesses push no link out of the buckets that are kept
+            await own.guesses.hit(client_of(request))
+        raise
+
+
+async def _charging_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    own, client = limits(request), client_of(request)
+    own.addresses.hit(request, client)
+    try:
+        return await _public_reference(request, use_cases, proceed)
+    except Refusal as refusal:
+        _refused_body(request, refusal)
+        if refusal.code in NO_PAYMENT:
+            # Guesses and full references have limits of their own and take nothing of the payers'.
+            own.addresses.give_back(request, client)
+        raise
+
+
+async def _provider_signature(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
+    # Before the body is read and hashed: a flood must cost us less than it costs its sender.
+    address = client_ip(request)
+    if address is None or not any(address in network for network in use_cases.settings.provider_networks):
+        await limits(request).inbound.hit(counted_as(address))
+    return await proceed(None)
+
+
+def _refused_body(request: AnyRequest, refusal: Refusal) -> None:
+    """Counts the refusal of a body against its sender; raises RATE_LIMITED in its place past the limit. A good body is
+    taken all the same, as payers share addresses with others."""
+    if refusal.code in REFUSED_BODY:
+        limits(request).bodies.hit(request, client_of(request))
+
+
+_MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
+_KEY = (
+    ErrorCode.UNAUTHORIZED,
+    ErrorCode.INVALID_API_KEY,
+    ErrorCode.BUSINESS_RESTRICTED,
+    ErrorCode.RATE_LIMITED,
+)
+_REFERENCE = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
+
+anyone = Guard[None](_anyone)
+admin_reads = Guard(_admin_reads, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+admin_changes = Guard(_admin_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+# For gateways, which the home cell alone may change where there are cells.
+gateway_changes = Guard(_gateway_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+merchant = Guard(_merchant, "merchantBearer", _MERCHANT)
+manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
+manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
+secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
+# For calls whose every statement takes the caller: without that a key revoked a minute ago would still do.
+remembered_key = Guard(_remembered_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
+sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
+public_reference = Guard(_public_reference, None, _REFERENCE)
+# For what starts a charge or asks a provider: limited per reference and address, too.
+charging_reference = Guard(_charging_reference, None, _REFERENCE)
+# The signature itself covers the raw body and needs the gateway's secrets, so the use case verifies it, first of all.
+provider_signature = Guard(_provider_signature, None, (ErrorCode.INVALID_WEBHOOK_SIGNATURE, ErrorCode.RATE_LIMITED))

@@ -1,0 +1,185 @@
+"""Businesses, their KYC and their members, for administrators; the own one for its managers."""
+
+from payagg.application.accounts.access import Administrator, Manager, MerchantUser
+from payagg.application.schemas.businesses import (
+    SEARCH_MAX,
+    AdminBusiness,
+    AdminBusinessDetail,
+    BusinessMember,
+    BusinessPage,
+    ChangeBusiness,
+    CreateBusiness,
+    ManagedBusinesses,
+    RemoveMember,
+    SetMember,
+)
+from payagg.application.schemas.payments import Message
+from payagg.domain.business import BusinessStatus, KycStatus
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_reads, merchant
+from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.wire import integer_query, text_query
+
+TAG = "Admin businesses"
+BASE = "/admin/businesses"
+ONE = BASE + "/{business_id:str}"
+CURSOR_MAX = 100
+PAGE_DEFAULT = 50
+PAGE_MAX = 100
+
+
+@route(
+    "GET",
+    BASE,
+    "listBusinesses",
+    "List the businesses",
+    TAG,
+    guard=admin_reads,
+    returns=BusinessPage,
+    query={
+        "search": {"type": "string", "maxLength": SEARCH_MAX},
+        "after": {"type": "string", "pattern": "^biz_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+        "limit": {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "maximum": PAGE_MAX,
+            "default": PAGE_DEFAULT,
+        },
+    },
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description="Newest first; pass `nextCursor` as `after`. `search` is a literal part of the name, in any case.",
+)
+async def listed(call: Call[Administrator, None]) -> BusinessPage:
+    search, after = text_query(call.request, "search", SEARCH_MAX), text_query(call.request, "after", CURSOR_MAX)
+    limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    return await call.services.businesses.listed(search, after, limit)
+
+
+@route(
+    "POST",
+    BASE,
+    "createBusiness",
+    "Create a business with its first OWNER",
+    TAG,
+    guard=admin_changes,
+    body=CreateBusiness,
+    body_max=8 * KB,
+    returns=AdminBusinessDetail,
+    status=201,
+    description="ACTIVE and NOT_SUBMITTED unless told otherwise: a KYC decided elsewhere may be brought in as decided.",
+)
+async def create(call: Call[Administrator, CreateBusiness]) -> AdminBusinessDetail:
+    kyc, status = call.body.kyc_status or KycStatus.NOT_SUBMITTED, call.body.status or BusinessStatus.ACTIVE
+    return await call.services.businesses.create(call.body.name, call.body.owner, kyc, status, by=by(call))
+
+
+@route(
+    "GET",
+    ONE,
+    "getBusiness",
+    "Read a business with its members",
+    TAG,
+    guard=admin_reads,
+    returns=AdminBusinessDetail,
+    errors=(ErrorCode.NOT_FOUND,),
+)
+async def detail(call: Call[Administrator, None]) -> AdminBusinessDetail:
+    return await call.services.businesses.detail(call.path["business_id"])
+
+
+@route(
+    "PATCH",
+    ONE,
+    "updateBusiness",
+    "Move the KYC or set the status",
+    TAG,
+    guard=admin_changes,
+    body=ChangeBusiness,
+    body_max=KB,
+    returns=AdminBusiness,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="Both or neither. A KYC move that the machine lacks is refused on `kycStatus`.",
+)
+async def update(call: Call[Administrator, ChangeBusiness]) -> AdminBusiness:
+    kyc, status = call.body.kyc_status, call.body.status
+    return await call.services.businesses.change(call.path["business_id"], kyc, status, by=by(call))
+
+
+@route(
+    "GET",
+    ONE + "/members",
+    "listBusinessMembers",
+    "List the members of a business",
+    TAG,
+    guard=admin_reads,
+    returns=list[BusinessMember],
+    errors=(ErrorCode.NOT_FOUND,),
+)
+async def members(call: Call[Administrator, None]) -> list[BusinessMember]:
+    return (await call.services.businesses.detail(call.path["business_id"])).members
+
+
+@route(
+    "POST",
+    ONE + "/members",
+    "setBusinessMember",
+    "Add a member or change the role",
+    TAG,
+    guard=admin_changes,
+    body=SetMember,
+    body_max=4 * KB,
+    returns=BusinessMember,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
+)
+async def set_member(call: Call[Administrator, SetMember]) -> BusinessMember:
+    business_id, member = call.path["business_id"], call.body
+    return await call.services.businesses.set_member(business_id, member.subject, member.role, by=by(call))
+
+
+@route(
+    "POST",
+    ONE + "/members/remove",
+    "removeBusinessMember",
+    "Remove a member",
+    TAG,
+    guard=admin_changes,
+    body=RemoveMember,
+    body_max=4 * KB,
+    returns=Message,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
+    description="The subject stands in the body, because it may hold what a path cannot.",
+)
+async def remove_member(call: Call[Administrator, RemoveMember]) -> Message:
+    await call.services.businesses.remove_member(call.path["business_id"], call.body.subject, by=by(call))
+    return Message("The member is removed.")
+
+
+@route(
+    "GET",
+    "/merchant/businesses",
+    "listOwnBusinesses",
+    "List the businesses that one manages",
+    "Businesses",
+    guard=merchant,
+    returns=ManagedBusinesses,
+    description="Those in which the token's user is OWNER or ADMIN, oldest first, at most 1,000.",
+)
+async def managed(call: Call[MerchantUser, None]) -> ManagedBusinesses:
+    return await call.services.businesses.managed(call.caller.subject)
+
+
+@route(
+    "GET",
+    "/merchant/businesses/{business_id:str}",
+    "getOwnBusiness",
+    "Read a business that one manages",
+    "Businesses",
+    guard=manager_reads,
+    returns=AdminBusiness,
+)
+async def own(call: Call[Manager, None]) -> AdminBusiness:
+    return AdminBusiness.of(call.caller.business)
+
+
+routes = [listed, create, detail, update, members, set_member, remove_member, managed, own]

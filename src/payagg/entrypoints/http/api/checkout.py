@@ -1,0 +1,80 @@
+"""The hosted checkout's operations: no credential, so nothing but payer-safe fields and a limit on guessing."""
+
+from payagg.application.schemas.payments import (
+    CheckoutGateways,
+    ProcessedPayment,
+    ProcessPayment,
+    PublicPaymentDetail,
+    VerifiedPayment,
+)
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.api.auth import charging_reference, public_reference
+from payagg.entrypoints.http.server.routing import KB, Call, route
+
+TAG = "Hosted checkout"
+ONE = "/public/payments/{reference:str}"
+
+
+@route(
+    "GET",
+    ONE,
+    "getPublicPayment",
+    "Show a payment to its payer",
+    TAG,
+    guard=public_reference,
+    returns=PublicPaymentDetail,
+)
+async def detail(call: Call[None, None]) -> PublicPaymentDetail:
+    return await call.services.checkout.detail(call.path["reference"])
+
+
+@route(
+    "GET",
+    ONE + "/gateways",
+    "listPaymentOptions",
+    "List the payment's options",
+    TAG,
+    guard=public_reference,
+    returns=CheckoutGateways,
+)
+async def options(call: Call[None, None]) -> CheckoutGateways:
+    return await call.services.checkout.options(call.path["reference"])
+
+
+@route(
+    "POST",
+    ONE + "/process",
+    "processPayment",
+    "Choose a gateway and start the charge",
+    TAG,
+    guard=charging_reference,
+    body=ProcessPayment,
+    body_max=KB,
+    returns=ProcessedPayment,
+    errors=(
+        ErrorCode.GATEWAY_NOT_AVAILABLE,
+        ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED,
+        ErrorCode.PAYMENT_ALREADY_PROCESSED,
+        ErrorCode.PAYMENT_EXPIRED,
+    ),
+    description="A repeat returns the existing hand-off and starts no second charge.",
+)
+async def process(call: Call[None, ProcessPayment]) -> ProcessedPayment:
+    return await call.services.checkout.process(call.path["reference"], call.body)
+
+
+@route(
+    "GET",
+    ONE + "/verify",
+    "verifyPayment",
+    "Ask the provider and show the status",
+    TAG,
+    guard=charging_reference,
+    returns=VerifiedPayment,
+    errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
+)
+async def verify(call: Call[None, None]) -> VerifiedPayment:
+    return await call.services.verification.verify(call.path["reference"])
+
+
+routes = [detail, options, process, verify]

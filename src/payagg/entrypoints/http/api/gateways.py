@@ -1,0 +1,267 @@
+"""Gateways for administrators, and their public logos."""
+
+import re
+
+from litestar import Response
+
+from payagg.application.accounts.access import Administrator
+from payagg.application.gateways.readiness import GatewayReadiness, gateway_readiness
+from payagg.application.schemas.gateways import (
+    SEARCH_MAX,
+    AdminGatewayDetail,
+    AdminGatewayMerchant,
+    AdminGatewaySummary,
+    CreateGateway,
+    EndedOverlap,
+    UpdateCredentials,
+    UpdateGateway,
+    UploadedLogo,
+)
+from payagg.application.schemas.payments import Message
+from payagg.domain.errors import ErrorCode
+from payagg.domain.gateway import LOGO_MAX_BYTES
+from payagg.entrypoints.http.api.auth import admin_reads, anyone, by, gateway_changes
+from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.wire import done, page_envelope, page_query, text_query
+
+TAG = "Admin gateways"
+BASE = "/admin/gateways"
+ONE = BASE + "/{gateway_id:str}"
+CREDENTIALS_BODY_MAX = 2_500_000  # fifty values of 4,000 characters, each at most twelve bytes as escaped JSON
+HEADER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # a credential's name that a header can carry
+# Far over the limit of a logo, so that a file that is too large is told so by name.
+LOGO_BODY_MAX = 16 * 1024 * 1024
+# `nosniff` is on every answer of the application.
+LOGO_HEADERS = {
+    "Cache-Control": "public, max-age=3600",
+    # A file that someone uploaded is never more than a picture, wherever it is opened.
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+
+
+@route("GET", BASE, "listGateways", "List the gateways", TAG, guard=admin_reads, returns=list[AdminGatewaySummary])
+async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
+    return await call.services.gateways.listed()
+
+
+@route(
+    "POST",
+    BASE,
+    "createGateway",
+    "Create a gateway",
+    TAG,
+    guard=gateway_changes,
+    body=CreateGateway,
+    body_max=16 * KB,
+    returns=AdminGatewaySummary,
+    status=201,
+    errors=(ErrorCode.GATEWAY_SLUG_EXISTS,),
+    description="The new gateway is DISABLED.",
+)
+async def create(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummary:
+    return await call.services.gateways.create(call.body, by=by(call))
+
+
+@route(
+    "GET",
+    ONE,
+    "getGateway",
+    "Read a gateway",
+    TAG,
+    guard=admin_reads,
+    returns=AdminGatewayDetail,
+    errors=(ErrorCode.NOT_FOUND,),
+)
+async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
+    return await call.services.gateways.detail(call.path["gateway_id"])
+
+
+@route(
+    "PATCH",
+    ONE,
+    "updateGateway",
+    "Change a gateway",
+    TAG,
+    guard=gateway_changes,
+    body=UpdateGateway,
+    body_max=16 * KB,
+    returns=AdminGatewaySummary,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="For the built-in gateway only `displayOrder` may change.",
+)
+async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
+    return await call.services.gateways.update(call.path["gateway_id"], call.body, by=by(call))
+
+
+@route(
+    "DELETE",
+    ONE,
+    "deleteGateway",
+    "Delete a gateway",
+    TAG,
+    guard=gateway_changes,
+    returns=Message,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
+    description="Only a DISABLED gateway goes; its slug is free again. Payments that were handed to it still "
+    "settle, for at most 72 hours; then its credentials are wiped.",
+)
+async def remove(call: Call[Administrator, None]) -> Message:
+    return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
+
+
+@route(
+    "POST",
+    ONE + "/enable",
+    "enableGateway",
+    "Enable a gateway",
+    TAG,
+    guard=gateway_changes,
+    returns=AdminGatewaySummary,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
+    description="For every active business at once; opt-outs stay. A drain that is under way ends.",
+)
+async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
+    return await call.services.gateways.enable(call.path["gateway_id"], by=by(call))
+
+
+@route(
+    "POST",
+    ONE + "/disable",
+    "disableGateway",
+    "Disable a gateway",
+    TAG,
+    guard=gateway_changes,
+    returns=AdminGatewaySummary,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
+    description="New checkouts stop at once; payments under way have the drain window to settle.",
+)
+async def disable(call: Call[Administrator, None]) -> AdminGatewaySummary:
+    return await call.services.gateways.disable(call.path["gateway_id"], by=by(call))
+
+
+@route(
+    "GET",
+    ONE + "/merchants",
+    "listGatewayMerchants",
+    "List a gateway's merchants",
+    TAG,
+    guard=admin_reads,
+    returns=list[AdminGatewayMerchant],
+    paginated=True,
+    query={"search": {"type": "string", "maxLength": SEARCH_MAX}},
+    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND),
+    description="Active businesses by name, those that never configured the gateway too.",
+)
+async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
+    page, per_page = page_query(call.request)
+    search = text_query(call.request, "search", SEARCH_MAX)
+    found, total = await call.services.gateways.merchants(call.path["gateway_id"], search, page, per_page)
+    return page_envelope(found, page, per_page, total)
+
+
+@route(
+    "PATCH",
+    ONE + "/credentials",
+    "updateGatewayCredentials",
+    "Replace a gateway's credentials",
+    TAG,
+    guard=gateway_changes,
+    body=UpdateCredentials,
+    body_max=CREDENTIALS_BODY_MAX,
+    errors=(ErrorCode.NOT_FOUND,),
+    headers=("Credentials-Removed", "Open-Attempts"),
+    description="Replaces the previous object in full: a name that is not sent again is gone, and the header "
+    "`Credentials-Removed` says so. Encrypted at rest and never returned. A signing secret that changed or is gone "
+    "still proves events for 24 hours. Where the provider account or its address is another one, `Open-Attempts` says "
+    "how many attempts of the one before are still asked about: no answer of the new one ends them.",
+)
+async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
+    replaced = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
+    shown = ", ".join(name for name in replaced.removed if HEADER_NAME.fullmatch(name))
+    headers = {"Credentials-Removed": shown} if shown else {}
+    return done(headers | ({"Open-Attempts": str(replaced.open_attempts)} if replaced.open_attempts else {}))
+
+
+@route(
+    "POST",
+    ONE + "/credentials/end-overlap",
+    "endCredentialsOverlap",
+    "End the overlap of replaced signing secrets",
+    TAG,
+    guard=gateway_changes,
+    returns=EndedOverlap,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
+)
+async def end_overlap(call: Call[Administrator, None]) -> EndedOverlap:
+    return await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
+
+
+@route(
+    "POST",
+    ONE + "/logo",
+    "uploadGatewayLogo",
+    "Upload a gateway's logo",
+    TAG,
+    guard=gateway_changes,
+    body_max=LOGO_BODY_MAX,
+    returns=UploadedLogo,
+    status=201,
+    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE),
+    upload="file",
+    upload_max=LOGO_MAX_BYTES,
+    description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
+)
+async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
+    return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body, by=by(call))
+
+
+@route(
+    "GET",
+    ONE + "/readiness",
+    "getGatewayReadiness",
+    "Show what stands between a gateway and a payment",
+    TAG,
+    guard=admin_reads,
+    returns=GatewayReadiness,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="Whether it has a processor, its set-up and health by environment, and how many attempts are open.",
+)
+async def readiness(call: Call[Administrator, None]) -> GatewayReadiness:
+    own, options = call.services, call.services.payment_options
+    return await gateway_readiness(own.store, own.clock, own.vault, options.providers, call.path["gateway_id"])
+
+
+@route(
+    "GET",
+    "/public/gateways/{gateway_id:str}/logo",
+    "getGatewayLogo",
+    "Read a gateway's logo",
+    "Public",
+    guard=anyone,
+    returns=bytes,
+    media_types=("image/png", "image/jpeg"),
+    errors=(ErrorCode.NOT_FOUND,),
+    description="`image/png` or `image/jpeg`, as uploaded.",
+)
+async def public_logo(call: Call[None, None]) -> Response[bytes]:
+    logo = await call.services.gateways.logo(call.path["gateway_id"])
+    return Response(logo.content, media_type=logo.media_type, headers=LOGO_HEADERS)
+
+
+routes = [
+    listed,
+    create,
+    detail,
+    update,
+    remove,
+    enable,
+    disable,
+    merchants,
+    set_credentials,
+    end_overlap,
+    upload_logo,
+    readiness,
+    public_logo,
+]

@@ -1,0 +1,24 @@
+"""The service's health for administrators; liveness, readiness and metrics stand beside the API."""
+
+from payagg.application.accounts.access import Administrator
+from payagg.application.reports.health import service_health
+from payagg.application.schemas.health import ServiceHealth
+from payagg.entrypoints.http.api.auth import admin_reads
+from payagg.entrypoints.http.server.routing import Call, route
+
+
+@route(
+    "GET",
+    "/admin/health",
+    "getServiceHealth",
+    "Show how late the queues are and what waits for a person",
+    "Health",
+    guard=admin_reads,
+    returns=ServiceHealth,
+)
+async def health(call: Call[Administrator, None]) -> ServiceHealth:
+    use_cases = call.services
+    return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler)
+
+
+routes = [health]

@@ -1,0 +1,120 @@
+"""Prometheus metrics at /metrics: totals over all processes, and how late the queues are."""
+
+import hmac
+import platform
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from litestar import Request, Response, get
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from payagg import __version__
+from payagg.application.counters import counts, flush
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.api.auth import bearer
+from payagg.entrypoints.http.api.metric_families import counter_families, histogram_families
+from payagg.entrypoints.http.server.routing import services
+
+DEPTH_MAX = 100_000  # a queue that is longer is told as that long
+INBOX_DEPTH_MAX = 1_000
+
+
+class Snapshot:
+    """One scrape's values, in the form that the client library writes."""
+
+    def __init__(
+        self,
+        use_cases: Services,
+        totals: dict[tuple[str, ...], int],
+        gauges: dict[str, tuple[str, float]],
+        unclosed: Mapping[AnomalyKind, int] | None = None,
+        copied: str | None = None,  # the version of this cell's gateways
+    ) -> None:
+        self._use_cases = use_cases
+        self._totals = totals
+        self._gauges = gauges
+        self._unclosed = unclosed
+        self._copied = copied
+
+    def collect(self) -> Iterator[Metric]:
+        yield from counter_families(self._use_cases, self._totals)
+        yield from histogram_families(self._totals)
+        build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
+        build.add_metric([__version__, platform.python_version()], 1)
+        yield build
+        for name, (text, level) in self._gauges.items():
+            yield GaugeMetricFamily(f"payagg_{name}", text, value=level)
+        if self._unclosed is not None:
+            waiting = GaugeMetricFamily("payagg_anomalies_unclosed", "Anomalies to be worked off.", labels=["kind"])
+            for kind in AnomalyKind:
+                waiting.add_metric([kind.value], self._unclosed.get(kind, 0))
+            yield waiting
+        if self._copied is not None and self._use_cases.cells is not None:
+            text = "This cell, and the version of its gateways: the same in every cell that is not behind."
+            cell = GaugeMetricFamily("payagg_cell_info", text, labels=["cell", "gateways"])
+            cell.add_metric([self._use_cases.cells.own, self._copied], 1)
+            yield cell
+
+
+async def snapshot(use_cases: Services) -> Snapshot:
+    """With the database away: `payagg_database_up 0` and what this process counted and could not add yet."""
+    try:
+        await flush(use_cases.store)
+        totals = await use_cases.store.counts()
+        now = use_cases.clock.now()
+        async with use_cases.store.begin() as tx:
+            unclosed = await tx.anomalies.unclosed()
+            waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
+        queue = use_cases.store.queue
+        gauges = {
+            "database_up": ("Whether the database answers.", 1.0),
+            "deliveries_due": (
+                f"Deliveries that are due and in nobody's hands, counted up to {DEPTH_MAX}.",
+                float(await queue.due(now, DEPTH_MAX)),
+            ),
+            "deliveries_oldest_due_seconds": (
+                "How long the longest overdue delivery has been due.",
+                _age(now, await queue.oldest_due(now)),
+            ),
+            "inbox_due": (
+                f"Events from providers that wait to be handled again, counted up to {INBOX_DEPTH_MAX}.",
+                float(waiting),
+            ),
+            "webhook_endpoints_deactivated": ("Endpoints that are switched off.", float(await queue.deactivated())),
+            "payments_oldest_unasked_seconds": (
+                "How long the longest overdue question to a provider has been due.",
+                _age(now, await use_cases.reconciler.oldest_unasked()),
+            ),
+        }
+        among = use_cases.among_cells
+        copied = await among.gateways.version() if among is not None else None
+    except (Unavailable, Conflict):
+        return Snapshot(use_cases, dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
+    return Snapshot(use_cases, totals, gauges, unclosed, copied)
+
+
+def _age(now: datetime, since: datetime | None) -> float:
+    return max(0.0, (now - since).total_seconds()) if since is not None else 0.0
+
+
+@get("/metrics")
+async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """For whoever presents the bearer that PAYAGG_METRICS_TOKEN names; where none is set, `dev` alone answers."""
+    use_cases = services(request)
+    token = use_cases.settings.metrics_token
+    if token is None and not use_cases.settings.dev:
+        raise Refusal(ErrorCode.UNAUTHORIZED, "Metrics are closed: PAYAGG_METRICS_TOKEN is not set.")
+    if token is not None and not hmac.compare_digest(bearer(request).encode(), token.encode()):
+        raise Refusal(ErrorCode.UNAUTHORIZED)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(await snapshot(use_cases))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+routes = [metrics]

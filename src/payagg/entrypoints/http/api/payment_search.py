@@ -1,0 +1,265 @@
+"""Payments in numbers: lists, summaries and exports, for a merchant's server, its dashboard and administrators."""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import Stream
+
+from payagg.application.accounts.access import Administrator, Manager
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.reports.search import PaymentQuery
+from payagg.application.schemas.payment_search import AdminPaymentPage, PaymentPage, PaymentSummary
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Status
+from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_DEFAULT, PAGE_MAX, SUMMARY_MAX, PaymentFilter
+from payagg.domain.values import EMAIL_MAX, Environment
+from payagg.entrypoints.http.api.auth import admin_reads, manager_reads, secret_key
+from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, route
+from payagg.entrypoints.http.server.wire import IS_HEAD, integer_query, text_query
+
+TAG = "Payment search"
+TEXT_MAX = 300  # of a parameter that is looked at more closely later
+_BUSINESS_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_INSTANT = {"type": "string", "format": "date-time", "maxLength": 40, "examples": ["2025-01-31T00:00:00Z"]}
+_STATUS = {"status": {"type": "string", "enum": [status.value for status in Status]}}
+_TIMES = {"from": _INSTANT, "to": _INSTANT}
+_EMAIL = {"type": "string", "format": "email", "maxLength": EMAIL_MAX, "examples": ["ada@example.com"]}
+_LISTED: dict[str, Any] = {
+    **_STATUS,
+    **_TIMES,
+    "reference": {
+        "type": "string",
+        "minLength": 19,
+        "maxLength": 19,
+        "pattern": "^[A-Z][A-Z][A-Z]-[0-9]{8}-[A-Z0-9]{6}$",
+        "examples": ["PAY-20250131-7K2M9X"],
+    },
+    "idempotencyKey": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX, "examples": ["order-1001"]},
+    "customerEmail": _EMAIL,
+    "email": {**_EMAIL, "description": "The same as `customerEmail`."},
+    "after": {
+        "type": "string",
+        "minLength": CURSOR_LENGTH,
+        "maxLength": CURSOR_LENGTH,
+        "pattern": "^[A-Za-z0-9_-]+$",
+        "examples": ["MDYyY2ZmNDgzNTUwMDBQQVktMjAyNTAxMzEtN0syTTlY"],
+    },
+    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+}
+_ENVIRONMENT = {"environment": {"type": "string", "enum": [environment.value for environment in Environment]}}
+_OWNER = {
+    "businessId": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": "^[A-Za-z0-9_-]+$",
+        "examples": ["biz_0194bb1c2f00"],
+    },
+    **_ENVIRONMENT,
+}
+_EXPORTED = (*_STATUS, *_TIMES)
+_LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; no payment that commits late is passed by. "
+LIST = _LIST + "`from` is inclusive, `to` is not; an email address is compared without letter case."
+SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`."
+SUMMARY_CSV = (
+    "UTF-8 with a header row, oldest day first: a row for each status of a day's payments, with `status`, and for "
+)
+SUMMARY_CSV += f"each kind of its adjustments, with `adjustment`. {SUMMARY}"
+EXPORT = "UTF-8 with a header row, newest first; amounts in kobo. A text that a spreadsheet would take for a formula "
+EXPORT += "has an apostrophe before it."
+
+
+@dataclass(frozen=True)
+class _Audience:
+    """Who asks where, and for whose payments. `chosen` takes a call and names of parameters: none, all of a list's."""
+
+    path: str
+    guard: Guard[Any]
+    ids: tuple[str, str, str, str]  # of the list, the summary, the summary as CSV and the export
+    whose: str
+    chosen: Callable[..., PaymentFilter]
+    query: dict[str, Any] = field(default_factory=dict)  # beside the filter's
+    required: tuple[str, ...] = ()
+    sees_owners: bool = False
+
+
+def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
+    """The list, the summary, the same as CSV, and the export."""
+    list_id, summary_id, summary_csv_id, export_id = audience.ids
+    path, guard, own, required = audience.path, audience.guard, audience.query, audience.required
+
+    @route(
+        "GET",
+        path,
+        list_id,
+        f"List {audience.whose}",
+        TAG,
+        guard=guard,
+        returns=AdminPaymentPage if audience.sees_owners else PaymentPage,
+        query={**own, **_LISTED},
+        query_required=required,
+        errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REFERENCE),
+        description=LIST + (" `idempotencyKey` needs `businessId`." if audience.sees_owners else ""),
+    )
+    async def listed(call: Call[Any, None]) -> PaymentPage | AdminPaymentPage:
+        search, wanted = call.services.payment_search, audience.chosen(call)
+        after = text_query(call.request, "after", TEXT_MAX)
+        limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+        return await (search.page_of_all if audience.sees_owners else search.page)(wanted, after, limit)
+
+    @route(
+        "GET",
+        f"{path}/summary",
+        summary_id,
+        f"Add up {audience.whose} by day and status",
+        TAG,
+        guard=guard,
+        returns=PaymentSummary,
+        query={**own, **_TIMES},
+        query_required=(*required, "from", "to"),
+        description=SUMMARY,
+    )
+    async def summary(call: Call[Any, None]) -> PaymentSummary:
+        return await call.services.payment_search.summary(audience.chosen(call, "from", "to"))
+
+    @route(
+        "GET",
+        f"{path}/summary.csv",
+        summary_csv_id,
+        f"Add up {audience.whose} by day and status, as CSV",
+        TAG,
+        guard=guard,
+        returns=bytes,
+        media_types=("text/csv",),
+        query={**own, **_TIMES},
+        query_required=(*required, "from", "to"),
+        description=SUMMARY_CSV,
+    )
+    async def summary_csv(call: Call[Any, None]) -> Response[bytes]:
+        content = await call.services.payment_search.summary_csv(audience.chosen(call, "from", "to"))
+        headers = {"Content-Disposition": 'attachment; filename="summary.csv"'}
+        return Response(content, media_type="text/csv", headers=headers)
+
+    @route(
+        "GET",
+        f"{path}/export",
+        export_id,
+        f"Export {audience.whose} as CSV",
+        TAG,
+        guard=guard,
+        returns=bytes,
+        media_types=("text/csv",),
+        query={**own, **_STATUS, **_TIMES},
+        query_required=required,
+        errors=() if audience.sees_owners else (ErrorCode.RATE_LIMITED,),
+        description=EXPORT + ("" if audience.sees_owners else " One at a time for each business."),
+    )
+    async def export(call: Call[Any, None]) -> Response[Any]:
+        search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
+        return await _csv(call.request, (search.export_of_all if audience.sees_owners else search.export)(wanted))
+
+    return [listed, summary, summary_csv, export]
+
+
+def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
+    return _query(call.request, names).filter(call.caller.business.id, call.caller.key.environment)
+
+
+def _of_business(call: Call[Manager, None], *names: str) -> PaymentFilter:
+    environment = _environment(call.request)
+    if environment is None:
+        raise invalid("environment", "Must be SANDBOX or LIVE.")
+    return _query(call.request, names).filter(call.caller.business.id, environment)
+
+
+def _of_all(call: Call[Administrator, None], *names: str) -> PaymentFilter:
+    business_id = text_query(call.request, "businessId", TEXT_MAX)
+    if business_id is not None and not _BUSINESS_ID.fullmatch(business_id):
+        raise invalid("businessId", "Must be the id of a business.")
+    return _query(call.request, names).filter(business_id, _environment(call.request))
+
+
+def _environment(request: AnyRequest) -> Environment | None:
+    text = text_query(request, "environment", TEXT_MAX)
+    if text is not None and text not in Environment.__members__:
+        raise invalid("environment", "Must be SANDBOX or LIVE.")
+    return Environment(text) if text is not None else None
+
+
+def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
+    """The parameters of these names, or all that a list takes."""
+
+    def text(name: str) -> str | None:
+        return text_query(request, name, TEXT_MAX) if not names or name in names else None
+
+    return PaymentQuery(
+        status=text("status"),
+        since=text("from"),
+        until=text("to"),
+        reference=text("reference"),
+        idempotency_key=text("idempotencyKey"),
+        email=text("email"),
+        customer_email=text("customerEmail"),
+    )
+
+
+async def _csv(request: AnyRequest, rows: AsyncGenerator[bytes, None]) -> Response[Any]:
+    """A stream of `rows`. The first page is read before the answer begins, so that what fails there has a status; what
+    fails later breaks the answer off, which a client can tell from its end."""
+    begun = [await anext(rows), await anext(rows, b"")]
+
+    async def whole() -> AsyncIterator[bytes]:
+        async with aclosing(rows):  # whoever stops reading ends his export at once
+            for part in begun:
+                yield part
+            if not request.scope.get(IS_HEAD):
+                async for part in rows:
+                    yield part
+
+    headers = {"Content-Disposition": 'attachment; filename="payments.csv"'}
+    return Stream(whole(), media_type="text/csv", headers=headers)
+
+
+routes = [
+    *routes_for(
+        _Audience(
+            "/payments",
+            secret_key,
+            ("listPayments", "getPaymentSummary", "getPaymentSummaryCsv", "exportPayments"),
+            "payments",
+            _of_key,
+        )
+    ),
+    *routes_for(
+        _Audience(
+            "/merchant/businesses/{business_id:str}/payments",
+            manager_reads,
+            (
+                "listBusinessPayments",
+                "getBusinessPaymentSummary",
+                "getBusinessPaymentSummaryCsv",
+                "exportBusinessPayments",
+            ),
+            "a business's payments",
+            _of_business,
+            _ENVIRONMENT,
+            ("environment",),
+        )
+    ),
+    *routes_for(
+        _Audience(
+            "/admin/payments",
+            admin_reads,
+            ("listAllPayments", "getAllPaymentsSummary", "getAllPaymentsSummaryCsv", "exportAllPayments"),
+            "the payments of all businesses",
+            _of_all,
+            _OWNER,
+            sees_owners=True,
+        )
+    ),
+]

@@ -1,0 +1,54 @@
+"""One payment's story, for managers of its business and for administrators."""
+
+from payagg.application.accounts.access import Administrator, Manager
+from payagg.application.reports.timeline import admin_payment_story, payment_story
+from payagg.application.schemas.payment_story import AdminPaymentStory, PaymentStory
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
+from payagg.entrypoints.http.server.routing import Call, route
+from payagg.entrypoints.http.server.wire import text_query
+
+TAG = "Payment search"
+WORD_MAX = 10
+
+
+@route(
+    "GET",
+    "/merchant/businesses/{business_id:str}/payments/{reference:str}/story",
+    "getBusinessPaymentStory",
+    "Show what happened to a business's payment",
+    TAG,
+    guard=manager_reads,
+    returns=PaymentStory,
+    query={"environment": {"type": "string", "enum": [environment.value for environment in Environment]}},
+    query_required=("environment",),
+    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.PAYMENT_NOT_FOUND),
+    description="A payment of the other environment behaves like an unknown one.",
+)
+async def of_business(call: Call[Manager, None]) -> PaymentStory:
+    text = text_query(call.request, "environment", WORD_MAX)
+    if text not in Environment.__members__:
+        raise invalid("environment", "Must be SANDBOX or LIVE.")
+    owner = (call.caller.business.id, Environment(text))
+    return await payment_story(call.services.store, call.services.clock, call.path["reference"], owner=owner)
+
+
+@route(
+    "GET",
+    "/admin/payments/{reference:str}/story",
+    "getPaymentStory",
+    "Show what happened to a payment",
+    TAG,
+    guard=admin_reads,
+    returns=AdminPaymentStory,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    description="With what operators need to find each charge at its provider.",
+)
+async def of_any(call: Call[Administrator, None]) -> AdminPaymentStory:
+    services = call.services
+    sealed = services.payment_options.sealed
+    return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])
+
+
+routes = [of_business, of_any]

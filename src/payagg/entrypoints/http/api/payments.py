@@ -1,0 +1,109 @@
+"""Payments with a secret key: context, initiate, read, simulate."""
+
+import structlog
+from litestar import Response
+
+from payagg.application.accounts.api_keys import context_of
+from payagg.application.counters import count
+from payagg.application.payments.payments import Initiation
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.schemas.api_keys import ApiKeyContext
+from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.api.auth import by, remembered_key, sandbox_key, secret_key
+from payagg.entrypoints.http.server.middleware import note_reference
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
+from payagg.entrypoints.http.server.wire import envelope
+
+TAG = "Payments"
+ONE = "/payments/{reference:str}"
+_log = structlog.get_logger("payagg.http")
+
+
+@route(
+    "GET",
+    "/payments/context",
+    "getPaymentContext",
+    "Show what the presented key stands for",
+    TAG,
+    guard=secret_key,
+    returns=ApiKeyContext,
+)
+async def context(call: Call[KeyHolder, None]) -> ApiKeyContext:
+    return context_of(call.caller)
+
+
+@route(
+    "POST",
+    "/payments/initiate",
+    "initiatePayment",
+    "Initiate a payment",
+    TAG,
+    guard=remembered_key,
+    body=InitiatePayment,
+    body_max=64 * KB,
+    returns=InitiatedPayment,
+    status=201,
+    replay_status=200,
+    errors=(
+        ErrorCode.GATEWAY_NOT_FOUND,
+        ErrorCode.GATEWAY_DISABLED,
+        ErrorCode.DUPLICATE_PAYMENT,
+        ErrorCode.NO_GATEWAY_AVAILABLE,
+    ),
+    description="The key decides the environment. The processor is not contacted.",
+)
+async def initiate(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
+    holder = call.caller
+    done = await call.services.payments.initiate(call.body, holder.business, holder.key.environment, holder)
+    return initiated(call.request, done)
+
+
+@route(
+    "GET",
+    ONE,
+    "getPayment",
+    "Read a payment",
+    TAG,
+    guard=remembered_key,
+    returns=PaymentDetail,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+)
+async def read(call: Call[KeyHolder, None]) -> PaymentDetail:
+    holder, reference = call.caller, call.path["reference"]
+    return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
+
+
+@route(
+    "POST",
+    ONE + "/simulate",
+    "simulatePayment",
+    "Simulate the outcome of a sandbox payment",
+    TAG,
+    guard=sandbox_key,
+    body=SimulatePayment,
+    body_max=KB,
+    returns=PaymentDetail,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
+)
+async def simulate(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
+    reference, business_id = call.path["reference"], call.caller.business.id
+    return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
+
+
+def initiated(request: AnyRequest, done: Initiation) -> Response[bytes]:
+    """201 for a new payment, 200 for a replay, which two headers make visible; a third warns of a webhookUrl to which
+    nothing can be sent."""
+    note_reference(request, done.payment.reference)
+    headers = {"Webhook-Url-Warning": "no-active-endpoint"} if done.unsigned else {}
+    if done.created:
+        return envelope(done.payment, 201, headers)
+    headers["Idempotency-Replayed"] = "true"
+    if done.mismatch:
+        headers["Idempotency-Mismatch"] = "true"
+        count("idempotency_mismatches")
+        _log.warning("idempotency key reused with another body", reference=done.payment.reference)
+    return envelope(done.payment, 200, headers)
+
+
+routes = [context, initiate, read, simulate]

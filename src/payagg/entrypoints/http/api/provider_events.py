@@ -1,0 +1,54 @@
+"""Where providers deliver their events: no credential, a signature over the raw bytes, a limit per address."""
+
+from litestar.handlers import HTTPRouteHandler
+from msgspec import Struct
+
+from payagg.application.ports.providers import ProviderEventRoute
+from payagg.entrypoints.http.api.auth import provider_signature
+from payagg.entrypoints.http.server.routing import Call, route
+from payagg.entrypoints.settings import Settings
+
+TAG = "Inbound provider webhooks"
+BODY_MAX = 1024 * 1024
+SIGNATURE = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 512,
+    "pattern": "^[\\x21-\\x7e]+$",
+    "description": "HMAC-SHA512 of the raw body, keyed with the provider's signing secret of this environment.",
+}
+
+
+class Acknowledgement(Struct, frozen=True):
+    """The event is kept; what became of it is not the provider's concern."""
+
+    received: bool
+
+
+def routes_for(settings: Settings) -> list[HTTPRouteHandler]:
+    """The receivers, under the deployment's provider slugs."""
+    return list(map(_receiver, settings.event_routes))
+
+
+def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:
+    @route(
+        "POST",
+        f"/webhooks{place.path}",
+        place.operation_id,
+        f"Receive {place.slug} events ({place.environment.value.lower()})",
+        TAG,
+        guard=provider_signature,
+        body=bytes,
+        body_max=BODY_MAX,
+        returns=Acknowledgement,
+        errors=(place.unconfigured,),
+        description=f"The raw body is signed; the signature stands in `x-{place.slug}-signature`.",
+        request_headers={f"x-{place.slug}-signature": SIGNATURE},
+    )
+    async def receive(call: Call[None, bytes]) -> Acknowledgement:
+        sent = call.request.scope["headers"]
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in sent}
+        await call.services.event_receiver.receive(place, call.body, headers)
+        return Acknowledgement(received=True)
+
+    return receive

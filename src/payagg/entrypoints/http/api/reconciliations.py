@@ -1,0 +1,95 @@
+"""Reconciliations with providers' lists, for administrators: listed, shown, and their findings as CSV."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from litestar import Response
+from litestar.response import Stream
+
+from payagg.application.accounts.access import Administrator
+from payagg.application.schemas.reconciliations import (
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    ReconciliationPage,
+    ReconciliationView,
+)
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.entrypoints.http.api.auth import admin_reads
+from payagg.entrypoints.http.server.routing import Call, route
+from payagg.entrypoints.http.server.wire import IS_HEAD, integer_query, text_query
+
+TAG = "Reconciliations"
+BASE = "/admin/reconciliations"
+ONE = BASE + "/{reconciliation_id:str}"
+_CURSOR = re.compile("rec_[0-9a-f]{32}")
+FILTERS: Mapping[str, Any] = {
+    "after": {"type": "string", "pattern": "^rec_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+}
+
+
+@route(
+    "GET",
+    BASE,
+    "listReconciliations",
+    "List reconciliations with providers' lists",
+    TAG,
+    guard=admin_reads,
+    returns=ReconciliationPage,
+    query=FILTERS,
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is under way, or was killed.",
+)
+async def listed(call: Call[Administrator, None]) -> ReconciliationPage:
+    after = text_query(call.request, "after", 64)
+    if after is not None and not _CURSOR.fullmatch(after):
+        raise invalid("after", "Must be the `nextCursor` of a page.")
+    limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    found = await call.services.reconciliation_runs.page(after, limit + 1)
+    page, has_more = found[:limit], len(found) > limit
+    return ReconciliationPage([ReconciliationView.of(run) for run in page], page[-1].id if page else None, has_more)
+
+
+@route(
+    "GET",
+    ONE,
+    "getReconciliation",
+    "Show a reconciliation with its counts and sums",
+    TAG,
+    guard=admin_reads,
+    returns=ReconciliationView,
+    errors=(ErrorCode.NOT_FOUND,),
+)
+async def shown(call: Call[Administrator, None]) -> ReconciliationView:
+    return ReconciliationView.of(await call.services.reconciliation_runs.get(call.path["reconciliation_id"]))
+
+
+@route(
+    "GET",
+    ONE + "/findings.csv",
+    "exportReconciliationFindings",
+    "Export what did not agree as CSV",
+    TAG,
+    guard=admin_reads,
+    returns=bytes,
+    media_types=("text/csv",),
+    errors=(ErrorCode.NOT_FOUND,),
+    description="UTF-8 with a header row; amounts in kobo. None before the reconciliation has ended.",
+)
+async def findings(call: Call[Administrator, None]) -> Response[Any]:
+    runs, run_id = call.services.reconciliation_runs, call.path["reconciliation_id"]
+    first, begun = await runs.findings_csv(run_id, None)  # so that a reconciliation that is not there has its status
+
+    async def whole() -> AsyncIterator[bytes]:
+        yield first
+        after = begun
+        while after is not None and not call.request.scope.get(IS_HEAD):
+            page, after = await runs.findings_csv(run_id, after)
+            yield page
+
+    headers = {"Content-Disposition": f'attachment; filename="{run_id}.csv"'}
+    return Stream(whole(), media_type="text/csv", headers=headers)
+
+
+routes = [listed, shown, findings]

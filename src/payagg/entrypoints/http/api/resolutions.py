@@ -1,0 +1,53 @@
+"""Ending a payment by hand: one administrator asks, another confirms.
+
+The confirmation is a path of its own: the same POST by a second administrator would be a request or a confirmation by
+what lay there, and who sends the second must know which of the two he does.
+"""
+
+from payagg.application.accounts.access import Administrator
+from payagg.application.schemas.resolutions import ResolutionView, ResolvePayment
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.api.auth import admin_changes, by
+from payagg.entrypoints.http.server.routing import KB, Call, route
+
+TAG = "Anomalies"
+PATH = "/admin/payments/{reference:str}/resolve"
+REFUSED = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCode.RESOLUTION_NOT_ALLOWED)
+
+
+@route(
+    "POST",
+    PATH,
+    "requestResolution",
+    "Ask to end a payment that no provider will end",
+    TAG,
+    guard=admin_changes,
+    body=ResolvePayment,
+    body_max=16 * KB,
+    status=201,
+    returns=ResolutionView,
+    errors=(*REFUSED, ErrorCode.RESOLUTION_ALREADY_REQUESTED),
+    description="After `expiresAt`, for a payment that is not final and has an anomaly that is not closed. Nothing "
+    "changes until another administrator confirms, within 24 hours.",
+)
+async def ask(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
+    asked = await call.services.resolutions.ask(call.path["reference"], call.body, by=by(call))
+    return ResolutionView.of(asked)
+
+
+@route(
+    "POST",
+    PATH + "/confirm",
+    "confirmResolution",
+    "Confirm what another administrator asked: the payment is FAILED",
+    TAG,
+    guard=admin_changes,
+    returns=ResolutionView,
+    errors=(*REFUSED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
+    description="The failure reason is `RESOLVED`. Money that comes later is an anomaly, LATE_SUCCESS, as ever.",
+)
+async def confirm(call: Call[Administrator, None]) -> ResolutionView:
+    return ResolutionView.of(await call.services.resolutions.confirm(call.path["reference"], by=by(call)))
+
+
+routes = [ask, confirm]

@@ -1,0 +1,237 @@
+"""A business's webhook endpoints, their delivery logs, and past events."""
+
+from typing import Any
+
+from litestar import Response
+
+from payagg.application.accounts.access import Manager
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.schemas.webhooks import (
+    ChangeWebhook,
+    CreatedWebhook,
+    CreateWebhook,
+    DeliveryView,
+    EventPage,
+    TestDelivery,
+    WebhookEndpointView,
+)
+from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
+from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads, secret_key
+from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.wire import integer_query, page_envelope, page_query, text_query
+
+TAG = "Webhooks"
+BASE = "/merchant/businesses/{business_id:str}"
+ONE = BASE + "/webhooks/{endpoint_id:str}"
+EVENTS_DEFAULT = 50
+EVENTS_MAX = 100
+CURSOR_MAX = 100
+
+
+@route(
+    "GET",
+    BASE + "/webhooks",
+    "listWebhooks",
+    "List webhook endpoints",
+    TAG,
+    guard=manager_reads,
+    returns=list[WebhookEndpointView],
+    description="Of both environments, oldest first. Readable while the business is restricted.",
+)
+async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
+    return await call.services.webhooks.listed(call.caller.business.id)
+
+
+@route(
+    "POST",
+    BASE + "/webhooks",
+    "createWebhook",
+    "Create a webhook endpoint",
+    TAG,
+    guard=manager_changes,
+    body=CreateWebhook,
+    body_max=64 * KB,
+    returns=CreatedWebhook,
+    status=201,
+    errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
+    description="The signing secret is shown once. LIVE needs an https address. At most five are active. Of an "
+    f"environment {STORED_ENDPOINTS_MAX} are stored: past that those that are off and unchanged for longest go.",
+)
+async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
+    return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
+
+
+@route(
+    "PATCH",
+    ONE,
+    "updateWebhook",
+    "Change a webhook endpoint",
+    TAG,
+    guard=manager_changes,
+    body=ChangeWebhook,
+    body_max=64 * KB,
+    returns=WebhookEndpointView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
+)
+async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
+    return await call.services.webhooks.change(
+        call.caller.business.id, call.path["endpoint_id"], call.body, by=by(call)
+    )
+
+
+@route(
+    "DELETE",
+    ONE,
+    "deactivateWebhook",
+    "Deactivate a webhook endpoint",
+    TAG,
+    guard=manager_changes,
+    returns=WebhookEndpointView,
+    query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    description="It stays in the list, and can be activated again, until newer ones crowd it out. With "
+    "`permanently=true` it is removed with its log.",
+)
+async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
+    webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]
+    permanently = text_query(call.request, "permanently", 5)
+    if permanently not in (None, "true", "false"):
+        raise invalid("permanently", "Must be true or false.")
+    if permanently == "true":
+        return await webhooks.remove(business_id, endpoint_id, by=by(call))
+    return await webhooks.deactivate(business_id, endpoint_id, by=by(call))
+
+
+@route(
+    "POST",
+    ONE + "/test",
+    "testWebhook",
+    "Send a test event now",
+    TAG,
+    guard=manager_changes,
+    returns=TestDelivery,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED),
+    description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint, and for each business "
+    f"{TESTS_A_MINUTE} times in any minute and {TESTS_AT_ONCE} at once.",
+)
+async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
+    return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))
+
+
+@route(
+    "POST",
+    ONE + "/rotate-secret",
+    "rotateWebhookSecret",
+    "Rotate the signing secret",
+    TAG,
+    guard=manager_changes,
+    returns=CreatedWebhook,
+    errors=(ErrorCode.NOT_FOUND,),
+    description="The new secret is shown once. The old one also signs for 24 hours.",
+)
+async def rotate_secret(call: Call[Manager, None]) -> CreatedWebhook:
+    return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"], by=by(call))
+
+
+@route(
+    "GET",
+    ONE + "/deliveries",
+    "listWebhookDeliveries",
+    "Show the delivery log",
+    TAG,
+    guard=manager_reads,
+    returns=list[DeliveryView],
+    paginated=True,
+    errors=(ErrorCode.NOT_FOUND,),
+    query={"after": {"type": "string", "pattern": "^dlv_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36}},
+    description="Newest first, without payloads. Kept for 30 days. A deep page is found faster by `after`, the id of "
+    "the last delivery of the page before, than by its number.",
+)
+async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+    page, per_page = page_query(call.request)
+    after = text_query(call.request, "after", CURSOR_MAX)
+    if after is not None and page > 1:
+        raise invalid("page", "Must not be given with `after`.")
+    business_id, endpoint_id = call.caller.business.id, call.path["endpoint_id"]
+    rows, total = await call.services.webhooks.deliveries(business_id, endpoint_id, page, per_page, after)
+    if after is None:
+        return page_envelope(rows, page, per_page, total)
+    return page_envelope(rows, page, per_page, total, rows[-1].id if rows else after)
+
+
+@route(
+    "POST",
+    ONE + "/deliveries/{delivery_id:str}/redeliver",
+    "redeliverWebhook",
+    "Send a delivery again",
+    TAG,
+    guard=manager_changes,
+    returns=DeliveryView,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    description="Under the same ids and with the same bytes. The endpoint must be active.",
+)
+async def redeliver(call: Call[Manager, None]) -> DeliveryView:
+    endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
+    return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
+
+
+_EVENT_PAGES: dict[str, Any] = {
+    "after": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
+    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
+}
+_EVENTS = "Oldest first. Pass `nextCursor` as `after`; no event that commits late is ever passed by."
+
+
+@route(
+    "GET",
+    BASE + "/events",
+    "listEvents",
+    "Page through past events",
+    TAG,
+    guard=manager_reads,
+    returns=EventPage,
+    query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
+    query_required=("environment",),
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description=_EVENTS,
+)
+async def list_events(call: Call[Manager, None]) -> EventPage:
+    environment = text_query(call.request, "environment", 10)
+    return await _events(call, call.caller.business.id, environment)
+
+
+@route(
+    "GET",
+    "/events",
+    "listEventsOfKey",
+    "Page through past events with a secret key",
+    TAG,
+    guard=secret_key,
+    returns=EventPage,
+    query=_EVENT_PAGES,
+    errors=(ErrorCode.VALIDATION_ERROR,),
+    description=_EVENTS + " The key decides the environment.",
+)
+async def list_events_of_key(call: Call[KeyHolder, None]) -> EventPage:
+    return await _events(call, call.caller.business.id, call.caller.key.environment.value)
+
+
+async def _events(call: Call[Any, None], business_id: str, environment: str | None) -> EventPage:
+    after = text_query(call.request, "after", CURSOR_MAX)
+    limit = integer_query(call.request, "limit", EVENTS_DEFAULT, 1, EVENTS_MAX)
+    return await call.services.webhooks.events(business_id, environment, after, limit)
+
+
+routes = [
+    list_webhooks,
+    create_webhook,
+    change_webhook,
+    deactivate_webhook,
+    test_webhook,
+    rotate_secret,
+    list_deliveries,
+    redeliver,
+    list_events,
+    list_events_of_key,
+]

@@ -1,0 +1,78 @@
+"""The site and the descriptions over HTTP, made once at the first request for a page."""
+
+import asyncio
+import gzip
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from litestar import MediaType, Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.docs.site import MISSING, DocsSite
+
+CACHED = {"Cache-Control": "public, max-age=300"}
+HEADERS = {
+    **CACHED,
+    "Vary": "Accept-Encoding",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+}
+TYPES = {"css": "text/css", "js": "text/javascript", "md": "text/markdown", "txt": "text/plain"}
+
+
+def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
+    """`/docs` and what is under it, `/openapi.json`, and the description of each audience. `describe` gives the OpenAPI
+    document; it is called once, by the first request that needs it."""
+    document = cache(describe)
+
+    @cache
+    def files() -> Mapping[str, tuple[bytes, bytes]]:
+        return {name: (body, gzip.compress(body, mtime=0)) for name, body in DocsSite(document()).files().items()}
+
+    @cache
+    def described(audience: Audience | None) -> bytes:
+        return msgspec.json.encode(document() if audience is None else described_for(audience, document()))
+
+    async def page(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
+        # Rendering takes a third of a second, once: payments go on meanwhile.
+        made = await asyncio.to_thread(files)
+        is_missing = name not in made or name == MISSING
+        if is_missing and "text/html" not in request.headers.get("accept", ""):
+            raise Refusal(ErrorCode.NOT_FOUND)
+        plain, zipped = made[MISSING if is_missing else name]
+        is_zipped = "gzip" in request.headers.get("accept-encoding", "")
+        headers = {**HEADERS, "Content-Encoding": "gzip"} if is_zipped else HEADERS
+        kind = TYPES.get(name.rpartition(".")[2], MediaType.HTML)
+        kind = MediaType.HTML if is_missing else kind
+        status = 404 if is_missing else 200
+        return Response(zipped if is_zipped else plain, media_type=kind, headers=headers, status_code=status)
+
+    @get("/docs")
+    async def first(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return await page(request, "")
+
+    @get("/docs/{name:str}")
+    async def other(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
+        return await page(request, name)
+
+    @get("/llms.txt")
+    async def llms(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return await page(request, "llms.txt")
+
+    @get("/openapi.json")
+    async def openapi() -> Response[bytes]:
+        return Response(await asyncio.to_thread(described, None), media_type=MediaType.JSON, headers=CACHED)
+
+    @get("/openapi/{file:str}")
+    async def openapi_of(file: FromPath[str]) -> Response[bytes]:
+        audience = next((one for one in Audience if f"{one.word}.json" == file), None)
+        if audience is None:
+            raise Refusal(ErrorCode.NOT_FOUND)
+        return Response(await asyncio.to_thread(described, audience), media_type=MediaType.JSON, headers=CACHED)
+
+    return [first, other, llms, openapi, openapi_of]

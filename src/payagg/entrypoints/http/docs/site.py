@@ -1,0 +1,160 @@
+"""The whole site as files: every page in one layout, the style, the script, and what the search looks through."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from html import escape, unescape
+from itertools import groupby
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from payagg.entrypoints.http.docs import reference
+from payagg.entrypoints.http.docs.markdown import rendered, resolved
+from payagg.entrypoints.http.docs.pages import OPERATING, DocsPage, text_of, written
+
+ASSETS = Path(__file__).with_name("assets")
+SHOWN_OF_A_SECTION = 400  # characters that the search keeps of each
+
+
+@dataclass(frozen=True)
+class DocsSite:
+    """`prefix` and `suffix` go round a page's slug in every address: `/docs/` and nothing where it is served, nothing
+    and `.html` where it is written as files."""
+
+    document: dict[str, Any]
+    prefix: str = "/docs/"
+    suffix: str = ""
+    pages: list[DocsPage] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        tags = [
+            DocsPage(reference.SECTION, reference.slug_of(tag["name"]), tag["name"]) for tag in self.document["tags"]
+        ]
+        before = written()
+        cut = next((place for place, page in enumerate(before) if page.section == OPERATING), len(before))
+        all_of_them = [DocsPage(reference.SECTION, reference.INDEX, "All operations"), *tags]
+        self.pages.extend([*before[:cut], *all_of_them, *before[cut:]])
+        twice = [slug for slug, times in Counter(page.slug for page in self.pages).items() if times > 1]
+        assert not twice, f"two pages are named {twice}"
+
+    def address(self, slug: str) -> str:
+        """Where a page of this slug is; the first one's is empty."""
+        if self.suffix:
+            return f"{self.prefix}{slug or 'index'}{self.suffix}"
+        return (self.prefix + slug).rstrip("/")
+
+    def files(self) -> dict[str, bytes]:
+        """By name: pages under their slugs, each text as `<slug>.md` too, `llms.txt` (llmstxt.org) that lists them,
+        MISSING for what is no page, `style.css`, `site.js`, `search.js`."""
+        bodies = {page.slug: self._body(page) for page in self.pages}
+        layout = Template((ASSETS / "page.html").read_text(encoding="utf-8"))
+        found = {page.slug: self._laid_out(layout, page, bodies[page.slug]) for page in self.pages}
+        found[MISSING] = self._laid_out(
+            layout, _MISSING, "<h1>No such page</h1><p>Search, or choose from the menu.</p>"
+        )
+        for page in self.pages:
+            if page.file is not None:
+                found[_source_name(page)] = resolved(text_of(page.file), page.file, self._source)
+        found["llms.txt"] = self._llms()
+        found["search.js"] = f"window.SECTIONS = {json.dumps(self._sections(bodies), ensure_ascii=False)};\n"
+        found |= {name: (ASSETS / name).read_text(encoding="utf-8") for name in ("style.css", "site.js")}
+        return {name: text.encode() for name, text in found.items()}
+
+    def _body(self, page: DocsPage) -> str:
+        if page.file is not None:
+            return rendered(text_of(page.file), page.file, self._named)
+        if page.slug == reference.INDEX:
+            return reference.index(self.document, self.address)
+        return reference.page(self.document, next(tag for tag in self.document["tags"] if tag["name"] == page.title))
+
+    def _named(self, target: str) -> str | None:
+        """The address of the page that a text names by its file below docs/, or as `docs/<slug>`; None for no page."""
+        found = (page for page in self.pages if target in (page.file, f"docs/{page.slug}"))
+        return next((self.address(page.slug) for page in found), None)
+
+    def _source(self, target: str) -> str | None:
+        """As `_named`, but the text of a page that has one."""
+        page = next((page for page in self.pages if target == page.file), None)
+        return self._named(target) if page is None else self.prefix + _source_name(page)
+
+    def _llms(self) -> str:
+        """What a program reads first: what this is, the API's description, and each text with its first words."""
+        api = f"{'/' if self.prefix else ''}openapi/merchant.json"
+        lines = ["# payagg", "", "> " + _first_words("guide/index.md"), ""]
+        lines += [
+            f"The API's description as OpenAPI 3.1: {api}. Its `servers` name the API's address.",
+            "A merchant's server sends `Authorization: Bearer` with a secret key. Money is integer kobo.",
+            "",
+        ]
+        texts = [page for page in self.pages if page.section != OPERATING]
+        for section, pages in groupby(texts, key=lambda one: one.section):
+            rows = [
+                f"- [{page.title}]({self.prefix}{_source_name(page)}): {_first_words(page.file)}"
+                for page in pages
+                if page.file is not None
+            ]
+            lines += [f"## {section}", "", *rows, ""] if rows else []
+        return "\n".join(lines)
+
+    def _laid_out(self, layout: Template, page: DocsPage, body: str) -> str:
+        menu = []
+        for section, pages in groupby(self.pages, key=lambda one: one.section):
+            rows = "".join(
+                f'<li><a href="{self.address(one.slug)}"{CURRENT if one is page else ""}>{escape(one.title)}</a></li>'
+                for one in pages
+            )
+            menu.append(f"<h2>{escape(section)}</h2><ul>{rows}</ul>")
+        place = self.pages.index(page) if page in self.pages else len(self.pages)
+        beside = [("Previous", one) for one in self.pages[max(0, place - 1) : place] if page in self.pages]
+        beside += [("Next", one) for one in self.pages[place + 1 : place + 2]]
+        onwards = [
+            f'<p class="next">{word}: <a href="{self.address(one.slug)}">{escape(one.title)}</a></p>'
+            for word, one in beside
+        ]
+        return layout.substitute(
+            title=escape(page.title),
+            description=escape(_text("".join(re.findall(r"<p>.*?</p>", body, re.DOTALL)[:1]))[:DESCRIPTION_MAX]),
+            home=self.address(""),
+            files=self.prefix,
+            menu="".join(menu),
+            body=body,
+            next="".join(onwards),
+        )
+
+    def _sections(self, bodies: dict[str, str]) -> list[list[str]]:
+        """Of each heading: the page, the heading, where it is, and its first words and every name."""
+        found = []
+        for page in self.pages:
+            for part in re.split(r"(?=<h[1-3][ >])", bodies[page.slug]):
+                heading = re.match(r'<h[1-3](?: id="([^"]*)")?>(.*?)</h[1-3]>', part, re.DOTALL)
+                if heading is not None:
+                    place = self.address(page.slug) + (f"#{heading[1]}" if heading[1] else "")
+                    rest = part[heading.end() :]
+                    # A long table is found by the names in it.
+                    names = " ".join(dict.fromkeys(re.findall(r"<code>([\w.]+)</code>", rest)))
+                    words = f"{_text(rest)[:SHOWN_OF_A_SECTION]} {names}"
+                    found.append([page.title, _text(heading[2]), place, words])
+        return found
+
+
+DESCRIPTION_MAX = 160  # characters that search engines show
+CURRENT = ' aria-current="page"'
+MISSING = "404"
+_MISSING = DocsPage("", MISSING, "No such page")
+
+
+def _text(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def _source_name(page: DocsPage) -> str:
+    return f"{page.slug or 'index'}.md"
+
+
+def _first_words(file: str) -> str:
+    """The first paragraph of a text, as one line without its links."""
+    parts = re.sub(r"\A<!--.*?-->\s*", "", text_of(file)).split("\n\n")
+    paragraph = next(part for part in parts if re.match(r"[\w`*\[]", part))
+    return " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph).split())

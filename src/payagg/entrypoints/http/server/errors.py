@@ -1,0 +1,142 @@
+"""Every exception becomes an error envelope here; the only place that knows status numbers of refusals."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.domain.errors import ErrorCode, Kind, Refusal
+from payagg.entrypoints.http.server.routing import services
+from payagg.entrypoints.http.server.wire import error_envelope
+
+HTTP_STATUS = {
+    Kind.MISDIRECTED: 421,
+    Kind.UNAUTHENTICATED: 401,
+    Kind.FORBIDDEN: 403,
+    Kind.INVALID: 400,
+    Kind.TOO_LARGE: 413,
+    Kind.MISSING: 404,
+    Kind.WRONG_METHOD: 405,
+    Kind.CONFLICT: 409,
+    Kind.GONE: 410,
+    Kind.THROTTLED: 429,
+    Kind.UPSTREAM: 502,
+    Kind.UNAVAILABLE: 503,
+    Kind.FAULT: 500,
+}
+TRACE_LINES_MAX = 100
+OPTIONS_PROBE = "X-OPTIONS"  # what OPTIONS is routed as
+# Seconds, spread by chance: a database that fails over is usually back by the second try, and all who were turned away
+# at one moment must not come back at one moment.
+RETRY_AFTER_MIN, RETRY_AFTER_MAX = 1, 4
+
+# What the framework refuses by itself, in our words.
+_FRAMEWORK = {
+    401: ErrorCode.UNAUTHORIZED,
+    403: ErrorCode.FORBIDDEN,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    413: ErrorCode.PAYLOAD_TOO_LARGE,
+    429: ErrorCode.RATE_LIMITED,
+}
+_log = structlog.get_logger("payagg.http")
+
+AnyRequest = Request[Any, Any, Any]
+
+
+def refused(_: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    return refusal_envelope(refusal)
+
+
+def refusal_envelope(refusal: Refusal) -> Response[bytes]:
+    headers = {"Link": help_link(refusal.code)}
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
+        if refusal.code.kind is Kind.THROTTLED:
+            headers["RateLimit"] = f'"minute";r=0;t={refusal.retry_after}'
+    if refusal.cell is not None:
+        headers["X-Payagg-Cell"] = refusal.cell
+    if refusal.code.kind is Kind.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return error_envelope(HTTP_STATUS[refusal.code.kind], refusal.code.name, refusal.message, refusal.field, headers)
+
+
+def help_link(code: ErrorCode) -> str:
+    """Where the documentation says what to do about `code` (RFC 8288)."""
+    return f'</docs/errors#{code.name.lower()}>; rel="help"'
+
+
+def try_later(chance: float, message: str | None = None) -> Refusal:
+    """503 to somebody whose luck is `chance`, from 0 to 1."""
+    seconds = RETRY_AFTER_MIN + int(chance * (RETRY_AFTER_MAX - RETRY_AFTER_MIN + 1))
+    return Refusal(ErrorCode.SERVICE_UNAVAILABLE, message, retry_after=seconds)
+
+
+def unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
+    return refusal_envelope(_unavailable(request, error))
+
+
+def _unavailable(request: AnyRequest, error: Exception) -> Refusal:
+    _log.warning("service unavailable", reason=str(error))
+    return try_later(services(request).payments.entropy.chance())
+
+
+def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    """404, 405, 413 and every other refusal of the framework; its own words may repeat the input and are not used."""
+    if error.status_code >= 500:
+        return failed(request, error)
+    code = _FRAMEWORK.get(error.status_code, ErrorCode.VALIDATION_ERROR)
+    headers = None
+    if code is ErrorCode.METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("allow", "").split(", ")
+        headers = {"Allow": ", ".join(sorted({*allowed, *(("HEAD",) if "GET" in allowed else ())}))}
+        if request.scope["method"] == OPTIONS_PROBE:
+            return Response(b"", status_code=204, headers=headers)
+    return error_envelope(HTTP_STATUS[code.kind], code.name, code.message, None, headers)
+
+
+def failed(_: AnyRequest, error: Exception) -> Response[bytes]:
+    """A fault of ours: logged with its traceback, answered without a detail."""
+    _log.error("request failed", trace=trace_of(error))
+    return refusal_envelope(Refusal(ErrorCode.INTERNAL_ERROR))
+
+
+def pages(
+    refused: Callable[[AnyRequest, Refusal], Response[bytes]],
+) -> dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]]:
+    """For routes that answer with pages: each failure is logged as the API does, and `refused` shows it."""
+
+    def show_unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
+        return refused(request, _unavailable(request, error))
+
+    def show_failed(request: AnyRequest, error: Exception) -> Response[bytes]:
+        failed(request, error)
+        return refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
+
+    return {Refusal: refused, Unavailable: show_unavailable, Conflict: show_unavailable, Exception: show_failed}
+
+
+def trace_of(error: BaseException) -> list[str]:
+    """Types and frames of `error` and its causes, innermost last. Without messages and values: a driver's message
+    repeats the row, customer and all."""
+    lines: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(lines) < TRACE_LINES_MAX:
+        frames = traceback.extract_tb(seen.__traceback__)
+        lines.append(type(seen).__qualname__)
+        lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+        seen = seen.__cause__ or seen.__context__
+    return lines[:TRACE_LINES_MAX]
+
+
+EXCEPTION_HANDLERS: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
+    Refusal: refused,
+    Unavailable: unavailable,
+    Conflict: unavailable,
+    HTTPException: refused_by_framework,
+    Exception: failed,
+}

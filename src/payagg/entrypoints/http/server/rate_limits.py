@@ -1,0 +1,172 @@
+"""Limits on requests: shared by all processes where guessing is concerned; in the process's own memory where load is,
+on which no statement may be spent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.store import Store
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.rate_limit import RateLimit, TokenBucket
+from payagg.entrypoints.http.server.client_address import SITE_TIMES, Address, Counted, address_of, counted_as
+from payagg.entrypoints.http.server.routing import AnyRequest, services
+from payagg.entrypoints.settings import Settings
+
+Rate = tuple["LocalLimit", float]  # a limit, and what is left of it
+RATES = "rates"  # where the scope carries them to the edge
+WINDOW_SECONDS = 60
+REMEMBERED_MAX = 10_000
+
+
+def client_of(request: AnyRequest) -> Counted:
+    """Whom limits per address are counted against."""
+    return counted_as(client_ip(request))
+
+
+def client_ip(request: AnyRequest) -> Address | None:
+    """The client's address, None where the server was not told one."""
+    client = request.scope.get("client")
+    proxies = services(request).settings.trusted_proxies
+    return address_of(client[0], request.scope["headers"], proxies) if client else None
+
+
+@dataclass(frozen=True)
+class SharedLimit:
+    """At most so many hits per client in any minute, over all processes. A process that met the limit remembers until
+    when, so that a flood does not reach the database."""
+
+    store: Store
+    clock: Clock
+    name: str
+    limit: RateLimit
+    over: dict[str, datetime] = field(default_factory=dict)
+
+    async def hit(self, client: Counted) -> None:
+        """Counts one; raises RATE_LIMITED where there is no room."""
+        now = self.clock.now()
+        for name, _ in client:
+            until = self.over.get(name)
+            if until is not None and now < until:
+                raise _limited(until, now)
+            self.over.pop(name, None)
+        for name, times in client:
+            limit = RateLimit(self.limit.most * times, self.limit.window)
+            until = await self.store.count_hit(f"{self.name}:{name}", now, limit)
+            if until is not None:
+                if len(self.over) >= REMEMBERED_MAX:
+                    self.over.clear()
+                self.over[name] = until
+                raise _limited(until, now)
+
+
+@dataclass(frozen=True)
+class LocalLimit:
+    """A bucket of tokens for each caller, counted by this process alone: N processes let N times as many through. Of
+    the buckets used last, REMEMBERED_MAX are kept."""
+
+    clock: Clock
+    name: str
+    limit: RateLimit
+    buckets: dict[str | bytes, TokenBucket] = field(default_factory=dict)
+
+    @cached_property
+    def policy(self) -> bytes:
+        return f'"{self.name}";q={self.limit.most};w={WINDOW_SECONDS}'.encode()
+
+    def told(self, left: float) -> str:
+        """What is left, and in how many seconds all of it is."""
+        return f'"{self.name}";r={int(left)};t={ceil((self.limit.most - left) / self.limit.rate)}'
+
+    def hit(self, request: AnyRequest, key: str | bytes) -> None:
+        """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
+        now, buckets, limit = self.clock.now(), self.buckets, self.limit
+        bucket = buckets.pop(key, None) or TokenBucket(limit, now)
+        buckets[key] = bucket  # at the end: the one used last
+        if len(buckets) > REMEMBERED_MAX:
+            del buckets[next(iter(buckets))]
+        wait = bucket.take(limit, now)
+        scope: Any = request.scope
+        if RATES in scope:
+            scope[RATES].append((self, bucket.left))
+        else:
+            scope[RATES] = [(self, bucket.left)]
+        if wait:
+            raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
+
+    def give_back(self, request: AnyRequest, key: str | bytes) -> None:
+        """As if it had not been asked: the answer tells nothing of this limit, either."""
+        bucket = self.buckets.get(key)
+        if bucket is not None:
+            bucket.give_back(self.limit)
+            if bucket.left >= self.limit.most:
+                del self.buckets[key]
+        scope: Any = request.scope
+        scope[RATES] = [rate for rate in scope.get(RATES, ()) if rate[0] is not self]
+
+
+@dataclass(frozen=True)
+class AddressLimit:
+    """A LocalLimit of clients, and one of the sites that they are of."""
+
+    clients: LocalLimit
+    sites: LocalLimit
+
+    @classmethod
+    def of(cls, clock: Clock, name: str, most: int) -> "AddressLimit":
+        sites = LocalLimit(clock, f"{name}-48", RateLimit(most * SITE_TIMES))
+        return cls(LocalLimit(clock, name, RateLimit(most)), sites)
+
+    def hit(self, request: AnyRequest, client: Counted) -> None:
+        for name, times in client:
+            self._of(times).hit(request, name)
+
+    def give_back(self, request: AnyRequest, client: Counted) -> None:
+        for name, times in client:
+            self._of(times).give_back(request, name)
+
+    def _of(self, times: int) -> LocalLimit:
+        return self.clients if times == 1 else self.sites
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Every limit of one process."""
+
+    inbound: SharedLimit  # provider events, by address
+    guesses: SharedLimit  # unknown references, by address
+    keys: LocalLimit  # requests with a secret key, by key
+    businesses: LocalLimit  # and by business and environment
+    bodies: AddressLimit  # refused bodies of process
+    references: LocalLimit  # a payer's requests, by reference: one checkout link
+    addresses: AddressLimit  # process and verify
+
+    @classmethod
+    def of(cls, settings: Settings, store: Store, clock: Clock) -> "Limits":
+        return cls(
+            inbound=SharedLimit(store, clock, "inbound", RateLimit(settings.webhook_rate_limit)),
+            guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
+            keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
+            businesses=LocalLimit(clock, "business", RateLimit(settings.business_rate_limit)),
+            bodies=AddressLimit.of(clock, "body", settings.refused_body_limit),
+            references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
+            addresses=AddressLimit.of(clock, "address", settings.address_rate_limit),
+        )
+
+
+def limits(request: AnyRequest) -> Limits:
+    found: Limits = request.app.state.limits
+    return found
+
+
+def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
+    """What a caller may still send, as draft-ietf-httpapi-ratelimit-headers-11 has it; times in seconds."""
+    left = ", ".join([own.told(room) for own, room in rates])
+    return [(b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])), (b"ratelimit", left.encode())]
+
+
+def _limited(until: datetime, now: datetime) -> Refusal:
+    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -((now - until) // timedelta(seconds=1))))

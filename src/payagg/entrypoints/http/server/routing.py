@@ -1,0 +1,212 @@
+"""How a route is declared: guard, path, query, body, call, envelope, in this order, so that the order of refusals is
+the same everywhere: 401 and 403 by the guard, 400 for the path, the query and then the body, and whatever the use case
+refuses."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import Method
+
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
+from payagg.domain.values import parse_reference
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.server.strict_json import printable
+from payagg.entrypoints.http.server.uploads import uploaded
+from payagg.entrypoints.http.server.wire import decoded, done, envelope, whole_body
+
+# Where the scope carries, for the log line and the audit trail, who called and what was answered.
+CALLER, OBJECT = "payagg.caller", "payagg.object"
+KB = 1024  # bytes
+AnyRequest = Request[Any, Any, Any]
+Caller = TypeVar("Caller")
+Caller_co = TypeVar("Caller_co", covariant=True)
+Body = TypeVar("Body")
+T = TypeVar("T")
+
+
+class Admit(Protocol[Caller_co]):
+    """Lets the caller in and goes on, or refuses. It may go on twice when the first time was refused."""
+
+    async def __call__(
+        self, request: AnyRequest, use_cases: Services, proceed: Callable[[Caller_co], Awaitable[T]], /
+    ) -> T: ...
+
+
+@dataclass(frozen=True)
+class Guard(Generic[Caller]):
+    """Who may call. `scheme` names the credential in the description (None: there is none), `errors` what `admit`
+    refuses with."""
+
+    admit: Admit[Caller]
+    scheme: str | None = None
+    errors: tuple[ErrorCode, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One endpoint's declaration, which runs it and from which the OpenAPI document and the tests read. `errors` are
+    beyond those that its guard, path and body bring. `id` is what generated clients name their methods after: it never
+    changes."""
+
+    id: str
+    summary: str
+    tag: str
+    guard: Guard[Any]
+    returns: Any = None  # None = the envelope has no `data`
+    status: int = 200
+    replay_status: int | None = None  # a second success status, for idempotent replays
+    body: Any = None  # a Struct, decoded strictly from JSON, or bytes: the raw body
+    body_max: int = 0  # bytes of the body; a longer one is refused before it is read whole
+    errors: tuple[ErrorCode, ...] = ()
+    paginated: bool = False
+    query: Mapping[str, Any] = field(default_factory=dict)
+    query_required: tuple[str, ...] = ()
+    description: str = ""
+    request_headers: Mapping[str, Any] = field(default_factory=dict)  # required ones, beyond the credential
+    media_types: tuple[str, ...] = ("application/json",)  # of the success response
+    upload: str | None = None  # the part that holds the file, when the body is multipart/form-data
+    upload_max: int = 0  # bytes of that file
+    headers: tuple[str, ...] = ()  # of the success response, beyond those on every answer
+
+    @property
+    def takes_any_query(self) -> bool:
+        """Whether parameters that it does not know are passed over, which are refused elsewhere. So it is where no
+        credential is asked for: payers' browsers, mail programs and providers append parameters of their own there, to
+        the addresses of the hosted checkout, of logos and of inbound webhooks."""
+        return self.guard.scheme is None
+
+    @property
+    def query_names(self) -> frozenset[str]:
+        return frozenset([*self.query, *(("page", "perPage") if self.paginated else ())])
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the header `Idempotency-Key` may carry the body's field."""
+        return "idempotency_key" in getattr(self.body, "__struct_fields__", ())
+
+
+@dataclass(slots=True)
+class Call(Generic[Caller, Body]):
+    """A request that was let in and whose path and body are right. `path` has the parameters by name."""
+
+    request: AnyRequest
+    services: Services
+    caller: Caller
+    path: Mapping[str, str]
+    body: Body
+
+
+Handler = Callable[[Call[Caller, Body]], Awaitable[Any]]
+
+
+def route(
+    method: Method,
+    path: str,
+    id: str,
+    summary: str,
+    tag: str,
+    *,
+    guard: Guard[Caller],
+    body: type[Body] | None = None,
+    **more: Any,
+) -> Callable[[Handler[Caller, Body]], HTTPRouteHandler]:
+    """Declares the decorated function, which only calls the use case: its result is the `data` of the envelope, unless
+    it is a Response already. The other arguments are those of Operation."""
+    operation = Operation(id, summary, tag, guard, body=body, **more)
+    admit = guard.admit
+    has_reference = "{reference:str}" in path
+    has_body = body is not None or operation.upload is not None
+    takes_any_query, known = operation.takes_any_query, operation.query_names
+
+    def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
+        async def endpoint(request: AnyRequest) -> Response[bytes]:
+            use_cases = services(request)
+            parameters = request.path_params
+            sent: Any = None  # the body or its refusal, read once however often the guard goes on
+
+            async def proceed(caller: Caller) -> Response[bytes]:
+                nonlocal sent
+                if has_reference:
+                    parse_reference(parameters["reference"])
+                if request.scope["query_string"] and not takes_any_query:
+                    _ensure_known(request, known)
+                if has_body:
+                    if sent is None:
+                        sent = await _received(request, operation)
+                    if isinstance(sent, Refusal):
+                        raise sent
+                scope: Any = request.scope
+                scope[CALLER] = caller
+                result = await handler(Call(request, use_cases, caller, parameters, sent))
+                scope[OBJECT] = getattr(result, "id", None)
+                return answered(operation, result)
+
+            return await admit(request, use_cases, proceed)
+
+        return HTTPRouteHandler(
+            path,
+            http_method=method,
+            status_code=operation.status,
+            name=id,
+            opt={"operation": operation},
+            before_request=endpoint,  # which answers; a handler's own parameters would be resolved for every request
+        )(_unreached)
+
+    return declare
+
+
+async def _unreached() -> Response[bytes]:
+    raise RuntimeError("the endpoint answers before")
+
+
+def services(request: AnyRequest) -> Services:
+    found: Services = request.app.state.services
+    return found
+
+
+def answered(operation: Operation, result: Any) -> Response[bytes]:
+    if isinstance(result, Response):
+        return result
+    return envelope(result, operation.status) if operation.returns is not None else done()
+
+
+def _ensure_known(request: AnyRequest, known: frozenset[str]) -> None:
+    """A misspelt filter would be a list of everything, which nobody takes for a mistake."""
+    for name in request.query_params:
+        if name not in known:
+            words = f"The parameters here are {', '.join(sorted(known))}." if known else "There are no parameters here."
+            raise invalid(printable(name), f"Is not a known query parameter. {words}")
+
+
+async def _received(request: AnyRequest, operation: Operation) -> Any:
+    """The body as the operation declares it, or the refusal of it."""
+    try:
+        if operation.upload is not None:
+            return await uploaded(request, operation.upload, operation.upload_max)
+        if operation.body is bytes:
+            return await whole_body(request)
+        body = await decoded(request, operation.body)
+        return _keyed(request, body) if operation.is_keyed else body
+    except Refusal as refusal:
+        return refusal
+
+
+def _keyed(request: AnyRequest, command: msgspec.Struct) -> msgspec.Struct:
+    """The command with its idempotency key, which the header `Idempotency-Key` may carry instead of the field."""
+    values = [value for name, value in request.scope["headers"] if name == b"idempotency-key"]
+    if not values:
+        return command
+    try:
+        key = values[0].decode()
+    except UnicodeDecodeError:
+        raise invalid("idempotencyKey", "The header must be valid UTF-8.") from None
+    if len(values) > 1 or not 1 <= len(key) <= IDEMPOTENCY_KEY_MAX:
+        raise invalid("idempotencyKey", f"The header must appear once, with 1 to {IDEMPOTENCY_KEY_MAX} characters.")
+    if getattr(command, "idempotency_key", None) not in (None, key):
+        raise invalid("idempotencyKey", "The header and the field differ.")
+    return msgspec.structs.replace(command, idempotency_key=key)

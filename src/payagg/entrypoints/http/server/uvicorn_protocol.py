@@ -1,0 +1,216 @@
+"""One client's connection: deadlines and caps for what it sends and for how it reads, and a stop that drops no request
+on its way."""
+
+import asyncio
+from http import HTTPStatus
+
+import httptools
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from payagg.application.counters import count
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.server.answer_transport import FEW_BYTES, AnswerTransport
+from payagg.entrypoints.http.server.client_address import address_of
+from payagg.entrypoints.http.server.connections import CROWDED_KEEP_ALIVE, UNREAD_RATE, OpenConnections
+from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
+from payagg.entrypoints.http.server.wire import error_envelope
+
+HEAD_MAX = 64 * 1024  # bytes of a request line with headers
+LINE_BYTES = 4  # of a field's line beyond its name and value: a colon, a space and the line's end
+FIELDS_MAX = 100  # each costs the framework a microsecond or more, however short it is
+COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two need 3.8 KB each at most
+BAD_REQUEST, HEAD_TOO_LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
+PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
+WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
+LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
+FAREWELL_SECONDS = 5.0  # for a client that still sends when its answer is complete, so that it gets to read it
+_log = structlog.get_logger("payagg.http")
+
+
+class ServerProtocol(HttpToolsProtocol):
+    """Uvicorn's own sets neither deadline nor cap before the headers are whole, waits for ever for a client to read,
+    and closes idle connections when it stops, though the next request may have been sent already."""
+
+    server_state: OpenConnections
+    transport: AnswerTransport  # type: ignore[assignment]
+    header_seconds = HEADER_SECONDS
+    _timer: asyncio.TimerHandle | None = None
+    _in_message = False
+    _head: int | None = None  # bytes that came of a head that is not whole yet
+    _head_bytes: int = 0  # of its line and fields, however they came
+    _refused: tuple[HTTPStatus, str, str | None] | None = None  # what came is: with a status, words and a field
+    _is_deaf = False  # nothing that still comes is read
+    _farewell: float | None = None  # our side was closed then
+    _address: str | None = None  # that this connection counts for; None: it was not admitted
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        if not self.server_state.admit(address):
+            self.server_state.refuse(address, self.loop.time())
+            transport.abort()
+            return
+        self._address = address
+        super().connection_made(transport)
+        self.transport = AnswerTransport(transport, self.loop, self._hang_up)
+        self._close_in(LINGER_SECONDS if self.server_state.is_closing else self.header_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._address is None:
+            return
+        self.server_state.leave(self._address)
+        self._stay()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_deaf:
+            return
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("The request is not HTTP.")
+            return
+        except httptools.HttpParserUpgrade:
+            pass  # answered as the plain request that it also is
+        if self._head is not None:
+            self._head += len(data)
+            if self._head > HEAD_MAX:
+                self.send_400_response(f"The request line and headers must fit {HEAD_MAX} bytes.")
+                return
+        # Part of a request's head, or of a body that its answer did not wait for; a whole request sets no timer.
+        if self._timer is None and self._in_message and self._is_idle():
+            self._close_in(self.header_seconds)
+
+    def on_message_begin(self) -> None:
+        if len(self.pipeline) >= PIPELINED_MAX:
+            self._refuse(f"At most {PIPELINED_MAX} requests may wait for an answer.")
+        self._in_message, self._head, self._head_bytes = True, 0, 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head is None:
+            # Uvicorn would add it to the request's headers, where it could pass for a credential or an address.
+            self._refuse("Fields behind a body are not read.")
+        if len(self.headers) >= FIELDS_MAX:
+            self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
+        self._count(len(name) + len(value) + LINE_BYTES)
+        # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
+        super().on_header(name, value.rstrip(b" \t"))
+
+    def on_message_complete(self) -> None:
+        self._in_message = False
+        self.scope["state"][WHOLE] = True
+        super().on_message_complete()
+
+    def on_headers_complete(self) -> None:
+        self._stay()
+        self._head = None
+        self._look_at_fields()
+        super().on_headers_complete()
+        if self.server_state.is_closing:
+            self.cycle.keep_alive = False
+
+    def on_response_complete(self) -> None:
+        self.timeout_keep_alive = CROWDED_KEEP_ALIVE if self.server_state.is_crowded else self.config.timeout_keep_alive
+        is_last = self._is_deaf and not self.pipeline
+        super().on_response_complete()
+        if is_last:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what cannot be read as a request, in the envelope, and hangs up. Where answers to requests before it
+        are still to come, it only hangs up after those: this one would be taken for the first of them."""
+        self._is_deaf = True
+        request_id = request_id_of(self.headers or (), self.server_state.new_id)
+        status, why, field = self._refused or (BAD_REQUEST, msg, None)
+        _log.warning("request refused", client=self._client, request_id=request_id, reason=why)
+        if not self._is_idle():
+            if self.pipeline or self.cycle.response_started or not self.cycle.more_body:
+                return
+            self.cycle.disconnected = True  # of this one the rest of the body never comes
+            self.cycle.message_event.set()
+        body = error_envelope(status, ErrorCode.VALIDATION_ERROR.name, why, field).content
+        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        self.transport.write(f"{head}X-Request-Id: {request_id}\r\nConnection: close\r\n\r\n".encode() + body)
+        self.transport.close()
+
+    def look(self, now: float) -> None:
+        """Gives up a client that does not read its answers, and ends what is idle sooner when connections run short."""
+        state, kept = self.server_state, self.timeout_keep_alive_task
+        if self.transport.is_too_slow(now, state.unread_seconds, UNREAD_RATE):
+            count("slow_readers")
+            request_id = self.cycle.scope.get(REQUEST_ID) if self.cycle else None
+            _log.warning("slow reader", client=self._client, request_id=request_id, unread=self.transport.unread)
+            self.transport.reset()
+        elif self._farewell is not None:
+            unread, is_over = self.transport.unread, now - self._farewell >= FAREWELL_SECONDS
+            if (not unread and not self._in_message) or (unread <= FEW_BYTES and is_over):
+                self.transport.finish()
+        elif kept is not None and state.is_crowded and kept.when() - now > CROWDED_KEEP_ALIVE:
+            kept.cancel()
+            self.timeout_keep_alive_task = self.loop.call_later(CROWDED_KEEP_ALIVE, self.timeout_keep_alive_handler)
+
+    def _hang_up(self) -> None:
+        """Closes the connection, or our side of it while the client has yet to read much or still sends: a reset would
+        take its answer away, and what a closed connection holds nobody sees."""
+        self._is_deaf = True
+        if self.transport.is_closing():
+            return
+        if self._in_message or self.transport.unread > FEW_BYTES:
+            self._farewell = self.loop.time()
+            self.transport.half_close()
+            self.flow.resume_reading()
+        else:
+            self.transport.finish()
+
+    @property
+    def _client(self) -> str:
+        address = address_of(self._address or "", self.headers or (), self.server_state.proxies)
+        return str(address) if address else "unknown"
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_MAX:
+            self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
+
+    def _look_at_fields(self) -> None:
+        """Host as RFC 9112, 3.2 has it: what stands behind us may read another one of two, or need one."""
+        hosts = cookies = 0
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"cookie":
+                cookies += len(value)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._refuse("A request has one field `Host`.", "Host")
+        if cookies > COOKIE_MAX:
+            self._refuse(f"Cookies must fit {COOKIE_MAX} bytes.", "Cookie", status=HEAD_TOO_LARGE)
+
+    def _refuse(self, why: str, field: str | None = None, *, status: HTTPStatus = BAD_REQUEST) -> None:
+        self._refused = status, why, field
+        raise ValueError(why)  # ends the parsing, which answers with it
+
+    def shutdown(self) -> None:
+        if self._is_idle():
+            self._close_in(LINGER_SECONDS)
+        else:
+            self.cycle.keep_alive = False
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_in(self, seconds: float) -> None:
+        self._stay()
+        self._timer = self.loop.call_later(seconds, self.transport.close)
+
+    def _stay(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,151 @@
+"""How a route speaks: its body and query, and the envelopes."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from litestar import Request, Response
+
+from payagg.domain.checks import is_storable
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.entrypoints.http.server.strict_json import decode
+
+T = TypeVar("T")
+IS_HEAD = "payagg.head"  # in the scope of a request that is answered as GET without its body
+_encoder = msgspec.json.Encoder()
+
+
+class Envelope(msgspec.Struct):
+    success: bool
+    data: Any
+
+
+class PageEnvelope(msgspec.Struct):
+    success: bool
+    data: Any
+    meta: Any
+
+
+class PaginationMeta(msgspec.Struct, rename="camel"):
+    """`nextCursor` is there where `after` was given in place of `page`: pass it as the next `after`."""
+
+    page: int
+    per_page: int
+    total: int
+    next_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    return _json(Envelope(True, data), status, headers)
+
+
+def done(headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    """Success with nothing to tell: the one envelope without `data`."""
+    return _json({"success": True}, 200, headers)
+
+
+def page_envelope(
+    data: Any, page: int, per_page: int, total: int, next_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
+) -> Response[bytes]:
+    return _json(PageEnvelope(True, data, PaginationMeta(page, per_page, total, next_cursor)), 200, None)
+
+
+def error_envelope(
+    status: int, code: str, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response[bytes]:
+    error = {"code": code, "message": message} | ({"field": field} if field is not None else {})
+    return _json({"success": False, "error": error}, status, headers)
+
+
+class ReadyAnswer(Response[bytes]):
+    """An answer that is ready to be sent. Litestar's own merges headers, cookies and encoders on every request, for
+    which this service has no use."""
+
+    def __init__(
+        self, body: bytes, status: int, headers: Mapping[str, str] | None, content_type: bytes = b"application/json"
+    ) -> None:
+        self.content = body
+        self.status_code = status
+        self.sent_headers = [
+            (b"content-type", content_type),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        if headers:
+            self.sent_headers += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
+        return self._send
+
+    async def _send(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.sent_headers})
+        await send({"type": "http.response.body", "body": self.content})
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str] | None) -> Response[bytes]:
+    return ReadyAnswer(_encoder.encode(value), status, headers)
+
+
+async def decoded(request: Request[Any, Any, Any], kind: type[T]) -> T:
+    """The request's JSON body as `kind`, decoded strictly; raises VALIDATION_ERROR that names the field.
+
+    Litestar's own decoding is lenient ("100", 1e2 and 100.0 pass as integers, which changes money), so it is not used.
+    """
+    media_type = next((value for name, value in request.scope["headers"] if name == b"content-type"), b"")
+    if media_type.partition(b";")[0].strip().lower() != b"application/json":
+        raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body as application/json.")
+    return decode(await whole_body(request), kind)
+
+
+async def whole_body(request: Request[Any, Any, Any]) -> bytes:
+    """The whole body. The edge keeps its cap and its deadline; Litestar's own parses every header and counts again."""
+    parts = []
+    more = True
+    while more:
+        message: Any = await request.receive()
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def text_query(request: Request[Any, Any, Any], name: str, most: int) -> str | None:
+    """A query parameter of at most `most` characters, None when absent; raises VALIDATION_ERROR."""
+    values = request.query_params.getall(name, [])
+    if len(values) > 1:
+        raise invalid(name, "Must appear once.")
+    if not values:
+        return None
+    text: str = values[0]
+    if len(text) > most:
+        raise invalid(name, f"Must be at most {most} characters.")
+    if not is_storable(text) or ("\ufffd" in text and not _is_utf8(request.scope["query_string"])):
+        raise invalid(name, "Must be valid text.")
+    return text
+
+
+def _is_utf8(query: bytes) -> bool:
+    """Whether what it escapes is: in the place of the rest the framework puts U+FFFD, which anybody may send, too."""
+    try:
+        unquote_to_bytes(query).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def integer_query(request: Request[Any, Any, Any], name: str, default: int, low: int, high: int) -> int:
+    """A decimal query parameter between `low` and `high`; raises VALIDATION_ERROR."""
+    values = request.query_params.getall(name, [])
+    if not values:
+        return default
+    if len(values) > 1 or not re.fullmatch(r"[0-9]{1,18}", values[0]) or not low <= int(values[0]) <= high:
+        raise invalid(name, f"Must be an integer from {low} to {high}.")
+    return int(values[0])
+
+
+PAGE_MAX = 10_000_000
+
+
+def page_query(request: Request[Any, Any, Any]) -> tuple[int, int]:
+    """`page` and `perPage` of a paginated list (interface, Limits)."""
+    return integer_query(request, "page", 1, 1, PAGE_MAX), integer_query(request, "perPage", 20, 1, 100)

@@ -1,0 +1,248 @@
+"""Who is let in, and what a remembered key may do, on the memory store."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import a_business, an_actor
+from payagg_testing.clocks import START, ManualClock
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.system import SystemEntropy
+from payagg.application.accounts.access import REMEMBERED_MAX, Access
+from payagg.application.accounts.token_revocations import TokenRevocations
+from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.outside import StaleKey, Unavailable
+from payagg.domain.api_key import ApiKey
+from payagg.domain.audit import ActorRealm, AuditFilter
+from payagg.domain.business import BusinessStatus, KycStatus, Role
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.revocation import RevokedClaim
+from payagg.domain.values import Environment
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+
+
+class Claims:
+    """Tokens that are their own claims."""
+
+    def read(self, token: Any) -> dict[str, Any]:
+        return {"sub": "ada", **token}
+
+
+class AccessWorld:
+    """A business, its owner `ada` and one key, whose use was noted just now."""
+
+    def __init__(self, environment: Environment = Environment.SANDBOX, **business: Any) -> None:
+        self.store, self.clock = MemoryStore(), ManualClock()
+        self.access = Access(self.store, self.clock, Claims())
+        self.business = a_business(**business)
+        self.environment = environment
+        self.worked: list[bool] = []  # for each time: whether the key was a remembered one
+        self.fault: Callable[[KeyHolder], Exception | None] = lambda _: None
+
+    async def opened(self) -> "AccessWorld":
+        self.key, self.secret = ApiKey.generate(
+            id="key_1", business_id="biz_1", environment=self.environment, name="Server",
+            secret_hex="0" * 48, public_hex="0" * 32, now=START,
+        )  # fmt: skip
+        async with self.store.begin() as tx:
+            await tx.businesses.add(self.business)
+            await tx.businesses.set_member("biz_1", "ada", Role.OWNER)
+            await tx.api_keys.add(self.key)
+        await self.store.touch_key("key_1", START)
+        return self
+
+    async def work(self, holder: KeyHolder) -> str:
+        self.worked.append(holder.is_remembered)
+        if (fault := self.fault(holder)) is not None:
+            raise fault
+        return holder.key.id
+
+    async def with_key(self) -> str:
+        return await self.access.with_key(self.secret, self.work)
+
+    async def revoke(self) -> None:
+        async with self.store.begin() as tx:
+            await tx.api_keys.save(self.key.revoke(START))
+
+
+@pytest.fixture
+async def world() -> AccessWorld:
+    return await AccessWorld().opened()
+
+
+async def refusal(awaitable: Awaitable[object]) -> ErrorCode:
+    return (await refused_with(awaitable))[0]
+
+
+async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted(world: AccessWorld) -> None:
+    for _ in range(3):
+        assert await world.with_key() == "key_1"
+    world.clock.move(timedelta(minutes=1))
+    await world.with_key()
+    assert world.worked == [False, True, True, False]
+
+
+async def test_a_keys_use_is_noted_once_a_minute(world: AccessWorld) -> None:
+    for seconds, noted in ((59, 0), (1, 60), (0, 60), (59, 60), (1, 120)):
+        world.clock.move(timedelta(seconds=seconds))
+        await world.access.secret_key(world.secret)
+        holder = await world.store.find_key(world.key.secret_hash)
+        assert holder is not None
+        assert holder.key.last_used_at == START + timedelta(seconds=noted)
+
+
+@pytest.mark.parametrize("stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), StaleKey()], ids=["refusal", "stale key"])
+async def test_what_a_remembered_key_is_refused_is_tried_with_a_key_that_was_read(
+    world: AccessWorld, stale: Exception
+) -> None:
+    await world.with_key()
+    world.fault = lambda holder: stale if holder.is_remembered else None
+    assert await world.with_key() == "key_1"
+    assert world.worked == [False, True, False]
+
+
+async def test_a_key_that_changed_before_its_use_is_read_again(world: AccessWorld) -> None:
+    """It may be revoked, or leave for another cell, between its read and the statement that goes by it."""
+
+    async def revoked_meanwhile(holder: KeyHolder) -> str:
+        world.worked.append(holder.is_remembered)
+        await world.revoke()
+        raise StaleKey
+
+    assert await refusal(world.access.with_key(world.secret, revoked_meanwhile)) is ErrorCode.INVALID_API_KEY
+    assert world.worked == [False]
+
+
+async def test_a_key_that_keeps_changing_is_no_answer_after_a_few_reads(world: AccessWorld) -> None:
+    world.fault = lambda _: StaleKey()
+    with pytest.raises(Unavailable):
+        await world.with_key()
+    assert 1 < len(world.worked) < 10
+    world.worked.clear()
+    world.fault = lambda _: RuntimeError()  # any other fault is not tried again
+    with pytest.raises(RuntimeError):
+        await world.with_key()
+    assert len(world.worked) == 1
+
+
+async def test_the_refusal_of_a_key_comes_before_the_refusal_of_its_work(world: AccessWorld) -> None:
+    await world.with_key()
+    world.fault = lambda _: Refusal(ErrorCode.VALIDATION_ERROR)
+    assert await refusal(world.with_key()) is ErrorCode.VALIDATION_ERROR
+    await world.revoke()
+    assert await refusal(world.with_key()) is ErrorCode.INVALID_API_KEY
+
+
+@pytest.mark.parametrize(
+    ("environment", "business", "code"),
+    [
+        (Environment.SANDBOX, {"status": BusinessStatus.SUSPENDED}, ErrorCode.BUSINESS_RESTRICTED),
+        (Environment.LIVE, {"kyc_status": KycStatus.PENDING}, ErrorCode.KYC_REQUIRED),
+    ],
+)
+async def test_a_key_of_a_business_that_may_not_is_refused(
+    environment: Environment, business: dict[str, Any], code: ErrorCode
+) -> None:
+    world = await AccessWorld(environment, **business).opened()
+    assert await refusal(world.with_key()) is code
+    assert world.worked == []
+    assert world.access.remembered == {}
+
+
+async def test_a_sandbox_key_of_an_active_business_simulates_and_a_live_one_never(world: AccessWorld) -> None:
+    assert (await world.access.sandbox_key(world.secret)).key.id == "key_1"
+    for environment, code in ((Environment.LIVE, "SANDBOX_ONLY"), (Environment.SANDBOX, "BUSINESS_RESTRICTED")):
+        suspended = await AccessWorld(environment, status=BusinessStatus.SUSPENDED).opened()
+        assert await refusal(suspended.access.sandbox_key(suspended.secret)) is ErrorCode[code]
+
+
+@pytest.mark.parametrize("role", ["SUPER_ADMIN", "ADMIN", "SUPPORT", "OWNER", None, ["ADMIN"]])
+@pytest.mark.parametrize("changes", [False, True])
+async def test_administrators_change_by_role_and_support_reads(role: Any, changes: bool) -> None:
+    access = AccessWorld().access
+    token: Any = {"type": "admin", "role": role}
+    if role in ("SUPER_ADMIN", "ADMIN") or (role == "SUPPORT" and not changes):
+        assert (await access.administrator(token, changes=changes)).subject == "ada"
+    else:
+        assert await refusal(access.administrator(token, changes=changes)) is ErrorCode.FORBIDDEN
+
+
+async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
+    world = await AccessWorld(status=BusinessStatus.RESTRICTED).opened()
+    token: Any = {"type": "merchant", "emailVerified": True}
+    manager = await world.access.manager(token, "biz_1", changes=False)
+    assert (manager.subject, manager.business) == ("ada", world.business)
+    assert await refusal(world.access.manager(token, "biz_1", changes=True)) is ErrorCode.BUSINESS_RESTRICTED
+
+
+@pytest.mark.rule("access.12")
+async def test_a_revoked_token_lets_nobody_in_from_the_next_request_on(world: AccessWorld) -> None:
+    now = int(START.timestamp())
+    admin: Any = {"type": "admin", "role": "ADMIN", "jti": "t-1", "iat": now - 1}
+    other: Any = admin | {"jti": "t-2"}
+    merchant: Any = {"type": "merchant", "emailVerified": True, "iat": now - 1}
+    dateless: Any = {"type": "merchant", "emailVerified": True}
+    use = TokenRevocations(world.store, world.clock, SystemEntropy("PAY"))
+    await world.access.administrator(admin, changes=True)
+    await use.revoke(RevokedClaim.TOKEN, "t-1", by=an_actor(ActorRealm.CLI))
+    assert await refusal(world.access.administrator(admin, changes=False)) is ErrorCode.UNAUTHORIZED
+    await world.access.administrator(other, changes=True)
+    for token in (merchant, dateless):
+        await world.access.manager(token, "biz_1", changes=True)
+    await use.revoke(RevokedClaim.SUBJECT, "ada", by=an_actor(ActorRealm.CLI))
+    for token in (merchant, dateless):
+        assert await refusal(world.access.manager(token, "biz_1", changes=False)) is ErrorCode.UNAUTHORIZED
+    assert await refusal(world.access.administrator(other, changes=False)) is ErrorCode.UNAUTHORIZED
+    await world.access.manager(merchant | {"iat": now + 1}, "biz_1", changes=True)
+
+
+async def test_a_revocation_is_audited_and_never_reaches_into_the_future(world: AccessWorld) -> None:
+    use = TokenRevocations(world.store, world.clock, SystemEntropy("PAY"))
+    await use.revoke(RevokedClaim.SUBJECT, "bo", START - timedelta(days=1), by=an_actor(ActorRealm.CLI))
+    async with world.store.begin() as tx:
+        [entry] = await tx.audit.listed(AuditFilter(), None, 10)
+    assert (entry.action, entry.object_id, entry.object_kind) == ("token.revoke", "bo", "token")
+    later = use.revoke(RevokedClaim.SUBJECT, "bo", START + timedelta(seconds=1), by=an_actor(ActorRealm.CLI))
+    assert await refusal(later) is ErrorCode.VALIDATION_ERROR
+    for wrong in ("", "a\nb", "a" * 256):
+        broken = use.revoke(RevokedClaim.TOKEN, wrong, by=an_actor(ActorRealm.CLI))
+        assert await refusal(broken) is ErrorCode.VALIDATION_ERROR
+
+
+async def test_each_realm_takes_its_own_tokens(world: AccessWorld) -> None:
+    as_read = "".join  # no constant of the code, as in a token
+    admin: Any = {"type": as_read(("ad", "min")), "role": as_read(("AD", "MIN"))}
+    merchant: Any = {"type": as_read(("mer", "chant")), "emailVerified": True}
+    assert (await world.access.administrator(admin, changes=True)).subject == "ada"
+    assert (await world.access.manager(merchant, "biz_1", changes=True)).business.id == "biz_1"
+    odd_types = ("ADMIN", "admi", "admins", "MERCHANT", "merchan", "merchants", "b", None)
+    for token in (merchant, {**merchant, "role": "ADMIN"}, *({**admin, "type": other} for other in odd_types)):
+        assert await refusal(world.access.administrator(token, changes=False)) is ErrorCode.FORBIDDEN
+    strangers: list[Any] = [{**admin, "emailVerified": True}, {**merchant, "sub": "eve"}]
+    for token in (*strangers, *({**merchant, "type": other} for other in odd_types)):
+        assert await refusal(world.access.manager(token, "biz_1", changes=False)) is ErrorCode.FORBIDDEN
+    unverified: list[Any] = [{**merchant, "emailVerified": "true"}, {"type": "merchant"}]
+    for token in unverified:
+        assert await refusal(world.access.manager(token, "biz_1", changes=False)) is ErrorCode.EMAIL_NOT_VERIFIED
+    assert await refusal(world.access.manager(merchant, "biz_2", changes=False)) is ErrorCode.FORBIDDEN
+    del world.store.state.businesses["biz_1"]
+    assert await refusal(world.access.manager(merchant, "biz_1", changes=False)) is ErrorCode.FORBIDDEN
+
+
+async def test_a_key_that_is_none_of_ours_is_refused(world: AccessWorld) -> None:
+    for secret in (f"ssk_sand_{'1' * 48}", world.secret.replace("sand", "live"), "ssk_sand_", ""):
+        assert await refusal(world.access.with_key(secret, world.work)) is ErrorCode.INVALID_API_KEY
+
+
+@pytest.mark.parametrize("others", [REMEMBERED_MAX - 1, REMEMBERED_MAX])
+async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten(world: AccessWorld, others: int) -> None:
+    first, *more = (number.to_bytes(2, "big") for number in range(others))
+    world.access.remembered.update(dict.fromkeys((first, *more), KeyHolder(world.key, world.business)))
+    await world.with_key()
+    assert len(world.access.remembered) == REMEMBERED_MAX
+    assert (first in world.access.remembered) is (others < REMEMBERED_MAX)
+    assert world.key.secret_hash in world.access.remembered

@@ -1,0 +1,119 @@
+"""Keys of a business on the memory store: how many, who may, and what is shown."""
+
+from datetime import timedelta
+
+import pytest
+from payagg_testing.builders import AN_ADMIN, a_business
+from payagg_testing.clocks import START
+
+from payagg.application.accounts.api_keys import ApiKeys, context_of
+from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.domain.api_key import ACTIVE_KEYS_MAX, SECRET_KEY_NOTE, ApiKeyStatus, hash_secret
+from payagg.domain.audit import Action
+from payagg.domain.business import Business, BusinessStatus, KycStatus
+from payagg.domain.errors import ErrorCode
+from payagg.domain.values import Environment
+from tests.support.audit_trail import trail
+from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+
+
+async def a_shop(business: Business | None = None) -> tuple[MemoryShop, ApiKeys]:
+    shop = await MemoryShop().open(business, keys=False)
+    return shop, shop.services.api_keys
+
+
+def asked(environment: Environment = SANDBOX, name: str = "Server") -> GenerateApiKey:
+    return GenerateApiKey(environment=environment, name=name)
+
+
+async def test_a_generated_key_is_shown_whole_once_and_kept_as_a_hash() -> None:
+    shop, keys = await a_shop()
+    made = await keys.generate(SHOP, asked(LIVE, "Till"), by=AN_ADMIN)
+    assert (made.name, made.environment, made.created_at) == ("Till", LIVE, START)
+    assert made.secret_key_note == SECRET_KEY_NOTE
+    holder = await shop.store.find_key(hash_secret(made.secret_key))
+    assert holder is not None
+    assert (holder.key.id, holder.key.public_key, holder.business.id) == (made.id, made.public_key, SHOP)
+    [record] = (await keys.groups(SHOP)).live
+    assert (record.id, record.secret_key_display) == (made.id, f"ssk_live_...{made.secret_key[-4:]}")
+    assert (record.status, record.last_used_at, record.revoked_at) == (ApiKeyStatus.ACTIVE, None, None)
+    [(action, object_id, changes)] = trail(shop.store)
+    assert (action, object_id) == (Action.API_KEY_CREATE.value, made.id)
+    assert changes == {
+        "name": (None, "Till"),
+        "environment": (None, "LIVE"),
+        "publicKey": (None, made.public_key),
+        "status": (None, "ACTIVE"),
+    }
+    assert made.secret_key not in repr(shop.store.state.audit)
+    context = context_of(holder)
+    assert (context.business_id, context.business_name, context.environment, context.kyc_status) == (
+        SHOP, "Ada's Shop", LIVE, KycStatus.APPROVED,
+    )  # fmt: skip
+
+
+async def test_five_keys_of_each_environment_are_active_and_a_revoked_one_makes_room() -> None:
+    shop, keys = await a_shop()
+    made = [await keys.generate(SHOP, asked(), by=AN_ADMIN) for _ in range(ACTIVE_KEYS_MAX)]
+    assert await refused_with(keys.generate(SHOP, asked(), by=AN_ADMIN)) == (ErrorCode.KEY_LIMIT_REACHED, None)
+    await keys.generate(SHOP, asked(LIVE), by=AN_ADMIN)
+    await keys.revoke(SHOP, made[0].id, by=AN_ADMIN)
+    await keys.generate(SHOP, asked(), by=AN_ADMIN)
+    groups = await keys.groups(SHOP)
+    assert [len(groups.sandbox), len(groups.live)] == [ACTIVE_KEYS_MAX + 1, 1]
+    # Of the revoked ones the twenty youngest are listed.
+    revoked = []
+    for key in (*made[1:], *([None] * 17)):
+        id = key.id if key is not None else (await keys.generate(SHOP, asked(), by=AN_ADMIN)).id
+        shop.clock.move(timedelta(seconds=1))
+        await keys.revoke(SHOP, id, by=AN_ADMIN)
+        revoked.append(id)
+    listed = [one.id for one in (await keys.groups(SHOP)).sandbox if one.status is ApiKeyStatus.REVOKED]
+    assert listed == revoked[:0:-1]
+
+
+@pytest.mark.parametrize(
+    ("business", "environment", "code"),
+    [
+        (a_business(SHOP, status=BusinessStatus.SUSPENDED), SANDBOX, ErrorCode.BUSINESS_RESTRICTED),
+        (a_business(SHOP, kyc_status=KycStatus.UNDER_REVIEW), LIVE, ErrorCode.KYC_REQUIRED),
+        (a_business("biz_2"), SANDBOX, ErrorCode.FORBIDDEN),
+    ],
+)
+async def test_who_may_not_gets_no_key(business: Business, environment: Environment, code: ErrorCode) -> None:
+    shop, keys = await a_shop()
+    shop.store.state.businesses.clear()
+    async with shop.store.begin() as tx:
+        await tx.businesses.add(business)
+    assert await refused_with(keys.generate(SHOP, asked(environment), by=AN_ADMIN)) == (code, None)
+    assert (await keys.groups(SHOP)).live == []
+
+
+async def test_a_key_is_revoked_once_by_its_own_business() -> None:
+    shop, keys = await a_shop()
+    made = await keys.generate(SHOP, asked(), by=AN_ADMIN)
+    for business_id, key_id in (("biz_2", made.id), (SHOP, "key_nobodys")):
+        assert await refused_with(keys.revoke(business_id, key_id, by=AN_ADMIN)) == (ErrorCode.NOT_FOUND, None)
+    shop.clock.move(timedelta(seconds=1))
+    await keys.revoke(SHOP, made.id, by=AN_ADMIN)
+    [record] = (await keys.groups(SHOP)).sandbox
+    assert (record.status, record.revoked_at) == (ApiKeyStatus.REVOKED, shop.clock.now())
+    again = keys.revoke(SHOP, made.id, by=AN_ADMIN)
+    assert await refused_with(again) == (ErrorCode.API_KEY_ALREADY_REVOKED, None)
+    assert trail(shop.store)[-1] == (Action.API_KEY_REVOKE.value, made.id, {"status": ("ACTIVE", "REVOKED")})
+
+
+@pytest.mark.rule("limits.7")
+async def test_the_twenty_most_recently_revoked_keys_are_listed() -> None:
+    shop, keys = await a_shop()
+    made = []
+    for _ in range(22):
+        key = await keys.generate(SHOP, asked(), by=AN_ADMIN)
+        shop.clock.move(timedelta(seconds=1))
+        await keys.revoke(SHOP, key.id, by=AN_ADMIN)
+        made.append(key.id)
+    assert [record.id for record in (await keys.groups(SHOP)).sandbox] == made[:1:-1]

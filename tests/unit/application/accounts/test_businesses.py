@@ -1,0 +1,109 @@
+"""What operators do with businesses and members, on the memory store."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from payagg_testing.builders import AN_ADMIN, NOW
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.accounts.businesses import Businesses
+from payagg.domain.business import BusinessStatus, KycStatus, Role
+from payagg.domain.errors import ErrorCode
+from tests.support.audit_trail import trail
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+PENDING, ACTIVE = KycStatus.PENDING, BusinessStatus.ACTIVE
+
+
+@pytest.fixture
+def businesses() -> Businesses:
+    return Businesses(MemoryStore(), ManualClock(), SeededEntropy())
+
+
+async def created(businesses: Businesses, name: str = "Ada's", owner: str = "ada") -> str:
+    return (await businesses.create(name, owner, KycStatus.NOT_SUBMITTED, ACTIVE, by=AN_ADMIN)).id
+
+
+async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(businesses: Businesses) -> None:
+    made = await businesses.create(" Ada's ", " ada ", PENDING, ACTIVE, by=AN_ADMIN)
+    assert (made.name, made.kyc_status, made.status) == ("Ada's", PENDING, ACTIVE)
+    assert [(member.subject, member.role) for member in made.members] == [("ada", Role.OWNER)]
+    assert await businesses.detail(made.id) == made
+    first = {"name": (None, "Ada's"), "status": (None, "ACTIVE"), "kycStatus": (None, "PENDING")}
+    assert trail(businesses.store) == [
+        ("business.create", made.id, first),
+        ("member.set", "ada", {"role": (None, "OWNER")}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "field"), [(" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")]
+)
+async def test_names_and_owners_are_printable(businesses: Businesses, name: str, owner: str, field: str) -> None:
+    refused = refused_with(businesses.create(name, owner, PENDING, ACTIVE, by=AN_ADMIN))
+    assert await refused == (ErrorCode.VALIDATION_ERROR, field)
+    assert trail(businesses.store) == []
+
+
+async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses) -> None:
+    made = await created(businesses)
+    changed = await businesses.change(made, PENDING, BusinessStatus.SUSPENDED, by=AN_ADMIN)
+    assert (changed.kyc_status, changed.status) == (PENDING, BusinessStatus.SUSPENDED)
+    refused = refused_with(businesses.change(made, KycStatus.APPROVED, ACTIVE, by=AN_ADMIN))
+    assert await refused == (ErrorCode.VALIDATION_ERROR, "kycStatus")
+    assert (await businesses.detail(made)).status is BusinessStatus.SUSPENDED
+    await businesses.change(made, PENDING, None, by=AN_ADMIN)  # where it stands already: no change, no entry
+    assert trail(businesses.store)[2:] == [
+        ("business.update", made, {"status": ("ACTIVE", "SUSPENDED"), "kycStatus": ("NOT_SUBMITTED", "PENDING")})
+    ]
+
+
+@pytest.mark.rule("keys.6")
+async def test_a_business_keeps_an_owner(businesses: Businesses) -> None:
+    made = await created(businesses)
+    for role in (Role.ADMIN, Role.MEMBER):
+        assert await refused_with(businesses.set_member(made, "ada", role, by=AN_ADMIN)) == (ErrorCode.LAST_OWNER, None)
+    assert await refused_with(businesses.remove_member(made, "ada", by=AN_ADMIN)) == (ErrorCode.LAST_OWNER, None)
+    await businesses.set_member(made, "bo", Role.OWNER, by=AN_ADMIN)
+    await businesses.set_member(made, "bo", Role.OWNER, by=AN_ADMIN)
+    await businesses.set_member(made, "ada", Role.MEMBER, by=AN_ADMIN)
+    await businesses.remove_member(made, "ada", by=AN_ADMIN)
+    assert [(m.subject, m.role) for m in (await businesses.detail(made)).members] == [("bo", Role.OWNER)]
+    assert trail(businesses.store)[2:] == [
+        ("member.set", "bo", {"role": (None, "OWNER")}),
+        ("member.set", "ada", {"role": ("OWNER", "MEMBER")}),
+        ("member.remove", "ada", {"role": ("MEMBER", None)}),
+    ]
+    # One that has none can be given one step by step.
+    async with businesses.store.begin() as tx:
+        await tx.businesses.remove_member(made, "bo")
+    for subject, role in (("bo", Role.MEMBER), ("ada", Role.OWNER)):
+        await businesses.set_member(made, subject, role, by=AN_ADMIN)
+
+
+async def test_unknown_businesses_and_members_are_not_found(businesses: Businesses) -> None:
+    made = await created(businesses)
+    for call in (
+        businesses.detail("biz_none"),
+        businesses.change("biz_none", None, ACTIVE, by=AN_ADMIN),
+        businesses.set_member("biz_none", "bo", Role.ADMIN, by=AN_ADMIN),
+        businesses.remove_member("biz_none", "bo", by=AN_ADMIN),
+        businesses.remove_member(made, "bo", by=AN_ADMIN),
+    ):
+        assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
+
+
+async def test_businesses_are_paged_by_cursor(businesses: Businesses) -> None:
+    made = sorted([await created(businesses, f"Shop {number}") for number in range(5)], reverse=True)
+    first = await businesses.listed(None, None, 2)
+    assert ([one.id for one in first.businesses], first.has_more) == (made[:2], True)
+    later = replace(businesses, clock=ManualClock(NOW + timedelta(milliseconds=1)))
+    await created(later, "Another")
+    second = await businesses.listed("shop", first.next_cursor, 3)
+    assert ([one.id for one in second.businesses], second.has_more) == (made[2:], False)
+    last = await businesses.listed(None, second.next_cursor, 3)
+    assert (last.businesses, last.next_cursor, last.has_more) == ([], second.next_cursor, False)
+    assert await refused_with(businesses.listed(None, "biz_1", 2)) == (ErrorCode.VALIDATION_ERROR, "after")

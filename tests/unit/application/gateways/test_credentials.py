@@ -1,0 +1,166 @@
+"""Credentials: replaced in full, sealed for one gateway alone, readable across a rotation, never shown."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import msgspec
+import pytest
+from payagg_testing.builders import AN_ADMIN, NOW, an_attempt
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.providers.registry import providers_of
+from payagg.adapters.security import AesVault
+from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import OVERLAP
+from payagg.domain.values import Environment
+from tests.support.gateway_world import TICK, GatewayWorld
+
+pytestmark = pytest.mark.anyio
+
+NEW_KEY = ("second", b"2" * 32)
+
+
+async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
+    offers = PaymentOptions(world.store, world.clock, world.vault, world.providers)
+    return offers.credentials(await world.stored(gateway_id))
+
+
+async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: str) -> None:
+    await world.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
+
+
+@pytest.mark.rule("gateways.11")
+@pytest.mark.rule("gateways.12")
+async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_alone(
+    world: GatewayWorld,
+) -> None:
+    ids = await world.seeded("acme", "other")
+    assert not (await world.gateways.detail(ids["acme"])).has_credentials
+    await set_credentials(world, ids["acme"], first="one", second="two")
+    await set_credentials(world, ids["acme"], liveSecretKey="sk_live_₦")
+    assert await opened(world, ids["acme"]) == {"liveSecretKey": "sk_live_₦"}
+    detail = await world.gateways.detail(ids["acme"])
+    acme, other = await world.stored(ids["acme"]), await world.stored(ids["other"])
+    assert detail.has_credentials
+    shown = [await world.gateways.listed(), detail, await world.settings.listed("biz_1")]
+    for told in (msgspec.json.encode(shown), acme.credentials or b""):
+        assert b"sk_live" not in told
+        assert b"liveSecretKey" not in told
+    async with world.store.begin() as tx:
+        await tx.gateways.save(replace(other, credentials=acme.credentials))
+    assert await opened(world, ids["other"]) == {}
+
+
+async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, kept="yes")
+    for name, value in (("liveSecretKey", "sk_test_" + "0" * 40), ("sandboxSecretKey", "sk_live_" + "0" * 40)):
+        with pytest.raises(Refusal) as refused:
+            await set_credentials(world, gateway, **{name: value})
+        assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
+        assert value not in refused.value.message
+    assert await opened(world, gateway) == {"kept": "yes"}
+
+
+def stored_credentials(world: GatewayWorld, gateway_id: str) -> bytes | None:
+    """Of a gateway that no repository shows any more."""
+    assert isinstance(world.store, MemoryStore)
+    return world.store.state.gateways[gateway_id].credentials
+
+
+async def deleted(world: GatewayWorld, gateway_id: str) -> None:
+    await world.gateways.disable(gateway_id, by=AN_ADMIN)
+    world.clock.move(world.gateways.drain_window)
+    await world.gateways.delete(gateway_id, by=AN_ADMIN)
+
+
+async def test_a_deleted_gateway_keeps_its_credentials_while_an_attempt_is_open(world: GatewayWorld) -> None:
+    created = (await world.seeded("acme"))["acme"]
+    await set_credentials(world, created, key="secret")
+    attempt = an_attempt(gateway="acme", next_ask_at=NOW)
+    async with world.store.begin() as tx:
+        await tx.payments.add_attempt(attempt)
+    await deleted(world, created)
+    assert await world.settling.wipe() == 0
+    assert stored_credentials(world, created) is not None
+    async with world.store.begin() as tx:
+        await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
+    assert await world.settling.wipe() == 1
+    assert stored_credentials(world, created) is None
+    assert await world.settling.wipe() == 0
+
+
+async def signing(world: GatewayWorld, gateway_id: str, environment: Environment) -> list[str]:
+    """The secrets that prove an event now."""
+    gateway = await world.stored(gateway_id)
+    found = GatewayCredentials(world.vault, world.providers).signing(gateway, environment, world.clock.now())
+    return [secret for one in found for secret in one.values()]
+
+
+def with_providers() -> GatewayWorld:
+    return GatewayWorld(providers=providers_of(allow_loopback=False))
+
+
+async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_b"))["provider_b"]
+    await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
+    await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-2", liveSigningSecret="two")
+    assert await signing(world, gateway, Environment.LIVE) == ["two", "one"]
+    assert await signing(world, gateway, Environment.SANDBOX) == []
+    sealed = (await world.stored(gateway)).replaced_secrets or b""
+    kept = world.vault.open(sealed, f"{gateway}:replaced")
+    assert b"one" in kept
+    assert b"PKLIVE" not in kept  # what calls the provider is not kept, only what proves its events
+    world.clock.move(OVERLAP - TICK)
+    assert await signing(world, gateway, Environment.LIVE) == ["two", "one"]
+    world.clock.move(TICK)
+    assert await signing(world, gateway, Environment.LIVE) == ["two"]
+    assert (await world.stored(gateway)).replaced_secrets is not None
+    assert await world.settling.wipe() == 1
+    assert (await world.stored(gateway)).replaced_secrets is None
+    assert (await world.stored(gateway)).has_credentials
+
+
+async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    for key in ("sk_live_1", "sk_live_2"):
+        await set_credentials(world, gateway, liveSecretKey=key, liveWebhookSecret="own")
+        assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
+    for _ in range(2):
+        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
+        assert await signing(world, gateway, Environment.LIVE) == ["own"]
+    assert (await world.stored(gateway)).replaced_secrets is None
+    with pytest.raises(Refusal):
+        await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
+
+
+async def test_an_environment_not_sent_again_is_named_and_its_events_are_proved() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
+    command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
+    assert (await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)).removed == ["liveSecretKey", "note"]
+    assert await opened(world, gateway) == {"sandboxSecretKey": "sk_test_1"}
+    assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
+    assert await signing(world, gateway, Environment.SANDBOX) == ["sk_test_1"]
+    assert (await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)).removed == []
+
+
+async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    await set_credentials(world, gateway, liveSecretKey="sk_live_2")
+    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
+    only_new = GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
+    assert await signing(only_new, gateway, Environment.LIVE) == []
+    await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
+    assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]

@@ -1,0 +1,231 @@
+"""Initiate, read and simulate on the memory store."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_choice, an_endpoint
+from payagg_testing.clocks import START, SeededEntropy
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.payments.payments import REFERENCE_DRAWS, Initiation
+from payagg.application.ports.outside import Unavailable
+from payagg.application.retry import TRIES
+from payagg.application.schemas.payments import InitiatePayment
+from payagg.application.schemas.payments import TestPayment as DashboardPayment
+from payagg.domain.audit import Action
+from payagg.domain.checks import revised
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import SIMULATED, Payment, Status
+from payagg.domain.values import Environment
+from tests.support.audit_trail import entries
+from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+HOUR = timedelta(hours=1)
+BUSINESS = a_business(SHOP)
+DUPLICATE = (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
+
+
+class DrawnReferences(SeededEntropy):
+    """Draws the given references, the last one for ever."""
+
+    def __init__(self, *drawn: str) -> None:
+        super().__init__()
+        self.left, self.draws = list(drawn), 0
+
+    def reference(self, now: datetime) -> str:
+        self.draws += 1
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+async def initiate(shop: MemoryShop, environment: Environment = SANDBOX, **fields: Any) -> Initiation:
+    command = InitiatePayment(**{"amount": 500, **fields})
+    return await shop.payments.initiate(command, BUSINESS, environment)
+
+
+async def initiate_test(shop: MemoryShop, **fields: Any) -> Initiation:
+    """The same payment each time, unless fields say otherwise."""
+    command = DashboardPayment(**{"amount": 500, "customer_name": "Ada", "idempotency_key": "k", **fields})
+    return await shop.payments.initiate_test(command, BUSINESS, by=AN_ADMIN)
+
+
+def outcome(initiation: Initiation) -> tuple[Any, bool, bool]:
+    return initiation.payment, initiation.created, initiation.mismatch
+
+
+async def test_a_payment_is_initiated_as_it_was_asked_for(shop: MemoryShop) -> None:
+    command = InitiatePayment(
+        amount=123456,
+        gateway="provider_a",
+        customer_email="ada@example.com",
+        customer_name="Ada",
+        customer_phone="+2348012345678",
+        callback_url="https://shop.example/thanks",
+        webhook_url="https://shop.example/hook",
+        metadata={"order": 7},
+        idempotency_key="order 7",
+    )
+    initiation = await shop.payments.initiate(command, BUSINESS, SANDBOX)
+    told = initiation.payment
+    assert initiation.created
+    assert not initiation.mismatch
+    assert told.checkout_url == f"{shop.services.settings.base_url}/checkout/{told.reference}"
+    assert (told.amount, told.currency, told.environment) == (123456, "NGN", SANDBOX)
+    assert (told.status, told.expires_at) == (Status.INITIATED, START + HOUR)
+    stored = await shop.payment(told.reference)
+    assert (stored.business_id, stored.amount, stored.environment) == (SHOP, 123456, SANDBOX)
+    assert all(
+        getattr(stored, name) == getattr(command, name) for name in command.__struct_fields__ if name != "currency"
+    )
+    assert (stored.is_test, stored.sequence, len(stored.fingerprint or b"")) == (False, 0, 32)
+    assert await shop.events(told.reference) == []
+
+
+@pytest.mark.parametrize("environment", Environment)
+async def test_a_replay_answers_the_same_until_the_payment_ends(shop: MemoryShop, environment: Environment) -> None:
+    asked = {"idempotency_key": "k", "gateway": "provider_a"}
+    first = (await initiate(shop, environment, **asked)).payment
+    for slug in ("provider_a", "provider_b"):
+        await shop.change(slug, status=GatewayStatus.DISABLED)
+    assert outcome(await initiate(shop, environment, **asked)) == (first, False, False)
+    assert outcome(await initiate(shop, environment, **asked, amount=501)) == (first, False, True)
+    # Without the payer, and so without the fingerprint, nothing can be compared.
+    shop.store.state.payments[first.reference] = (await shop.payment(first.reference)).without_payer()
+    assert outcome(await initiate(shop, environment, **asked, amount=501)) == (first, False, False)
+    shop.clock.move(HOUR)
+    assert await refused_with(initiate(shop, environment, **asked)) == DUPLICATE
+    fresh = initiate(shop, environment, gateway="provider_a")
+    assert await refused_with(fresh) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
+
+
+async def test_live_needs_a_gateway_that_the_business_left_on_and_sandbox_none(shop: MemoryShop) -> None:
+    await shop.change("provider_b", credentials=None)
+    gateway = await shop.gateway("provider_a")
+    assert gateway is not None
+    async with shop.store.begin() as tx:
+        await tx.gateways.save_settings(a_choice(gateway, SHOP, is_enabled=False))
+    assert await refused_with(initiate(shop, gateway="provider_a")) == (ErrorCode.GATEWAY_DISABLED, "gateway")
+    with pytest.raises(Refusal) as refused:
+        await shop.initiated(LIVE)
+    assert (refused.value.code, refused.value.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
+    assert (await shop.payment(await shop.initiated(SANDBOX))).status is Status.INITIATED
+    await shop.change("provider_b")
+    assert (await shop.payment(await shop.initiated(LIVE))).environment is LIVE
+
+
+async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
+    taken = ("PAY-20250131-AAAAA0", "PAY-20250131-AAAAA1")
+    entropy = DrawnReferences(taken[0], taken[0], taken[0], taken[1])
+    shop = await MemoryShop(entropy=entropy).open()
+    assert await shop.initiated() == taken[0]
+    assert await shop.initiated(amount=7000) == taken[1]
+    assert entropy.draws == 4
+    assert (await shop.payment(taken[0])).amount == 150000
+    entropy.draws = 0
+    with pytest.raises(Unavailable):
+        await shop.initiated()
+    assert entropy.draws == REFERENCE_DRAWS + 1
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoints", "unsigned"),
+    [
+        (None, [], False),
+        ("https://shop.example/hook", [], True),
+        ("https://shop.example/hook", [an_endpoint(environment=LIVE)], True),
+        ("https://shop.example/hook", [an_endpoint()], False),
+    ],
+)
+async def test_an_address_that_nobody_can_sign_for_is_told(
+    shop: MemoryShop, url: str | None, endpoints: list[object], unsigned: bool
+) -> None:
+    async with shop.store.begin() as tx:
+        for endpoint in endpoints:
+            await tx.webhooks.add_endpoint(endpoint)  # type: ignore[arg-type]
+    for _ in range(2):
+        made = await initiate(shop, webhook_url=url, idempotency_key="k", gateway="provider_a")
+        assert made.unsigned is unsigned
+
+
+async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked(shop: MemoryShop) -> None:
+    made = await initiate_test(shop)
+    stored = await shop.payment(made.payment.reference)
+    assert (stored.is_test, stored.gateway, stored.environment) == (True, "sandbox", SANDBOX)
+    assert (made.created, stored.customer_name) == (True, "Ada")
+    assert outcome(await initiate_test(shop)) == (made.payment, False, False)
+    assert outcome(await initiate_test(shop, amount=501)) == (made.payment, False, True)
+    [entry] = await entries(shop.store, action=Action.PAYMENT_CREATE.value)
+    assert (entry.object_id, entry.subject, entry.business_id) == (stored.reference, AN_ADMIN.subject, SHOP)
+    shop.store.state.payments[stored.reference] = revised(stored, settled_at=START, status=Status.SUCCESS)
+    assert await refused_with(initiate_test(shop)) == DUPLICATE
+    keyless = await MemoryShop().open(keys=False)
+    assert await refused_with(initiate_test(keyless)) == (ErrorCode.NO_SANDBOX_KEY, None)
+
+
+class BlindStore(MemoryStore):
+    """Does not see an original the first `times` it is asked: another caller adds it just then."""
+
+    times = 0
+
+    async def find_original(self, *arguments: Any) -> Payment | None:
+        self.times -= 1
+        return None if self.times >= 0 else await super().find_original(*arguments)
+
+
+async def test_of_two_test_payments_with_one_key_the_later_gets_the_earlier() -> None:
+    store = BlindStore()
+    shop = await MemoryShop(store=store).open()
+    first = await initiate_test(shop)
+    for times in (1, 2):  # the second of which finds the original gone, and begins again
+        store.times = times
+        assert outcome(await initiate_test(shop)) == (first.payment, False, False)
+    store.times = 1 + TRIES
+    with pytest.raises(Unavailable):
+        await initiate_test(shop)
+    shop.clock.move(HOUR)
+    store.times = 1
+    assert await refused_with(initiate_test(shop)) == DUPLICATE
+
+
+async def test_a_payment_is_read_by_its_business_and_environment_and_as_of_now(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    own = f"biz_{1}"  # equal, and another object
+    assert (await shop.payments.read(reference, own, SANDBOX)).reference == reference
+    for question in (
+        shop.payments.read(reference, "biz_0", SANDBOX),
+        shop.payments.read(reference, "biz_2", SANDBOX),
+        shop.payments.read(reference, SHOP, LIVE),
+        shop.payments.read("PAY-20250131-000000", SHOP, SANDBOX),
+        shop.payments.simulate(reference, "SUCCESS", "biz_2", by=AN_ADMIN),
+        shop.payments.simulate(await shop.initiated(LIVE), "SUCCESS", SHOP, by=AN_ADMIN),
+    ):
+        assert await refused_with(question) == (ErrorCode.PAYMENT_NOT_FOUND, None)
+    shop.clock.move(HOUR)
+    read = await shop.payments.read(reference, SHOP, SANDBOX)
+    assert (read.status, read.failure_reason) == (Status.FAILED, "EXPIRED")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("success", "SUCCESS"), ("Failed", "FAILED"), ("REVERSED", "REVERSED")]
+)
+async def test_simulate_moves_an_open_payment_once(shop: MemoryShop, outcome: str, status: str) -> None:
+    reference, late = await shop.initiated(), await shop.initiated()
+    odd = shop.payments.simulate(reference, "PENDING", SHOP, by=AN_ADMIN)
+    assert await refused_with(odd) == (ErrorCode.VALIDATION_ERROR, "outcome")
+    moved = await shop.payments.simulate(reference, outcome, SHOP, by=AN_ADMIN)
+    assert moved.status.value == status
+    async with shop.store.begin() as tx:
+        [transition] = await tx.payments.transitions(reference)
+    assert (transition.actor, transition.reason, transition.to_status.value) == (AN_ADMIN.name, SIMULATED, status)
+    [entry] = await entries(shop.store, action=Action.PAYMENT_SIMULATE.value)
+    assert (entry.object_id, entry.business_id) == (reference, SHOP)
+    assert entry.changes == {"status": {"before": "INITIATED", "after": status}}
+    assert await shop.events(reference) == [f"payment.{status.lower()}"]
+    shop.clock.move(HOUR)
+    for ended in (reference, late):
+        again = shop.payments.simulate(ended, "SUCCESS", SHOP, by=AN_ADMIN)
+        assert await refused_with(again) == (ErrorCode.PAYMENT_ALREADY_FINAL, None)

@@ -1,0 +1,207 @@
+"""Inbound events on the memory store: proven, kept, handled once, and handled later when they could not be at once."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from payagg_testing.builders import a_report
+from payagg_testing.clocks import START
+from structlog.testing import capture_logs
+
+from payagg.adapters.providers import PROVIDERS
+from payagg.application.payments.provider_events import FIRST_RETRY, RETRY_BATCH
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.provider_events import ProviderEvent, SignatureFault
+from payagg.application.ports.providers import ProviderEventRoute
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import Status
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+A_SANDBOX, A_LIVE, A_ALIAS = PROVIDERS[0].routes
+SIGNED = {"x-provider_a-signature": "account of provider_a"}
+numbers = count(1)
+
+
+class FailingSettlement(Settlement):
+    """A settlement whose next `failures` reports fail."""
+
+    failures: int
+    fault: Exception
+
+    async def report(self, *arguments: Any, **named: Any) -> Any:
+        if type(self).failures:
+            type(self).failures -= 1
+            raise type(self).fault
+        return await super().report(*arguments, **named)
+
+
+class EventShop:
+    """A payment handed to provider_a, and events about it."""
+
+    def __init__(self) -> None:
+        self.shop = MemoryShop()
+        self.events = self.shop.services.provider_events
+
+    async def open(self) -> "EventShop":
+        await self.shop.open()
+        self.reference = await self.shop.handed_over()
+        return self
+
+    def body(self, outcome: Outcome = Outcome.SUCCEEDED, **fields: Any) -> bytes:
+        report = a_report(outcome, provider_reference=self.reference, **fields)
+        return self.shop.a.event(report, next(numbers))
+
+    async def receive(
+        self, body: bytes, route: ProviderEventRoute = A_SANDBOX, headers: dict[str, str] = SIGNED
+    ) -> None:
+        await self.events.receive(route, body, headers)
+
+    def fail(self, times: int, fault: Exception | None = None) -> None:
+        FailingSettlement.failures, FailingSettlement.fault = times, fault or RuntimeError("a defect")
+        settlement = FailingSettlement(self.shop.store, self.shop.clock, self.shop.services.settlement.entropy)
+        self.events = replace(self.events, settlement=settlement)
+
+    def kept(self) -> list[ProviderEvent]:
+        return sorted(self.shop.store.state.inbox.values(), key=lambda event: event.received_at)
+
+    async def status(self) -> Status:
+        return (await self.shop.payment(self.reference)).status
+
+    def refused(self) -> list[SignatureFault]:
+        return [event.fault for event in self.shop.store.state.refused.values()]
+
+
+@pytest.fixture
+async def world() -> EventShop:
+    return await EventShop().open()
+
+
+async def test_a_signed_event_settles_its_payment_once_and_is_kept_once(world: EventShop) -> None:
+    body = world.body()
+    for _ in range(2):
+        await world.receive(body)
+    assert await world.status() is Status.SUCCESS
+    [event] = world.kept()
+    assert (event.provider, event.environment, event.body, event.result) == ("provider_a", SANDBOX, body, "MOVED")
+    assert (event.attempts, event.next_attempt_at, event.received_at, event.handled_at) == (1, None, START, START)
+    async with world.shop.store.begin() as tx:
+        transitions = await tx.payments.transitions(world.reference)
+    assert [transition.actor for transition in transitions] == ["payer", "event:provider_a"]
+    assert await world.events.retry_due() == 0
+    await world.receive(world.body(), A_LIVE)
+    assert [(event.environment, event.result) for event in world.kept()][1:] == [(LIVE, "ANOMALY")]
+
+
+async def test_a_forged_event_leaves_nothing_but_a_note_of_why(
+    world: EventShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = []
+    for signature in ("", "another's", "of the other environment"):
+        if signature == "of the other environment":
+            monkeypatch.setattr(world.shop.a, "is_authentic", lambda *arguments: arguments[-1] is LIVE)
+        code, _ = await refused_with(world.receive(world.body(), headers={"x-provider_a-signature": signature}))
+        assert code is ErrorCode.INVALID_WEBHOOK_SIGNATURE
+        notes += world.refused()
+        world.shop.store.state.refused.clear()
+    assert (await world.status(), world.kept()) == (Status.PENDING, [])
+    assert notes == [SignatureFault.NO_SIGNATURE, SignatureFault.WRONG_SECRET, SignatureFault.OTHER_ENVIRONMENT]
+
+
+@pytest.mark.parametrize(
+    ("route", "code"),
+    [
+        (A_SANDBOX, ErrorCode.INVALID_WEBHOOK_SIGNATURE),
+        (A_LIVE, ErrorCode.INVALID_WEBHOOK_SIGNATURE),
+        (A_ALIAS, ErrorCode.PROVIDER_NOT_CONFIGURED),
+    ],
+)
+async def test_without_credentials_nothing_is_proven(
+    world: EventShop, route: ProviderEventRoute, code: ErrorCode
+) -> None:
+    await world.shop.change("provider_a", credentials=None)
+    assert (await refused_with(world.receive(world.body(), route)))[0] is code
+    assert world.refused() == [SignatureFault.NO_CREDENTIALS]
+
+
+@pytest.mark.parametrize(
+    ("route", "refuses"), [(A_SANDBOX, True), (replace(A_SANDBOX, refuses_malformed=False), False)]
+)
+async def test_a_malformed_event_is_kept_and_refused_where_the_route_says_so(
+    route: ProviderEventRoute, refuses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def malformed(body: bytes) -> ProviderReport | None:
+        raise ProviderFault(FaultKind.MALFORMED)
+
+    world = await EventShop().open()
+    monkeypatch.setattr(world.shop.a, "read_event", malformed)
+    for _ in range(2):
+        if refuses:
+            assert (await refused_with(world.receive(b"{}", route)))[0] is ErrorCode.VALIDATION_ERROR
+        else:
+            await world.receive(b"{}", route)
+    monkeypatch.setattr(world.shop.a, "read_event", lambda body: None)
+    await world.receive(b"not about us")
+    assert [event.result for event in world.kept()] == ["MALFORMED", "IGNORED"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "level"),
+    [(Unavailable("no connection"), "warning"), (Conflict("deadlock"), "warning"), (RuntimeError("a defect"), "error")],
+)
+async def test_only_a_defect_of_ours_logs_an_error(world: EventShop, fault: Exception, level: str) -> None:
+    world.fail(1, fault)
+    with capture_logs() as lines:
+        await world.receive(world.body())
+    assert [line["log_level"] for line in lines if "inbound" in line["event"]] == [level]
+    [event] = world.kept()
+    assert event.next_attempt_at == START + FIRST_RETRY
+
+
+async def test_an_event_whose_handling_fails_is_due_again_after_pauses_that_double(world: EventShop) -> None:
+    world.fail(12)
+    await world.receive(world.body())
+    [event] = world.kept()
+    assert (event.result, event.handled_at, event.next_attempt_at) == (None, None, START + FIRST_RETRY)
+    pause, pauses = FIRST_RETRY, []
+    for number in range(2, 14):
+        world.shop.clock.move(pause - timedelta(milliseconds=1))
+        assert await world.events.retry_due() == 0
+        world.shop.clock.move(timedelta(milliseconds=1))
+        assert await world.events.retry_due() == 1
+        [event] = world.kept()
+        assert event.attempts == number
+        if event.next_attempt_at is not None:
+            pause = event.next_attempt_at - world.shop.clock.now()
+            pauses.append(pause)
+    assert [pause.total_seconds() / 60 for pause in pauses] == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
+    assert (event.result, event.handled_at) == ("MOVED", world.shop.clock.now())
+    assert await world.status() is Status.SUCCESS
+
+
+@pytest.mark.parametrize(("before", "after"), [(29_999, 30_000), (30_000, 30_000)])
+async def test_tries_are_counted_as_far_as_the_column_reaches(world: EventShop, before: int, after: int) -> None:
+    world.fail(2)
+    await world.receive(world.body())
+    async with world.shop.store.begin() as tx:
+        await tx.inbox.save(replace(world.kept()[0], attempts=before))
+    world.shop.clock.move(FIRST_RETRY)
+    assert await world.events.retry_due() == 1
+    assert [event.attempts for event in world.kept()] == [after]
+
+
+async def test_so_many_are_taken_up_at_once_oldest_first(world: EventShop) -> None:
+    world.fail(RETRY_BATCH + 5)
+    for _ in range(RETRY_BATCH + 5):
+        await world.receive(world.body(Outcome.PENDING))
+        world.shop.clock.move(timedelta(milliseconds=1))
+    world.shop.clock.move(FIRST_RETRY)
+    assert [await world.events.retry_due() for _ in range(3)] == [RETRY_BATCH, 5, 0]
+    assert {event.result for event in world.kept()} == {"UNCHANGED"}

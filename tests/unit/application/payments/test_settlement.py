@@ -1,0 +1,254 @@
+"""Reports from providers, applied by the settlement use case on the memory store."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import AN_ADMIN, REFERENCE, a_payment, a_report, an_attempt, an_endpoint
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application import counters
+from payagg.application.ports.reports import AnomalyFilter
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import AttemptState, ChargeFacts
+from payagg.domain.payment import Payment, Status
+from payagg.domain.report import Outcome, ProviderReport, ReportEffect
+from payagg.domain.values import Environment
+from payagg.domain.webhook import Delivery, WebhookEndpoint
+from tests.support.assembly import services_over
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+HOUR = timedelta(hours=1)
+
+
+class SettlingPayment:
+    """One payment handed to provider_a, its business subscribed, and what the settlement made of reports."""
+
+    def __init__(self) -> None:
+        self.store, self.clock = MemoryStore(), ManualClock()
+        services = services_over(self.store, clock=self.clock, entropy=SeededEntropy())
+        self.settlement, self.payments = services.settlement, services.payments
+
+    async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "SettlingPayment":
+        payment = a_payment(**fields)
+        await self.store.add_payment(payment)
+        async with self.store.begin() as tx:
+            for endpoint in endpoints:
+                await tx.webhooks.add_endpoint(endpoint)
+            await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF))
+            await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
+        return self
+
+    async def told(
+        self,
+        outcome: Outcome = Outcome.SUCCEEDED,
+        *,
+        gateway: str = "provider_a",
+        environment: Environment = SANDBOX,
+        **report: Any,
+    ) -> ReportEffect:
+        settled = await self.settlement.report(a_report(outcome, **report), gateway, environment, "inbound")
+        return settled.effect
+
+    async def payment(self) -> Payment:
+        found = await self.store.find_payment(REFERENCE)
+        assert found is not None
+        return found
+
+    async def anomalies(self) -> list[AnomalyKind]:
+        async with self.store.begin() as tx:
+            return [anomaly.kind for anomaly in await tx.anomalies.page(AnomalyFilter(), 1000)]
+
+    async def events(self) -> tuple[list[str], list[Delivery]]:
+        async with self.store.begin() as tx:
+            events, deliveries = await tx.webhooks.of_payment(REFERENCE)
+        return [event.type for event in events], deliveries
+
+
+@pytest.fixture
+async def world() -> SettlingPayment:
+    return await SettlingPayment().with_payment()
+
+
+@pytest.mark.rule("payments.16")
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        (Outcome.FAILED, Outcome.SUCCEEDED, AnomalyKind.LATE_SUCCESS),
+        (Outcome.SUCCEEDED, Outcome.FAILED, AnomalyKind.LATE_FAILURE),
+        (Outcome.SUCCEEDED, Outcome.REVERSED, AnomalyKind.LATE_REVERSAL),
+    ],
+)
+async def test_a_different_final_report_is_kept_once_and_moves_nothing(
+    world: SettlingPayment, first: Outcome, second: Outcome, kind: AnomalyKind
+) -> None:
+    await world.told(first)
+    before = await world.payment()
+    assert await world.told(second) is ReportEffect.ANOMALY
+    for _ in range(2):
+        await world.told(second)
+    assert replace(await world.payment(), has_adjustments=False) == before
+    assert await world.anomalies() == [kind]
+
+
+@pytest.mark.parametrize(
+    ("report", "heard", "kind"),
+    [
+        ({"amounts": frozenset({150001})}, {}, AnomalyKind.MISMATCH),
+        ({"environment": LIVE}, {}, AnomalyKind.MISMATCH),
+        ({}, {"environment": LIVE}, AnomalyKind.WRONG_ENVIRONMENT),
+        ({}, {"gateway": "provider_b"}, AnomalyKind.WRONG_PROVIDER),
+    ],
+)
+async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
+    world: SettlingPayment, report: dict[str, Any], heard: dict[str, Any], kind: AnomalyKind
+) -> None:
+    counters.counts.clear()
+    place: dict[str, Any] = {"gateway": "provider_a", "environment": SANDBOX} | heard
+    for _ in range(2):
+        settled = await world.settlement.report(a_report(**report), **place, actor="verify")
+        assert (settled.effect is ReportEffect.MISMATCH) is (kind is AnomalyKind.MISMATCH)
+    assert (await world.payment()).status is Status.PENDING
+    async with world.store.begin() as tx:
+        (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
+    assert anomaly.kind is kind
+    if kind is AnomalyKind.MISMATCH:
+        assert anomaly.details["field"] == next(iter(report)).removesuffix("s")
+    assert counters.counts["anomalies", kind.value] == 1
+
+
+async def test_money_for_an_unknown_reference_is_never_lost() -> None:
+    world = SettlingPayment()
+    assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
+    assert await world.told(Outcome.PENDING) is ReportEffect.UNKNOWN_PAYMENT
+    assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
+
+
+@pytest.mark.rule("payments.15")
+async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() -> None:
+    fresh = SettlingPayment()
+    await fresh.store.add_payment(a_payment())
+    await fresh.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=fresh.clock.now() + HOUR))
+    fresh.clock.move(HOUR)
+    assert [await fresh.settlement.expire_due() for _ in range(2)] == [1, 0]
+    payment = await fresh.payment()
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
+    assert payment.settled_at == payment.expires_at
+    assert (await fresh.events())[0] == ["payment.failed"]
+    # Money that comes now is an anomaly, as no charge is known.
+    assert await fresh.told() is ReportEffect.ANOMALY
+    assert ((await fresh.payment()).status, len(await fresh.anomalies())) == (Status.FAILED, 1)
+
+
+@pytest.mark.rule("webhooks.4")
+async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subscriber() -> None:
+    endpoints = [
+        an_endpoint("whe_all"),
+        an_endpoint("whe_success", events=("payment.success",)),
+        an_endpoint("whe_failed", events=("payment.failed",)),
+        an_endpoint("whe_off", is_active=False),
+        an_endpoint("whe_live", LIVE),
+        an_endpoint("whe_other", business_id="biz_2"),
+    ]
+    world = await SettlingPayment().with_payment(*endpoints)
+    await world.told()
+    types, deliveries = await world.events()
+    assert types == ["payment.pending", "payment.success"]
+    sent = {(delivery.sequence, delivery.endpoint_id) for delivery in deliveries}
+    assert sent == {(1, "whe_all"), (2, "whe_all"), (2, "whe_success")}
+
+
+async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no_more() -> None:
+    endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
+    world = await SettlingPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
+    await world.told()
+    async with world.store.begin() as tx:
+        (_, event), deliveries = await tx.webhooks.of_payment(REFERENCE)
+    assert [(delivery.endpoint_id, delivery.url) for delivery in deliveries] == [(None, own), (None, own)]
+    body = json.loads(event.body)
+    assert set(body) == {"id", "type", "createdAt", "environment", "sequence", "data"}
+    assert (body["id"], body["type"], body["sequence"]) == (event.id, "payment.success", 2)
+    assert (body["data"]["status"], body["data"]["metadata"]) == ("SUCCESS", {"order": 7})
+    for hidden in (b"webhookUrl", b"businessId", b"biz_1", b"shop.example/own", b"processor"):
+        assert hidden not in event.body
+
+
+@pytest.mark.rule("description.6")
+@pytest.mark.parametrize(
+    ("first", "report", "told"),
+    [
+        (Outcome.FAILED, a_report(Outcome.SUCCEEDED), "payment.late_success"),
+        (Outcome.SUCCEEDED, a_report(Outcome.REVERSED), "payment.refunded"),
+        (Outcome.SUCCEEDED, a_report(Outcome.REVERSED, amounts=frozenset({5000})), "payment.refunded"),
+        (Outcome.SUCCEEDED, a_report(Outcome.DISPUTED, amounts=frozenset({5000})), "payment.disputed"),
+    ],
+)
+async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
+    first: Outcome, report: ProviderReport, told: str
+) -> None:
+    world = await SettlingPayment().with_payment(an_endpoint())
+    await world.told(first)
+    before = await world.payment()
+    after = replace(before, has_adjustments=True)
+    for effects in ({ReportEffect.ANOMALY}, {ReportEffect.ANOMALY, ReportEffect.UNCHANGED}):
+        settled = await world.settlement.report(report, "provider_a", SANDBOX, "event:provider_a")
+        assert settled.effect in effects
+        assert settled.payment == after
+    assert await world.payment() == after
+    types, deliveries = await world.events()
+    assert types[2:] == [told]
+    assert len(deliveries) == 3
+    async with world.store.begin() as tx:
+        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
+    body = json.loads(events[2].body)
+    assert (body["sequence"], body["data"]["status"]) == (3, before.status.value)
+    assert body["notice"] == {"anomalyId": anomaly.id, "kind": anomaly.kind.value, "amount": max(report.amounts)}
+    assert anomaly.event_sequence == 3
+
+
+@pytest.mark.rule("reports.11")
+async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included() -> None:
+    world = await SettlingPayment().with_payment(an_endpoint())
+    await world.told(Outcome.SUCCEEDED, amounts=frozenset({149000}), facts=ChargeFacts(received=149000))
+    await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
+    await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
+    async with world.store.begin() as tx:
+        events, _ = await tx.webhooks.of_payment(REFERENCE)
+    data = {event.type.removeprefix("payment."): json.loads(event.body)["data"] for event in events}
+    kinds = {name: [one["kind"] for one in shown["adjustments"]] for name, shown in data.items()}
+    both = ["ATTENTION", "REFUND"]
+    assert kinds == {"pending": [], "attention": both[:1], "success": both[:1], "refunded": both}
+    attention, refund = data["refunded"]["adjustments"]
+    at = data["attention"]["adjustments"][0]["at"]
+    assert attention == {
+        **{"kind": "ATTENTION", "amount": 149000, "state": "UNDERPAID", "at": at},
+        **{"expected": 150000, "received": 149000},
+    }
+    assert (refund["amount"], refund["state"], set(refund)) == (50000, "processed", {"kind", "amount", "state", "at"})
+    assert [(one["fee"], one["netAmount"]) for one in data.values()] == [(None, None)] * 2 + [(2250, 147750)] * 2
+
+
+def a_refund(number: int) -> dict[str, Any]:
+    return {"amounts": frozenset({10_000}), "details": {"refundId": f"r{number}"}}
+
+
+async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
+    world: SettlingPayment,
+) -> None:
+    for number in (1, 2):
+        await world.told(Outcome.REVERSED, **a_refund(number))
+    await world.payments.simulate(REFERENCE, "SUCCESS", "biz_1", by=AN_ADMIN)
+    for number in (1, 2, 3):
+        await world.told(Outcome.REVERSED, **a_refund(number))
+    async with world.store.begin() as tx:
+        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        facts = await tx.anomalies.of_payment(REFERENCE)
+    words = ["pending", "success", "refunded", "refunded", "refunded"]
+    assert [(event.sequence, event.type.removeprefix("payment.")) for event in events] == list(enumerate(words, 1))
+    assert sorted(fact.event_sequence or 0 for fact in facts) == [3, 4, 5]
+    assert (await world.payment()).has_adjustments

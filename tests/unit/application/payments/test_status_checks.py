@@ -1,0 +1,213 @@
+"""The reconciler on the memory store: whom it asks when, and what the end of the asking does."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from payagg_testing.clocks import START, SeededEntropy
+
+from payagg.application.payments.status_checks import HOLD, RATE
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, ASK_PAID_AFTER, ASK_SPREAD_MAX, LEASE, AttemptState, Charge
+from payagg.domain.payment import CHECKOUT_TTL, EXPIRED_REASON, Status
+from payagg.domain.report import FaultKind, Outcome, ProviderReport
+from payagg.domain.values import Environment
+from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+
+
+class PlainEntropy(SeededEntropy):
+    """No spread in time."""
+
+    def chance(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+async def shop() -> MemoryShop:
+    return await MemoryShop(entropy=PlainEntropy()).open()
+
+
+async def to_the_end(shop: MemoryShop, reference: str) -> list[timedelta]:
+    """When the reconciler asked, counted from the start; the clock goes from one instant that is due to the next."""
+    asked: list[timedelta] = []
+    while True:
+        due = [attempt.next_ask_at for attempt in await shop.attempts(reference) if attempt.next_ask_at is not None]
+        if not due:
+            return asked
+        shop.clock.set(min(due) - timedelta(milliseconds=1))
+        assert await shop.reconciler.run_once() == 0
+        shop.clock.set(min(due))
+        before = len(shop.a.fetched)
+        assert await shop.reconciler.run_once() == 1
+        asked += [shop.clock.now() - START] * (len(shop.a.fetched) - before)
+
+
+@pytest.mark.rule("checkout.14")
+async def test_an_open_payment_is_asked_about_on_schedule_and_expires_on_evidence(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.UNPAID)
+    assert await to_the_end(shop, reference) == list(ASK_AFTER)
+    payment = await shop.payment(reference)
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, EXPIRED_REASON)
+    assert payment.settled_at == START + ASK_AFTER[-1], "and not at an ask before the last"
+    [attempt] = await shop.attempts(reference)
+    assert (attempt.asks, attempt.last_ask_at) == (len(ASK_AFTER), shop.clock.now())
+
+
+async def test_asks_are_spread_and_never_early() -> None:
+    shop = await MemoryShop().open()
+    reference = await shop.handed_over()
+    shop.says(Outcome.PENDING)
+    asked = await to_the_end(shop, reference)
+    assert len(asked) == len(ASK_AFTER)
+    for planned, at in zip(ASK_AFTER, asked, strict=True):
+        assert planned <= at <= planned + min(planned * ASK_JITTER, ASK_SPREAD_MAX)
+    assert all(before < after for before, after in pairwise(asked))
+
+
+async def test_a_success_without_its_event_is_found_and_then_asked_about_seldom(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    paid = ASK_AFTER[0]
+    assert await to_the_end(shop, reference) == [paid, *(paid + after for after in ASK_PAID_AFTER)]
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    async with shop.store.begin() as tx:
+        assert [one.actor for one in await tx.payments.transitions(reference)] == ["payer", "reconciler"]
+
+
+@pytest.mark.rule("description.5")
+async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_schedule(shop: MemoryShop) -> None:
+    declined, expired = await shop.handed_over(), await shop.initiated()
+    shop.a.start_fault = FaultKind.TIMEOUT  # its charge was begun and our answer lost; nobody was sent there
+    await refused_with(shop.process(expired))
+    shop.clock.move(CHECKOUT_TTL)
+    shop.says(Outcome.FAILED)
+    await shop.services.settlement.expire_due()
+    await shop.reconciler.run_once()
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.set(START + ASK_AFTER[-1])
+    await shop.reconciler.run_once()
+    assert await shop.anomalies() == [AnomalyKind.LATE_SUCCESS] * 2
+    for reference in (declined, expired):
+        assert (await shop.payment(reference)).status is Status.FAILED
+        [attempt] = await shop.attempts(reference)
+        assert attempt.confirmed_at == shop.clock.now()
+        assert attempt.next_ask_at == shop.clock.now() + ASK_PAID_AFTER[0]
+
+
+async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    shop.a.start_fault = FaultKind.TIMEOUT
+    with pytest.raises(Exception, match="GATEWAY_NOT_AVAILABLE"):
+        await shop.process(reference)
+    claim = (await shop.attempts(reference))[0].take_over("dead", shop.clock.now())
+    shop.store.state.attempts[reference, 1] = claim
+    shop.clock.move(ASK_AFTER[0])
+    live = claim.take_over("alive", shop.clock.now())
+    shop.store.state.attempts[reference, 1] = live
+    assert await shop.reconciler.run_once() == 1
+    assert shop.a.fetched == []
+    [held] = await shop.attempts(reference)
+    assert (held.state, held.next_ask_at) == (AttemptState.CLAIMED, live.lease_until)
+    shop.clock.move(LEASE)
+    shop.clock.move(HOLD)
+    shop.says(Outcome.SUCCEEDED)
+    assert await shop.reconciler.run_once() == 1
+    assert [charge.reference for charge in shop.a.fetched] == [reference]
+
+
+async def test_two_workers_ask_once_and_a_hold_ends(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.clock.move(ASK_AFTER[0])
+    await shop.pause(shop.clock.now() + HOLD)
+    assert await shop.reconciler.run_once() == 1
+    assert await shop.reconciler.run_once() == 0, "held"
+    assert shop.a.fetched == []
+    [attempt] = await shop.attempts(reference)
+    assert (attempt.asks, attempt.next_ask_at) == (0, START + ASK_AFTER[0])
+    assert await shop.reconciler.oldest_unasked() == START + ASK_AFTER[0]
+    shop.clock.move(HOLD)
+    assert await shop.reconciler.run_once() == 1
+    assert len(shop.a.fetched) == 1
+
+
+async def test_without_credentials_the_schedule_goes_on_and_the_payment_is_named(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.change("provider_a", credentials=None)
+    assert await to_the_end(shop, reference) == []
+    assert (await shop.payment(reference)).status is Status.PENDING
+    assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
+
+
+async def test_each_provider_and_environment_has_a_rate_of_its_own(shop: MemoryShop) -> None:
+    assert set(shop.reconciler.shares()) == {
+        (slug, environment) for slug in ("provider_a", "provider_b", "sandbox") for environment in Environment
+    }
+    for slug, environment in (("provider_a", SANDBOX), ("provider_b", SANDBOX), ("provider_a", LIVE)):
+        for _ in range(RATE + 1):
+            await shop.handed_over(slug, environment=environment)
+    shop.clock.move(ASK_AFTER[0])
+    assert await shop.reconciler.run_at("provider_a", SANDBOX) == RATE
+    assert (len(shop.a.fetched), len(shop.b.fetched)) == (RATE, 0)
+    assert {charge.environment for charge in shop.a.fetched} == {SANDBOX}
+    assert await shop.reconciler.run_once() == 1 + 2 * RATE
+    assert await shop.reconciler.run_once() == 2
+    assert await shop.reconciler.run_once() == 0
+
+
+async def test_what_was_in_the_air_at_the_start_is_asked_about_at_once(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.clock.move(timedelta(seconds=10))
+    later = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    since: datetime = START + timedelta(seconds=5)
+    assert await shop.reconciler.run_at("provider_a", SANDBOX) == 0
+    assert await shop.reconciler.run_at("provider_a", SANDBOX, since) == 1
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    assert (await shop.payment(later)).status is Status.PENDING
+
+
+async def test_one_ask_that_breaks_leaves_the_others_done(shop: MemoryShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, sound = await shop.handed_over(), await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    report = type(shop.services.settlement).report
+
+    async def fails(self: object, told: object, *arguments: object, **named: object) -> object:
+        if getattr(told, "provider_reference", None) == broken:
+            raise RuntimeError("the database went away")
+        return await report(self, told, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(shop.services.settlement), "report", fails)
+    shop.clock.move(ASK_AFTER[0])
+    with pytest.raises(RuntimeError):
+        await shop.reconciler.run_once()
+    assert (await shop.payment(broken)).status is Status.PENDING
+    assert (await shop.payment(sound)).status is Status.SUCCESS
+    assert (await shop.attempts(broken))[0].next_ask_at == START + ASK_AFTER[0]
+
+
+async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
+    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was frozen with a question under way knows nothing of a payer who paid after the question."""
+    reference = await shop.handed_over()
+    shop.says(Outcome.UNPAID)
+    fetch = shop.a.fetch_charge
+
+    async def frozen(charge: Charge) -> ProviderReport:
+        report = await fetch(charge)
+        shop.clock.set(START + ASK_AFTER[3])
+        return report
+
+    monkeypatch.setattr(shop.a, "fetch_charge", frozen)
+    shop.clock.move(ASK_AFTER[0])
+    assert await shop.reconciler.run_once() == 1
+    monkeypatch.undo()
+    assert (await shop.attempts(reference))[0].next_ask_at == START + ASK_AFTER[1]
+    shop.says(Outcome.SUCCEEDED)
+    assert await shop.reconciler.run_once() == 1
+    assert (await shop.payment(reference)).status is Status.SUCCESS

@@ -1,0 +1,171 @@
+"""What verify asks, tells and refuses, on the memory store."""
+
+import asyncio
+
+import pytest
+from payagg_testing.builders import a_payment
+
+from payagg.application.payments.verification import redirect_url
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import VERIFY_EVERY
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import CHECKOUT_TTL, Status
+from payagg.domain.report import FaultKind, Outcome
+from payagg.domain.values import Environment
+from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+SANDBOX = Environment.SANDBOX
+MISMATCH = (ErrorCode.PAYMENT_AMOUNT_MISMATCH, None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (Outcome.SUCCEEDED, Status.SUCCESS),
+        (Outcome.UNPAID, Status.PENDING),
+    ],
+)
+async def test_verify_tells_what_the_provider_says(shop: MemoryShop, outcome: Outcome, status: Status) -> None:
+    reference = await shop.handed_over(callback_url="https://shop.example/thanks")
+    shop.says(outcome)
+    told = await shop.verification.verify(reference)
+    assert (told.status, told.amount, told.currency, told.last_decline) == (status, 150000, "NGN", None)
+    assert told.callback_url == "https://shop.example/thanks"
+    assert told.redirect_url == f"https://shop.example/thanks?reference={reference}&status={status.value}"
+    assert (await shop.payment(reference)).status is status
+    async with shop.store.begin() as tx:
+        [call] = [one for one in await tx.payments.calls(reference) if one.operation == "fetch_charge"]
+    assert (call.result, call.word, call.actor) == (outcome.value, outcome.value.lower(), "verify")
+
+
+async def test_before_there_is_a_hand_off_nobody_is_asked(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    assert (await shop.verification.verify(reference)).status is Status.INITIATED
+    shop.clock.move(CHECKOUT_TTL)
+    assert (await shop.verification.verify(reference)).status is Status.FAILED
+    assert await refused_with(shop.verification.verify("PAY-20250131-000000")) == (ErrorCode.PAYMENT_NOT_FOUND, None)
+    assert shop.a.fetched == []
+
+
+async def test_a_provider_is_asked_once_in_two_seconds_until_the_payment_is_final(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.verification.verify(reference)
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.move(VERIFY_EVERY / 2)
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert len(shop.a.fetched) == 1
+    for wait in (VERIFY_EVERY / 2, VERIFY_EVERY):
+        shop.clock.move(wait)
+        assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+    assert len(shop.a.fetched) == 2
+
+
+async def test_the_simulator_is_asked_each_time(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    await shop.process(reference, "sandbox", "4000000000000119")
+    for _ in range(2):
+        assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+
+async def test_callers_of_one_moment_share_one_call(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    shop.a.may_answer = asyncio.Event()
+    callers = [asyncio.create_task(shop.verification.verify(reference)) for _ in range(5)]
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    shop.a.may_answer.set()
+    assert [(await caller).status for caller in callers[1:]] == [Status.SUCCESS] * 4
+    assert (len(shop.a.fetched), shop.verification.verifying) == (1, {})
+
+
+@pytest.mark.rule("checkout.11", "checkout.12")
+async def test_a_difference_moves_nothing_and_stands_until_another_answer(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+
+    async def verify_twice(*, differs: bool) -> None:
+        for _ in range(2):  # the second is answered without asking the provider, and alike
+            if differs:
+                assert await refused_with(shop.verification.verify(reference)) == MISMATCH
+            else:
+                assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+    for right_amount in (False, True, False):
+        shop.says(Outcome.PENDING if right_amount else Outcome.SUCCEEDED, right_amount=right_amount)
+        await verify_twice(differs=not right_amount)
+        shop.clock.move(VERIFY_EVERY)
+    assert len(shop.a.fetched) == 3
+    assert (await shop.payment(reference)).status is Status.PENDING
+    assert await shop.anomalies() == [AnomalyKind.MISMATCH]
+    shop.a.fetch_fault = FaultKind.TIMEOUT  # takes nothing back
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    await verify_twice(differs=True)
+
+
+async def test_what_an_event_claimed_is_no_finding_of_verify(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.PENDING)
+    await shop.verification.verify(reference)
+    report = await shop.a.fetch_charge(shop.a.started[0])
+    shop.says(Outcome.SUCCEEDED, right_amount=False)
+    wrong = await shop.a.fetch_charge(shop.a.started[0])
+    assert report.provider_reference == wrong.provider_reference
+    await shop.services.settlement.report(wrong, "provider_a", SANDBOX, "event:provider_a")
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+
+@pytest.mark.rule("checkout.10")
+async def test_without_an_answer_the_stored_status_stands(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.a.fetch_fault = FaultKind.TIMEOUT
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    shop.clock.move(VERIFY_EVERY)
+    await shop.pause(shop.clock.now() + VERIFY_EVERY)
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert len(shop.a.fetched) == 1, "a paused provider is not asked"
+    await shop.change("provider_a", credentials=None)
+    assert await refused_with(shop.verification.verify(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, None)
+
+
+async def test_a_decline_is_told_until_another_card_is_tried_or_the_window_closes(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+
+    async def told() -> tuple[Status, str | None]:
+        shop.clock.move(VERIFY_EVERY)
+        answer = await shop.verification.verify(reference)
+        return answer.status, answer.last_decline.value if answer.last_decline else None
+
+    shop.says(Outcome.FAILED, reason="INSUFFICIENT_FUNDS")
+    assert await told() == (Status.PENDING, "INSUFFICIENT_FUNDS")
+    shop.says(Outcome.FAILED)
+    assert await told() == (Status.PENDING, "DECLINED"), "the word where the provider has none"
+    shop.a.fetch_fault = FaultKind.TIMEOUT
+    assert await told() == (Status.PENDING, "DECLINED")
+    shop.a.fetch_fault = None
+    shop.says(Outcome.PENDING)
+    assert await told() == (Status.PENDING, None)
+    shop.clock.move(CHECKOUT_TTL)
+    shop.says(Outcome.FAILED)
+    assert await told() == (Status.FAILED, None)
+
+
+@pytest.mark.rule("checkout.13")
+@pytest.mark.parametrize(
+    ("callback", "leads_to"),
+    [
+        (None, None),
+        ("https://shop.example", "https://shop.example?reference={}&status=INITIATED"),
+        ("HTTP://shop.example/a?b=c", "http://shop.example/a?b=c&reference={}&status=INITIATED"),
+        ("https://shop.example/a#end", "https://shop.example/a?reference={}&status=INITIATED#end"),
+        (
+            "https://bücher.example/ọjà?x=a|b#ọ",
+            "https://xn--bcher-kva.example/%E1%BB%8Dj%C3%A0?x=a%7Cb&reference={}&status=INITIATED#%E1%BB%8D",
+        ),
+    ],
+)
+def test_the_way_home_carries_reference_and_status(callback: str | None, leads_to: str | None) -> None:
+    payment = a_payment(callback_url=callback)
+    expected = leads_to.format(payment.reference) if leads_to else None
+    assert redirect_url(payment) == expected

@@ -1,0 +1,100 @@
+"""Working off anomalies, on the memory store."""
+
+from datetime import timedelta
+
+import pytest
+from payagg_testing.builders import NOW, REFERENCE, an_actor
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.ports.reports import AnomalyFilter
+from payagg.application.reports.anomalies import Anomalies, age_of
+from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity, severity_of
+from payagg.domain.errors import ErrorCode
+from tests.support.audit_trail import trail
+from tests.support.refusals import refusal_of, refused_with
+
+pytestmark = pytest.mark.anyio
+
+
+ADA, BEN = an_actor(subject="ada"), an_actor(subject="ben")
+ONE = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {}, NOW)
+
+
+@pytest.fixture
+async def anomalies() -> Anomalies:
+    """With one that is OPEN."""
+    store = MemoryStore()
+    async with store.begin() as tx:
+        await tx.anomalies.add(ONE)
+    return Anomalies(store, ManualClock(), SeededEntropy())
+
+
+@pytest.mark.rule("description.7")
+async def test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason(anomalies: Anomalies) -> None:
+    acknowledged = await anomalies.acknowledge("anm_1", by=ADA)
+    assert (acknowledged.status, acknowledged.acknowledged_by) == (AnomalyStatus.ACKNOWLEDGED, "admin:ada")
+    assert await refused_with(anomalies.acknowledge("anm_1", by=BEN)) == (ErrorCode.ANOMALY_NOT_OPEN, None)
+    for nothing in ("", "   ", "x" * (CLOSE_REASON_MAX + 1)):
+        refused = await refused_with(anomalies.close("anm_1", nothing, by=BEN))
+        assert refused == (ErrorCode.VALIDATION_ERROR, "reason")
+    closed = await anomalies.close("anm_1", "By hand.", by=BEN)
+    assert (closed.status, closed.closed_by, closed.close_reason) == (AnomalyStatus.CLOSED, "admin:ben", "By hand.")
+    assert await refused_with(anomalies.close("anm_1", "Again.", by=BEN)) == (ErrorCode.ANOMALY_ALREADY_CLOSED, None)
+    assert await anomalies.listed(AnomalyFilter(), 10) == [closed]
+    for step in (anomalies.acknowledge("anm_2", by=ADA), anomalies.close("anm_2", "Done.", by=ADA)):
+        assert (await refused_with(step))[0] is ErrorCode.NOT_FOUND
+    ending = {"status": ("ACKNOWLEDGED", "CLOSED"), "closeReason": (None, "By hand.")}
+    assert trail(anomalies.store) == [
+        ("anomaly.acknowledge", "anm_1", {"status": ("OPEN", "ACKNOWLEDGED")}),
+        ("anomaly.close", "anm_1", ending),
+    ]
+
+
+@pytest.mark.rule("description.11")
+def test_every_kind_has_the_severity_that_was_decided() -> None:
+    decided = {
+        Severity.MONEY_GONE: {"LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE"},
+        Severity.MONEY_TO_GIVE_BACK: {
+            *{"LATE_SUCCESS", "SECOND_CHARGE", "MISMATCH"},
+            *{"WRONG_PROVIDER", "WRONG_ENVIRONMENT", "UNKNOWN_REFERENCE"},
+        },
+        Severity.INFORMATION: {"LATE_FAILURE", "NO_EVIDENCE", "UNKNOWN_STATUS"},
+    }
+    found: dict[Severity, set[str]] = {severity: set() for severity in Severity}
+    for kind in AnomalyKind:
+        found[severity_of(kind)].add(kind.value)
+    assert found == decided
+
+
+def test_an_anomaly_ages_until_it_is_closed() -> None:
+    hour = timedelta(hours=1)
+    assert (ONE.age(NOW - hour), ONE.age(NOW), ONE.age(NOW + hour)) == (timedelta(0), timedelta(0), hour)
+    assert ONE.close("admin:ada", "Refunded.", NOW + hour).age(NOW + 5 * hour) == hour
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [(0, "0 m"), (59, "59 m"), (60, "1 h 0 m"), (1439, "23 h 59 m"), (1440, "1 d 0 h"), (3000, "2 d 2 h")],
+)
+def test_an_age_is_said_in_its_largest_two_units(minutes: int, said: str) -> None:
+    assert age_of(timedelta(minutes=minutes)) == said
+
+
+async def test_who_works_on_it_and_what_was_found_out_are_kept_and_audited(anomalies: Anomalies) -> None:
+    assert (await anomalies.assign("anm_1", "ben", by=ADA)).assignee == "ben"
+    assert (await anomalies.assign("anm_1", "ben", by=ADA)).assignee == "ben"
+    noted = await anomalies.note("anm_1", "Asked the provider.", by=ADA)
+    assert [(note["by"], note["text"]) for note in noted.notes] == [("admin:ada", "Asked the provider.")]
+    assert (await anomalies.assign("anm_1", None, by=ADA)).notes == noted.notes
+    assert trail(anomalies.store) == [
+        ("anomaly.assign", "anm_1", {"assignee": (None, "ben")}),
+        ("anomaly.note", "anm_1", {"note": (None, "Asked the provider.")}),
+        ("anomaly.assign", "anm_1", {"assignee": ("ben", None)}),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * (NOTE_MAX + 1), "a\x00"])
+def test_a_note_says_something_of_at_most_two_thousand_characters(text: str) -> None:
+    assert refusal_of(ONE.note, text, "admin:ada", NOW).field == "text"
+    assert len(ONE.note("x" * NOTE_MAX, "admin:ada", NOW).notes) == 1

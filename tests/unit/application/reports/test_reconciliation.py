@@ -1,0 +1,305 @@
+"""A provider's lines through the one judge: what differs moves its payment or is an anomaly, once however often a day
+is reconciled."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from payagg_testing.builders import AN_ADMIN
+from payagg_testing.clocks import START
+
+from payagg.application.ports.providers import LinePage
+from payagg.application.reports.reconciliation import STALE
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.payment import Status
+from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+from tests.support.assembly import services_over
+from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
+
+pytestmark = pytest.mark.anyio
+LIVE, HOUR = Environment.LIVE, timedelta(hours=1)
+TODAY = START.date()
+STRANGER = "PAY-20250131-00000X"
+
+
+@dataclass
+class ListedLines:
+    """A provider's lists as a test writes them."""
+
+    pages: list[LinePage] = field(default_factory=list)
+    kinds: tuple[LineKind, ...] = tuple(LineKind)
+    fault: FaultKind | None = None
+    asked: list[tuple[LineKind, datetime, datetime]] = field(default_factory=list)
+
+    def tell(self, *lines: ProviderLine, unreadable: tuple[str, ...] = ()) -> None:
+        self.pages.append(LinePage(lines, unreadable, 1000))
+
+    async def lines(
+        self, kind: LineKind, since: datetime, until: datetime, credentials: Mapping[str, str], environment: Environment
+    ) -> AsyncIterator[LinePage]:
+        self.asked.append((kind, since, until))
+        if self.fault is not None:
+            raise ProviderFault(self.fault)
+        for page in self.pages:
+            yield LinePage(
+                [line for line in page.lines if line.kind is kind], page.unreadable if kind is LineKind.CHARGE else ()
+            )
+
+    def read_statement(self, content: bytes, environment: Environment) -> LinePage:
+        return self.pages[0]
+
+
+def a_line(
+    reference: str,
+    outcome: Outcome = Outcome.SUCCEEDED,
+    amount: int = 150_000,
+    *,
+    kind: LineKind = LineKind.CHARGE,
+    id: str = "",
+    at: datetime | None = START,
+) -> ProviderLine:
+    report = ProviderReport(reference, outcome, outcome.value.lower(), frozenset({amount}))
+    return ProviderLine(kind, id or reference, amount, at, report)
+
+
+class ReconciledShop(MemoryShop):
+    """`provider_a` has lists."""
+
+    async def begun(self) -> "ReconciledShop":
+        await self.open()
+        self.lists = ListedLines()
+        self.runs = services_over(
+            self.store,
+            clock=self.clock,
+            entropy=self.services.settlement.entropy,
+            vault=self.vault,
+            providers={"provider_a": self.a, "provider_b": self.b},
+            lists={"provider_a": self.lists},
+        ).reconciliation_runs
+        return self
+
+    async def reconcile(
+        self, first: date = TODAY, last: date = TODAY, gateway: str = "provider_a", statement: bytes | None = None
+    ) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
+        return await self.runs.reconcile(gateway, LIVE, first, last, by=AN_ADMIN, statement=statement)
+
+    async def sent(self, slug: str = "provider_a") -> str:
+        return await self.handed_over(slug, environment=LIVE)
+
+    async def paid(self) -> str:
+        reference = await self.sent()
+        report = ProviderReport(reference, Outcome.SUCCEEDED, "success", frozenset({150_000}))
+        await self.services.settlement.report(report, "provider_a", LIVE, "event:provider_a")
+        return reference
+
+
+@pytest.fixture
+async def shop() -> ReconciledShop:
+    return await ReconciledShop().begun()
+
+
+def shown(findings: list[ReconciliationFinding]) -> list[tuple[str, str | None, str | None]]:
+    return [(one.bucket.value, one.reference, one.effect) for one in findings]
+
+
+async def test_a_day_that_agrees_leaves_counts_and_sums_and_nothing_else(shop: ReconciledShop) -> None:
+    shop.lists.tell(*[a_line(await shop.paid()) for _ in range(3)])
+    run, findings = await shop.reconcile()
+    assert (findings, await shop.anomalies()) == ([], [])
+    assert run.totals == {"AGREED": {"payments": 3, "ours": 450_000, "lines": 3, "theirs": 450_000}}
+    assert (run.started_by, run.source, run.ended_at) == ("admin:ada", "list", START)
+    assert await shop.runs.page(None, 10) == [await shop.runs.get(run.id)] == [run]
+
+
+async def test_a_payment_that_is_paid_there_is_paid_here_with_its_event(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    shop.lists.tell(a_line(reference))
+    _, findings = await shop.reconcile()
+    assert shown(findings) == [("PAID_THERE", reference, "MOVED")]
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    assert await shop.events(reference) == ["payment.pending", "payment.success"]
+    _, findings = await shop.reconcile()
+    assert findings == []
+
+
+REFUND = a_line("{paid}", Outcome.REVERSED, 100, kind=LineKind.REFUND)
+DISPUTE = a_line("{paid}", Outcome.DISPUTED, kind=LineKind.DISPUTE)
+
+
+@pytest.mark.rule("description.9")
+@pytest.mark.parametrize(
+    ("line", "bucket", "kind"),
+    [
+        (a_line("{paid}", amount=149_900), "OTHER_AMOUNT", AnomalyKind.MISMATCH),
+        (a_line("{paid}", Outcome.REVERSED), "RETURNED_THERE", AnomalyKind.LATE_REVERSAL),
+        (REFUND, "RETURNED_THERE", AnomalyKind.PARTIAL_REFUND),
+        (DISPUTE, "RETURNED_THERE", AnomalyKind.DISPUTE),
+        (a_line("{other}"), "THERE_ONLY", AnomalyKind.WRONG_PROVIDER),
+        (a_line(STRANGER), "THERE_ONLY", AnomalyKind.UNKNOWN_REFERENCE),
+    ],
+)
+@pytest.mark.parametrize("has_event", [False, True])
+async def test_what_moves_no_payment_is_one_anomaly_however_often_it_is_told(
+    shop: ReconciledShop, line: ProviderLine, bucket: str, kind: AnomalyKind, has_event: bool
+) -> None:
+    paid, other = await shop.paid(), await shop.sent("provider_b")
+    reference = line.report.provider_reference.format(paid=paid, other=other)
+    line = replace(line, id=reference, report=replace(line.report, provider_reference=reference))
+    if has_event:
+        await shop.services.settlement.report(line.report, "provider_a", LIVE, "event:provider_a")
+    shop.lists.tell(line, *[a_line(paid)] * (line.kind is not LineKind.CHARGE or reference != paid))
+    for _ in range(3):
+        _, findings = await shop.reconcile()
+        assert [one.bucket.value for one in findings] == [bucket]
+        assert await shop.anomalies() == [kind]
+    assert [(await shop.payment(one)).status for one in (paid, other)] == [Status.SUCCESS, Status.PENDING]
+
+
+async def test_a_line_listed_twice_is_one_and_one_that_cannot_be_read_a_finding(shop: ReconciledShop) -> None:
+    line = a_line(await shop.paid())
+    shop.lists.tell(line)
+    shop.lists.tell(line, unreadable=("charge list, page 1, item 7",))  # the list grew meanwhile
+    run, findings = await shop.reconcile()
+    assert [(one.bucket.value, one.line_id) for one in findings] == [("UNREADABLE", "charge list, page 1, item 7")]
+    assert (run.totals["AGREED"]["lines"], run.totals["UNREADABLE"]["lines"]) == (1, 1)
+
+
+async def test_a_charge_dated_after_midnight_belongs_to_the_day_of_its_hand_off(shop: ReconciledShop) -> None:
+    shop.clock.set(datetime.combine(TODAY, datetime.max.time(), START.tzinfo))
+    reference = await shop.paid()
+    shop.clock.move(HOUR)
+    after = shop.clock.now()
+    stranger = a_line(STRANGER, at=after)
+    shop.lists.tell(a_line(reference, at=after), stranger)
+    assert (await shop.reconcile())[1] == []
+    # The next day knows the line, whose payment is of the day before, and the stranger.
+    run, findings = await shop.reconcile(after.date(), after.date())
+    assert [one.bucket.value for one in findings] == ["THERE_ONLY"]
+    assert run.totals["AGREED"]["lines"] == 1
+
+
+async def test_a_refund_of_an_older_payment_does_not_miss_its_charge(shop: ReconciledShop) -> None:
+    reference = await shop.paid()
+    shop.clock.move(timedelta(days=3))
+    shop.lists.tell(a_line(reference, Outcome.REVERSED, kind=LineKind.REFUND))
+    _, findings = await shop.reconcile(shop.clock.now().date(), shop.clock.now().date())
+    assert shown(findings) == [("RETURNED_THERE", reference, "ANOMALY")]
+    # Nor does one of the day itself where the provider has no list of charges.
+    shop.lists.kinds = (LineKind.REFUND, LineKind.DISPUTE)
+    _, findings = await shop.reconcile(START.date(), shop.clock.now().date())
+    assert shown(findings) == [("RETURNED_THERE", reference, "UNCHANGED")]
+
+
+async def test_a_statement_is_reconciled_without_asking_anybody(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    shop.lists.tell(a_line(reference, at=None))
+    run, findings = await shop.reconcile(statement=b"Reference,...")
+    assert (shown(findings), shop.lists.asked) == ([("PAID_THERE", reference, "MOVED")], [])
+    assert run.source.startswith("file ")
+    assert len(run.source) == len("file ") + 64
+    # Of one in the wrong unit not every payment becomes an anomaly.
+    shop.lists.pages.clear()
+    shop.lists.tell(*[a_line(await shop.paid(), amount=1_500) for _ in range(3)])
+    assert (await refused_with(shop.reconcile(statement=b"...")))[1] == "file"
+    assert await shop.anomalies() == []
+
+
+async def test_a_run_that_did_not_end_is_seen_and_can_be_run_again(shop: ReconciledShop) -> None:
+    shop.lists.tell(a_line(await shop.sent()))
+    shop.lists.fault = FaultKind.SERVER_ERROR
+    with pytest.raises(ProviderFault):
+        await shop.reconcile()
+    (broken,) = await shop.runs.page(None, 10)
+    assert broken.ended_at is None
+    shop.lists.fault = None
+    run, _ = await shop.reconcile()
+    assert run.ended_at is not None
+    assert [one.ended_at is None for one in await shop.runs.page(None, 10)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"gateway": "provider_b"}, "gateway"),
+        ({"gateway": "provider_a"}, "gateway"),  # whose credentials are gone
+        ({"first": TODAY + timedelta(days=1), "last": TODAY + timedelta(days=1)}, "to"),
+        ({"last": TODAY - timedelta(days=1)}, "to"),
+        ({"first": TODAY - timedelta(days=31)}, "to"),
+    ],
+)
+async def test_what_cannot_be_reconciled_is_refused_by_the_name_of_the_option(
+    shop: ReconciledShop, wanted: dict[str, Any], field: str
+) -> None:
+    await shop.change("provider_a", credentials=None)
+    assert await refused_with(shop.reconcile(**wanted)) == (ErrorCode.VALIDATION_ERROR, field)
+    assert (await shop.runs.page(None, 10), await shop.runs.run_due()) == ([], 0)
+
+
+@pytest.mark.rule("description.10")
+async def test_the_worker_does_yesterday_once_over_all_workers(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    shop.lists.tell(a_line(reference))
+    tomorrow = datetime.combine(TODAY + timedelta(days=1), datetime.min.time(), START.tzinfo)
+    shop.clock.set(tomorrow + HOUR)
+    assert await shop.runs.run_due() == 0  # the last checkouts of yesterday may be open
+    shop.clock.set(tomorrow + 2 * HOUR)
+    assert (await shop.runs.run_due(), await shop.runs.run_due()) == (1, 0)
+    (run,) = await shop.runs.page(None, 10)
+    assert (run.first_day, run.last_day, run.environment) == (TODAY, TODAY, LIVE)
+    assert run.started_by == "clock:reconciliation"
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+
+
+@pytest.mark.rule("description.10")
+async def test_a_day_whose_worker_died_or_found_no_provider_is_done_by_the_next(shop: ReconciledShop) -> None:
+    shop.clock.move(timedelta(days=1))
+    shop.lists.fault = FaultKind.TIMEOUT
+    assert await shop.runs.run_due() == 0
+    shop.lists.fault = None
+    assert await shop.runs.run_due() == 0  # somebody may be at it
+    shop.clock.move(STALE + timedelta(seconds=1))
+    assert await shop.runs.run_due() == 1
+    (run,) = await shop.runs.page(None, 10)
+    assert run.ended_at is not None
+
+
+async def test_the_findings_are_a_csv_file(shop: ReconciledShop) -> None:
+    reference = await shop.paid()
+    run, _ = await shop.reconcile()
+    content, after = await shop.runs.findings_csv(run.id, None)
+    assert content.decode().splitlines() == [
+        "bucket,reference,providerReference,kind,lineId,ourKobo,theirKobo,effect",
+        f"HERE_ONLY,{reference},,,,150000,,",
+    ]
+    assert after is None
+    with pytest.raises(Refusal):
+        await shop.runs.findings_csv("rec_0", None)
+
+
+@pytest.mark.rule("description.9")
+@pytest.mark.parametrize("refund_id", ["132013318360", ""])
+async def test_a_refund_whose_event_names_it_otherwise_is_told_once(shop: ReconciledShop, refund_id: str) -> None:
+    reference = await shop.paid()
+    details = {"refundId": refund_id} if refund_id else {"eventDigest": "0a"}
+    event = ProviderReport(reference, Outcome.REVERSED, "processed", frozenset({100}), details=details)
+    await shop.services.settlement.report(event, "provider_a", LIVE, "event:provider_a")
+    line = a_line(reference, Outcome.REVERSED, 100, kind=LineKind.REFUND, id="7")
+    shop.lists.tell(a_line(reference), line)
+    _, findings = await shop.reconcile()
+    assert shown(findings) == [("RETURNED_THERE", reference, "UNCHANGED")]
+    assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND]
+    # Another one of the same amount is news, each time that one is made.
+    for number in (8, 9):
+        shop.clock.move(HOUR)
+        details = {"refundId": str(number)}
+        report = ProviderReport(reference, Outcome.REVERSED, "processed", frozenset({100}), details=details)
+        shop.lists.tell(ProviderLine(LineKind.REFUND, str(number), 100, shop.clock.now(), report))
+        for _ in range(2):
+            await shop.reconcile()
+        assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)

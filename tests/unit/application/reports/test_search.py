@@ -1,0 +1,95 @@
+"""Cursors, instants, filters and cells, without a server."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payagg_testing.builders import NOW, a_payment
+from payagg_testing.clocks import ManualClock
+from payagg_testing.strategies import DIGITS, LETTERS, references
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.reports.export import COLUMNS, cells, lines
+from payagg.application.reports.search import EXPORT_SLICE, PaymentQuery, PaymentSearch
+from payagg.application.schemas.payments import PaymentDetail
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment_search import PaymentCursor, PaymentFilter
+from tests.support.refusals import refusal_of, refused_with
+
+INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(4000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(INSTANTS, references())
+def test_a_cursor_is_read_as_it_was_written(at: datetime, reference: str) -> None:
+    cursor = PaymentCursor(at, reference)
+    assert len(cursor.text) == 44
+    assert PaymentCursor.parse(cursor.text) == cursor
+
+
+# Hexadecimal digits and a reference do not begin with a zero byte, nor is any text of another length one.
+@given(
+    st.text(max_size=43)
+    | st.text(LETTERS + LETTERS.upper() + DIGITS + "-_", min_size=42, max_size=42).map("AA".__add__)
+)
+def test_no_other_text_is_a_cursor(text: str) -> None:
+    refused = refusal_of(PaymentCursor.parse, text)
+    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "after")
+
+
+def test_a_key_is_searched_within_a_business_alone() -> None:
+    query = PaymentQuery(idempotency_key="order-1")
+    assert refusal_of(query.filter, None, None).field == "businessId"
+    assert query.filter("biz_1", None).idempotency_key == "order-1"
+
+
+def test_cells_follow_the_columns_in_the_words_of_json() -> None:
+    payment = a_payment(metadata={"a": [1, "é"]}, customer_name="Ada, Obi", customer_phone="@1")
+    header, row, rest = lines([COLUMNS, cells(PaymentDetail.of(payment))]).decode().split("\r\n")
+    assert header.startswith("reference,amount,currency,status,environment,gateway,customerEmail")
+    assert row.startswith("PAY-20250131-7K2M9X,150000,NGN,INITIATED,SANDBOX,,,")
+    assert '"Ada, Obi",\'@1,,"{""a"":[1,""é""]}",,2025-01-31T12:00:00Z,' in row
+    assert rest == ""
+
+
+@pytest.mark.anyio
+async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_read() -> None:
+    search = PaymentSearch(MemoryStore(), ManualClock())
+    whole = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31))
+    assert (await search.summary(whole)).days == []
+    longer = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31, microseconds=1))
+    assert (await refused_with(search.summary(longer)))[1] == "to"
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.18")
+async def test_an_export_gives_others_their_turn_between_slices() -> None:
+    store, turns = MemoryStore(), 0
+    async with store.begin() as tx:
+        for number in range(3 * EXPORT_SLICE):
+            await tx.payments.add(a_payment(reference=f"PAY-20250131-{number:06d}", business_id="biz_1"))
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.create_task(other())
+    seen = [turns async for _ in PaymentSearch(store, ManualClock()).export(PaymentFilter("biz_1"))]
+    waiting.cancel()
+    assert len(seen) == 1 + 3  # a header and three slices
+    assert seen[1] < seen[2] < seen[3]
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.18")
+async def test_a_business_exports_one_list_at_a_time() -> None:
+    search, theirs = PaymentSearch(MemoryStore(), ManualClock()), PaymentFilter("biz_1")
+    first, second, other = search.export(theirs), search.export(theirs), search.export(PaymentFilter("biz_2"))
+    await anext(first)
+    assert (await refused_with(anext(second)))[0] == ErrorCode.RATE_LIMITED
+    assert await anext(other)
+    await first.aclose()
+    assert await anext(search.export(theirs))

@@ -1,0 +1,514 @@
+"""The sending loop over the in-memory outbox: the whole schedule by a clock that tests move."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from payagg_testing.builders import AN_ADMIN, a_business, a_payment
+from payagg_testing.clocks import ManualClock, SeededEntropy
+
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.security import AesVault
+from payagg.application import counters
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.webhooks import ClaimedDelivery, TryResult
+from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
+from payagg.application.webhooks.endpoints import dispatcher
+from payagg.domain.payment import Trigger
+from payagg.domain.values import Environment
+from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
+from tests.support.assembly import services_over
+from tests.support.receivers import until
+
+pytestmark = pytest.mark.anyio
+LIVE, SANDBOX = Environment.LIVE, Environment.SANDBOX
+PENDING, DELIVERED, FAILED = DeliveryStatus.PENDING, DeliveryStatus.DELIVERED, DeliveryStatus.FAILED
+FAULTS = [Conflict("another was quicker"), Unavailable("the database is away")]
+
+
+@dataclass
+class Postman:
+    """A sender that remembers and answers as told; a try takes no time, or lasts until the gate opens."""
+
+    answer: Callable[[int], TryResult] = lambda _: TryResult(200, None, 5)
+    gate: asyncio.Event | None = None
+    begun: int = 0
+    ended: int = 0
+    sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+        self.begun += 1
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+        finally:
+            self.ended += 1
+        self.sent.append((url, dict(headers), body))
+        return self.answer(len(self.sent))
+
+
+def failing(status: int) -> Callable[[int], TryResult]:
+    return lambda _: TryResult(status, "it failed", 5)
+
+
+@dataclass
+class MemoryOutbox:
+    """One business with one endpoint, and payments that settle on demand."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    entropy: SeededEntropy = field(default_factory=SeededEntropy)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    postman: Postman = field(default_factory=Postman)
+
+    def __post_init__(self) -> None:
+        services = services_over(self.store, clock=self.clock, entropy=self.entropy, sender=self.postman)
+        self.webhooks, self.dispatcher, self.settlement = services.webhooks, services.dispatcher, services.settlement
+        self.endpoint_id = ""
+
+    async def open(self, environment: Environment = LIVE) -> "MemoryOutbox":
+        async with self.store.begin() as tx:
+            await tx.businesses.add(a_business())
+        command = CreateWebhook(url="https://shop.example/hooks", environment=environment)
+        self.endpoint_id = (await self.webhooks.create("biz_1", command, by=AN_ADMIN)).id
+        return self
+
+    async def settle(self, environment: Environment = LIVE, **fields: Any) -> str:
+        """The reference of a payment that succeeded now."""
+        reference = self.entropy.reference(self.clock.now())
+        payment = a_payment(reference=reference, environment=environment, now=self.clock.now(), **fields)
+        await self.store.add_payment(payment)
+        async with self.store.begin() as tx:
+            await self.settlement.move(tx, payment, Trigger.SUCCEED, actor="test")
+        return reference
+
+    def deliveries(self) -> list[Delivery]:
+        return sorted(self.store.state.deliveries.values(), key=lambda delivery: delivery.id)
+
+    def all_delivered(self) -> bool:
+        return all(one.status is DELIVERED for one in self.deliveries())
+
+    @property
+    def only(self) -> Delivery:
+        [delivery] = self.deliveries()
+        return delivery
+
+    def is_blamed(self) -> bool:
+        """Whether failures are held against the endpoint."""
+        return self.store.state.endpoints[self.endpoint_id].failing_since is not None
+
+    def wait_until_due(self) -> None:
+        due = [one.next_attempt_at for one in self.deliveries() if one.next_attempt_at is not None]
+        self.clock.set(max(*due, self.clock.now()))
+
+    async def run_to_the_end(self) -> list[timedelta]:
+        """The times of the tries since the first, the clock set to each when it falls due."""
+        start = self.clock.now()
+        tries = []
+        while self.only.status is PENDING:
+            due = self.only.next_attempt_at
+            assert due is not None
+            if due > self.clock.now():
+                self.clock.set(due - timedelta(milliseconds=1))
+                assert await self.dispatcher.run_once() == 0
+                self.clock.set(due)
+            tries.append(self.clock.now() - start)
+            assert await self.dispatcher.run_once() == 1
+        return tries
+
+    async def lose(self) -> None:
+        """A worker claims what is due and dies; its lease runs out."""
+        lease = timedelta(seconds=45)
+        if await self.store.queue.claim(self.clock.now(), 10, 5, 10, lease) == []:
+            assert await self.store.queue.claim_suspect(self.clock.now(), lease) is not None
+        self.clock.move(lease)
+
+    async def lose_until_suspect(self) -> None:
+        """What is due kills workers until it is sent alone, and is due again."""
+        for _ in range(ALONE_FROM):
+            await self.lose()
+        await self.dispatcher.run_once()
+        self.wait_until_due()
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[None]:
+        """The worker's loop, which is stopped in order at the end."""
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.dispatcher.run(stop))
+        yield
+        stop.set()
+        await asyncio.sleep(0)
+        if self.postman.gate is not None:
+            self.postman.gate.set()
+        await running
+
+
+@pytest.fixture
+async def world() -> MemoryOutbox:
+    return await MemoryOutbox().open()
+
+
+@pytest.mark.rule("webhooks.9")
+@pytest.mark.parametrize(("environment", "count"), [(LIVE, 10), (SANDBOX, 4)])
+async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
+    environment: Environment, count: int
+) -> None:
+    world = await MemoryOutbox(postman=Postman(failing(500))).open(environment)
+    await world.settle(environment)
+    tries = await world.run_to_the_end()
+    assert len(tries) == count
+    planned = [sum(SCHEDULE[environment][: number + 1], timedelta(0)) for number in range(count)]
+    for real, plan in zip(tries, planned, strict=True):
+        assert plan * 0.8 <= real <= plan * 1.2
+    assert (world.only.status, world.only.attempts) == (FAILED, count)
+    assert len({headers["webhook-id"] for _, headers, _ in world.postman.sent}) == 1
+    assert len({body for _, _, body in world.postman.sent}) == 1
+    if environment is LIVE:
+        assert len({headers["webhook-timestamp"] for _, headers, _ in world.postman.sent}) == count
+        assert timedelta(hours=60) < tries[-1] < timedelta(hours=91)
+        return  # an endpoint that failed for days is switched off, and gets no redelivery
+    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
+    assert await world.run_to_the_end() == [timedelta(0)], "a redelivery is one try"
+    assert (world.only.status, world.only.attempts) == (FAILED, count + 1)
+
+
+@pytest.mark.rule("webhooks.10")
+async def test_a_receiver_that_comes_back_gets_the_event_when_it_asked_for_it(world: MemoryOutbox) -> None:
+    busy = TryResult(429, "busy", 5, retry_after=timedelta(seconds=7))
+    world.postman.answer = lambda number: TryResult(200, None, 5) if number > 3 else busy
+    await world.settle()
+    await world.dispatcher.run_once()
+    assert world.only.next_attempt_at == world.clock.now() + timedelta(seconds=7)
+    assert len(await world.run_to_the_end()) == 3
+    assert (world.only.status, world.only.last_status_code) == (DELIVERED, 200)
+    [endpoint] = await world.webhooks.listed("biz_1")
+    assert (endpoint.delivery_summary.successful, endpoint.delivery_summary.failed) == (1, 0)
+
+
+@pytest.mark.rule("webhooks.12")
+async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_activated(world: MemoryOutbox) -> None:
+    world.postman.answer = failing(410)
+    await world.settle()
+    await world.dispatcher.run_once()
+    gone = world.only
+    assert gone.status is FAILED
+    assert not (await world.webhooks.listed("biz_1"))[0].is_active
+    await world.settle()
+    assert len(world.deliveries()) == 1
+
+    world.postman.answer = lambda _: TryResult(200, None, 5)
+    await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True), by=AN_ADMIN)
+    await world.settle()
+    await world.webhooks.redeliver("biz_1", world.endpoint_id, gone.id, by=AN_ADMIN)
+    await world.dispatcher.run_once()
+    assert [delivery.status for delivery in world.deliveries()] == [DELIVERED] * 2
+    [endpoint] = await world.webhooks.listed("biz_1")
+    assert (endpoint.is_active, endpoint.delivery_summary.failed) == (True, 0)
+
+
+@pytest.mark.rule("webhooks.17", "webhooks.19")
+async def test_a_payments_own_address_hears_the_event_where_an_endpoint_can_sign(world: MemoryOutbox) -> None:
+    own = "https://own.example/payment"
+    await world.settle(SANDBOX, webhook_url=own)
+    assert world.deliveries() == [], "the endpoint is of the other environment"
+    await world.settle(LIVE, webhook_url=own)
+    await world.dispatcher.run_once()
+    sent = {url: (headers, body) for url, headers, body in world.postman.sent}
+    assert set(sent) == {"https://shop.example/hooks", own}
+    assert sent["https://shop.example/hooks"] == sent[own]
+
+
+@pytest.mark.rule("webhooks.11")
+@pytest.mark.parametrize("environment", Environment)
+async def test_what_kills_every_worker_is_given_up_after_the_schedules_last_instant(environment: Environment) -> None:
+    world = await MemoryOutbox().open(environment)
+    last = world.clock.now() + sum(SCHEDULE[environment], timedelta(0))
+    await world.settle(environment)
+    deaths = 0
+    while world.only.status is PENDING:
+        world.wait_until_due()
+        died_at = world.clock.now()
+        await world.lose()
+        deaths += 1
+        if world.only.token is not None and deaths >= ALONE_FROM:
+            await world.dispatcher.run_once()
+    assert world.postman.sent == []
+    assert last <= died_at <= last + timedelta(minutes=1)
+    # As often as tries fail, and a few times more.
+    assert deaths <= len(SCHEDULE[environment]) + ALONE_FROM
+    assert (world.only.last_error, world.only.attempts) == ("given up: earlier tries were never recorded", 1)
+    # It may be what the endpoint answers that kills them, so it gets one try at a time from now on.
+    assert world.is_blamed()
+
+
+@pytest.mark.rule("webhooks.11")
+async def test_a_delivery_is_sent_by_the_first_worker_that_lives_however_many_died() -> None:
+    world = await MemoryOutbox().open(SANDBOX)
+    await world.settle(SANDBOX)
+    for _ in range(10):
+        await world.lose()
+    assert world.clock.now() < world.only.created_at + sum(SCHEDULE[SANDBOX], timedelta(0))
+    assert await world.dispatcher.run_once() == 1
+    lost = "the worker died before it recorded its try"
+    assert (world.only.status, world.only.last_error, world.is_blamed()) == (PENDING, lost, False)
+    world.wait_until_due()
+    assert await world.dispatcher.run_once() == 1
+    # A try that was lost uses up no part of the schedule.
+    assert (world.only.status, world.only.attempts, world.only.lost_tries) == (DELIVERED, 1, 0)
+
+
+async def test_a_suspect_is_sent_while_nothing_else_is_under_way(
+    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await world.settle()
+    await world.lose_until_suspect()
+    under_way: set[str] = set()
+    beside: dict[str, set[str]] = {}
+    gate = asyncio.Event()
+
+    async def send(url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+        reference = msgspec.json.decode(body)["data"]["reference"]
+        beside[reference] = set(under_way)
+        under_way.add(reference)
+        if reference != first:
+            await gate.wait()
+        under_way.remove(reference)
+        return TryResult(200, None, 5)
+
+    monkeypatch.setattr(world.postman, "send", send)
+    world.dispatcher._suspects_at = math.inf
+    others = {await world.settle() for _ in range(3)}
+    async with world.worker():
+        await until(lambda: bool(beside))
+        world.dispatcher._suspects_at = 0.0  # now that the others are under way
+        suspect = next(one for one in world.deliveries() if one.reference == first)
+        await until(lambda: world.store.state.deliveries[suspect.id].token is not None)
+        others.add(await world.settle())  # due while it waits for its turn
+        assert first not in beside
+        gate.set()
+        await until(world.all_delivered)
+    assert beside[first] == set()
+    assert all(first not in beside[other] for other in others)
+
+
+async def test_suspects_go_one_after_the_other_in_one_turn(
+    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "SUSPECTS_EVERY", 600.0)
+    for _ in range(3):
+        await world.settle()
+    await world.lose_until_suspect()
+    async with world.worker():
+        await until(lambda: len(world.postman.sent) == 3, seconds=20)
+
+
+async def test_a_suspect_that_never_has_its_turn_is_handed_back(
+    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "ALONE_WITHIN", 0.02)
+    first = await world.settle()
+    await world.lose_until_suspect()
+    world.postman.gate = asyncio.Event()
+    released: list[str] = []
+    release = world.store.queue.release
+
+    async def told(claimed: list[ClaimedDelivery]) -> None:
+        released.extend(one.delivery.reference for one in claimed)
+        await release(claimed)
+
+    monkeypatch.setattr(world.store.queue, "release", told)
+    world.dispatcher._suspects_at = math.inf
+    await world.settle()
+    async with world.worker():
+        await until(lambda: world.postman.begun == 1)
+        world.dispatcher._suspects_at = 0.0  # now that the other is under way
+        await until(lambda: bool(released))
+    assert released[0] == first
+
+
+@pytest.mark.parametrize(
+    ("due", "room", "waits"),
+    [(3 * CONCURRENCY_START, 400, True), (6, 2, True), (CONCURRENCY_START - 1, 400, False)],
+    ids=["behind an endpoint's tries", "for room", "nothing"],
+)
+async def test_a_claim_before_the_poll_is_for_what_waits_behind_tries_alone(
+    world: MemoryOutbox, due: int, room: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "CONCURRENT", room)
+    world.dispatcher.poll_seconds = 60.0  # it never comes
+    for _ in range(due):
+        await world.settle()
+    claim, claims = world.store.queue.claim, 0
+
+    async def counted(*arguments: Any) -> list[ClaimedDelivery]:
+        nonlocal claims
+        claims += 1
+        return await claim(*arguments)
+
+    monkeypatch.setattr(world.store.queue, "claim", counted)
+    async with world.worker():
+        await until(world.all_delivered)
+        await asyncio.sleep(0.05)
+    assert claims >= 3 if waits else claims == 1
+
+
+@pytest.mark.parametrize(("poll_seconds", "looks"), [(0.001, 6), (60.0, 2)])
+async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(
+    world: MemoryOutbox, poll_seconds: float, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "CONCURRENT", 1)
+    world.postman.gate, world.dispatcher.poll_seconds = asyncio.Event(), poll_seconds
+    for _ in range(2):
+        await world.settle()
+    counters.counts.clear()
+    async with world.worker():
+        await until(lambda: counters.counts["worker_sweeps", "deliveries"] >= looks)
+        assert world.postman.begun == 1
+        world.postman.gate.set()
+        await until(lambda: len(world.postman.sent) == 2, seconds=20)
+
+
+async def test_a_worker_that_stops_finishes_what_is_under_way(world: MemoryOutbox) -> None:
+    world.postman.gate = asyncio.Event()
+    await world.settle()
+    async with world.worker():
+        await until(lambda: world.postman.begun == 1)
+    assert world.only.status is DELIVERED
+
+
+async def test_a_try_that_a_stop_cuts_short_is_due_at_once_and_held_against_nobody(
+    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "GRACE_SECONDS", 0.01)
+    world.postman.gate, stop = asyncio.Event(), asyncio.Event()
+    release = world.store.queue.release
+
+    async def told(claimed: list[ClaimedDelivery]) -> None:
+        await asyncio.sleep(0)  # whoever claims it now must be the only one to send it
+        assert world.postman.ended == 1
+        await release(claimed)
+
+    monkeypatch.setattr(world.store.queue, "release", told)
+    await world.settle()
+    running = asyncio.create_task(world.dispatcher.run(stop))
+    await until(lambda: world.postman.begun == 1)
+    stop.set()
+    await running
+    assert (world.only.status, world.only.next_attempt_at) == (PENDING, world.clock.now())
+    assert (world.only.attempts, world.only.lease_until, world.is_blamed()) == (0, None, False)
+
+
+async def test_a_worker_that_is_cancelled_leaves_no_try_behind(world: MemoryOutbox) -> None:
+    world.postman.gate = asyncio.Event()
+    await world.settle()
+    running = asyncio.create_task(world.dispatcher.run(asyncio.Event()))
+    await until(lambda: world.postman.begun == 1)
+    running.cancel()
+    await until(lambda: world.postman.ended == 1)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+async def test_what_is_claimed_while_the_worker_stops_is_handed_back_or_left_to_its_lease(
+    world: MemoryOutbox, fault: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.settle()
+    queue, stop = world.store.queue, asyncio.Event()
+    claim, release = queue.claim, queue.release
+
+    async def last(*arguments: Any) -> list[ClaimedDelivery]:
+        claimed = await claim(*arguments)
+        stop.set()
+        return claimed
+
+    async def handed_back(claimed: list[ClaimedDelivery]) -> None:
+        if fault is not None:
+            raise fault
+        await release(claimed)
+
+    monkeypatch.setattr(queue, "claim", last)
+    monkeypatch.setattr(queue, "release", handed_back)
+    await world.dispatcher.run(stop)
+    assert (world.postman.sent, world.only.status) == ([], PENDING)
+    assert (world.only.attempts, world.only.lease_until is None) == ((0, True) if fault is None else (1, False))
+
+
+@pytest.mark.parametrize(
+    ("step", "fault", "sent"),
+    [
+        *(("claim", fault, 1) for fault in FAULTS),
+        ("send", RuntimeError("a defect of ours"), 2),
+        ("finish", Unavailable("away"), 1),
+        ("finish", RuntimeError("a rule was broken"), 2),
+    ],
+    ids=["made again", "made again later", "the lease brings it back", "recorded later", "dropped, back by its lease"],
+)
+async def test_a_step_that_fails_once_loses_no_delivery_and_stops_no_other(
+    world: MemoryOutbox, step: str, fault: Exception, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "BACK_OFF_SECONDS", 0.01)
+    world.dispatcher.lease = timedelta(seconds=1)
+    owner, faults = world.postman if step == "send" else world.store.queue, [fault]
+    works = getattr(owner, step)
+
+    async def fails(*arguments: Any, **named: Any) -> Any:
+        if faults:
+            world.clock.move(timedelta(seconds=2 if sent == 2 else 0))
+            if step == "send":
+                world.postman.sent.append(("", {}, b""))
+            raise faults.pop()
+        return await works(*arguments, **named)
+
+    monkeypatch.setattr(owner, step, fails)
+    await world.settle()
+    async with world.worker():
+        await until(world.all_delivered)
+    assert (len(world.postman.sent), world.only.attempts) == (sent, 1)
+
+
+async def test_more_results_than_one_statement_takes_are_recorded_part_by_part(
+    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "RECORD_MAX", 2)
+    for _ in range(5):
+        await world.settle()
+    assert await world.dispatcher.run_once() == 5
+    assert world.all_delivered()
+
+
+async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobody(world: MemoryOutbox) -> None:
+    await world.settle()
+    vault, world.dispatcher.vault = world.dispatcher.vault, AesVault((("another", b"a" * 32),))
+    await world.dispatcher.run_once()
+    assert (world.only.status, world.only.last_error) == (PENDING, "the signing secret cannot be opened")
+    assert (world.is_blamed(), world.postman.sent) == (False, [])
+    world.dispatcher.vault = vault
+    world.wait_until_due()
+    await world.dispatcher.run_once()
+    assert world.only.status is DELIVERED
+
+
+async def test_secrets_once_opened_are_not_kept_without_end(
+    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "KEYS_CACHED_MAX", 1)
+    command = CreateWebhook(url="https://shop.example/more", environment=LIVE)
+    await world.webhooks.create("biz_1", command, by=AN_ADMIN)
+    await world.settle()
+    assert await world.dispatcher.run_once() == 2
+    assert len(world.dispatcher._keys) == 1
+
+
+async def test_deliveries_and_events_go_when_their_time_is_over(world: MemoryOutbox) -> None:
+    await world.settle()
+    await world.dispatcher.run_once()
+    assert await world.dispatcher.purge() == 0
+    world.clock.move(RETENTION + timedelta(seconds=1))
+    assert await world.dispatcher.purge() > 0
+    assert (world.deliveries(), await world.dispatcher.purge()) == ([], 0)

@@ -1,0 +1,101 @@
+"""The documentation's site: every page, link, anchor and drawing, as it is served and as it is written to files."""
+
+import ast
+import re
+import shutil
+import subprocess
+from html import unescape
+
+import pytest
+
+from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.cli.docs import MACHINES
+from payagg.entrypoints.cli.site import broken_links, written
+from payagg.entrypoints.http.api.openapi.document import document
+from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.docs.markdown import rendered
+from payagg.entrypoints.http.docs.pages import DOCS, OPERATING, SECTIONS
+from payagg.entrypoints.http.docs.samples import samples
+from payagg.entrypoints.http.docs.site import MISSING, DocsSite
+from payagg.entrypoints.http.server.errors import help_link
+
+DOCUMENT = document(api_routes(), DEFAULTS)
+OPERATIONS = [(path, method, item[method]) for path, item in DOCUMENT["paths"].items() for method in item]
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    return written(DEFAULTS)
+
+
+def test_every_link_and_anchor_of_the_site_leads_somewhere(files: dict[str, bytes]) -> None:
+    assert list(broken_links(files)) == []
+    for page in DocsSite(DOCUMENT).pages:
+        if page.section != OPERATING:  # what merchants read links to pages alone
+            assert b"<a>" not in files[f"{page.slug or 'index'}.html"], page.slug
+    guides = {f"guide/{path.name}" for path in (DOCS / "guide").glob("*.md")}
+    assert guides <= {file for section in SECTIONS.values() for file in section}
+
+
+def test_a_file_that_is_no_page_is_named_without_a_link() -> None:
+    site = DocsSite(DOCUMENT)
+    assert rendered("[a](../../Makefile)", "operating/deploy.md", site._named) == "<p><a>a</a></p>\n"
+    assert rendered("[a](../errors.md#e)", "guide/x.md", site._named) == '<p><a href="/docs/errors#e">a</a></p>\n'
+
+
+def test_no_page_loads_anything_from_elsewhere(files: dict[str, bytes]) -> None:
+    for name, body in files.items():
+        if name.endswith(".html"):
+            loaded = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', body.decode())
+            assert set(loaded) == {"style.css", "site.js"}, name
+            assert " style=" not in body.decode()
+
+
+def test_the_reference_shows_every_operation_event_and_code(files: dict[str, bytes]) -> None:
+    whole = "".join(body.decode() for name, body in files.items() if name.startswith("reference"))
+    sent = [item["post"] for item in DOCUMENT["webhooks"].values()]
+    for operation in [operation for _, _, operation in OPERATIONS] + sent:
+        assert f'id="{operation["operationId"]}"' in whole
+    for code in set(ErrorCode) - {ErrorCode.METHOD_NOT_ALLOWED, ErrorCode.MISDIRECTED_REQUEST}:
+        assert f"<code>{code.name}</code>" in whole
+    entries = re.findall(r'<h2 id="([^"]+)"', files["errors.html"].decode())
+    assert [help_link(code) for code in ErrorCode] == [f'</docs/errors#{entry}>; rel="help"' for entry in entries]
+
+
+def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None:
+    page = files["states.html"].decode()
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(drawings) == len(MACHINES)
+    for drawing, (machine, _) in zip(drawings, MACHINES.values(), strict=True):
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawing)
+        assert {state.value for state in machine.states} <= set(texts)
+        for (start, trigger), end in machine.moves.items():
+            label = re.search(rf"{start.value} to {end.value} by ([A-Z_ or]+)", drawing)
+            assert label is not None
+            assert trigger.value in label[1]
+
+
+def test_the_text_of_a_page_cannot_become_markup() -> None:
+    page = rendered("# A <b>\n\n<script>alert(1)</script> `<i>`\n\n```text\n<u>\n```\n", "errors.md", str)
+    assert not re.search(r"<(?:b|script|i|u)>", page)
+
+
+def test_the_samples_of_every_operation_are_programs() -> None:
+    shown = [samples(*operation, "http://127.0.0.1:8000/api/v1") for operation in OPERATIONS]
+    for sample in shown:
+        assert "{" not in sample["bash"].partition("\n")[0], "a parameter without a value"
+        ast.parse(sample.get("python", ""))
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = "\n".join(sample["bash"] for sample in shown)
+    checked = subprocess.run([bash, "-n"], input=script, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_search_knows_every_page_and_every_operation(files: dict[str, bytes]) -> None:
+    index = unescape(files["search.js"].decode())
+    for name in files:
+        if name.endswith(".html") and name != f"{MISSING}.html":
+            assert f'"{name}' in index, name
+    for _, _, operation in OPERATIONS:
+        assert f"#{operation['operationId']}" in index
