@@ -11,7 +11,7 @@ from typing import Any
 from litestar.handlers import HTTPRouteHandler
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http import api as routes
+from payagg.entrypoints.http import api
 from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 
@@ -83,10 +83,12 @@ def handlers() -> dict[str, str]:
     """Where each operation's handler stands; what a module makes (for each deployment or audience) stands under the
     function that makes it."""
     found = {}
-    for module in pkgutil.iter_modules(routes.__path__, f"{routes.__name__}."):
+    for module in pkgutil.iter_modules(api.__path__, f"{api.__name__}."):
         file = module.name.removeprefix("payagg.").replace(".", "/") + ".py"
         standing = vars(importlib.import_module(module.name))
         named = {id(value): name for name, value in standing.items() if isinstance(value, HTTPRouteHandler)}
+        if "routes" not in standing and "routes_for" not in standing:
+            continue
         made = standing["routes"] if "routes" in standing else standing["routes_for"](DEFAULTS)
         for handler in made:
             for route in routes_of([handler]):

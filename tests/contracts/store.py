@@ -44,4 +44,4 @@ class StoreContract(
     FutureInstantContract,
     PersonalDataContract,
 ):
-    """Every promise of application/store.py and application/repositories.py that a test can see."""
+    """Every promise of application/ports/ that a test can see."""

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from payagg.application.webhooks.endpoints import endpoints as webhooks
+from payagg.application.webhooks import endpoints as webhooks
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_AT_ONCE
 from tests.support.http_world import Api, Shop, assert_refused
 from tests.support.receivers import a_receiver, until

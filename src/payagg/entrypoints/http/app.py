@@ -12,8 +12,7 @@ from litestar.types import ControllerRouterHandler
 
 from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import checkout_page, console
-from payagg.entrypoints.http import docs as site
+from payagg.entrypoints.http import checkout_page, console, docs
 from payagg.entrypoints.http.api import (
     adjustments,
     anomalies,
@@ -105,7 +104,7 @@ def create_app(
         *console.routes,
         *metrics.routes,
         *([] if services.among_cells is None else [cells.router_for(settings)]),
-        *site.routes_for(lambda: document(api_routes(settings), settings)),
+        *docs.routes_for(lambda: document(api_routes(settings), settings)),
         healthz,
         readyz,
         *extra_routes,
