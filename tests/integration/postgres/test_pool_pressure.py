@@ -13,7 +13,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application import deadline
-from payagg.application.payments.payments import provider_calls
+from payagg.application.payments import provider_calls
 from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.report import ProviderReport

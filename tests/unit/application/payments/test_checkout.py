@@ -13,8 +13,8 @@ from payagg_testing.clocks import START, Chance, ManualClock
 from lab.simulation.loop import VirtualLoop
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.store import MemoryTransaction
+from payagg.application.payments import checkout
 from payagg.application.payments.checkout import WAIT
-from payagg.application.payments.payments import checkout
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import ASK_AFTER, ATTEMPTS_MAX, LEASE, AttemptState, HandOffKind
 from payagg.domain.business import BusinessStatus

@@ -19,7 +19,7 @@ from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.webhooks import ClaimedDelivery, TryResult
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
-from payagg.application.webhooks.endpoints import dispatcher
+from payagg.application.webhooks import dispatcher
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
