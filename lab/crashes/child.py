@@ -20,7 +20,7 @@ from lab.kit.kills import cut_connections, kill_postgres
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
-from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
+from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
@@ -62,7 +62,7 @@ class SteppingPayments(PostgresPayments):
     """Calls a step before a payment is added and before it is locked for a claim, and knows whether it wrote one."""
 
     def __init__(self, connection: StatementConnection, step: Step) -> None:
-        super().__init__(connection, PostgresWebhooks(connection))
+        super().__init__(connection, PostgresWebhookEvents(connection))
         self.step, self.has_written = step, False
 
     async def add(self, payment: Payment) -> bool:

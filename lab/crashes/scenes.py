@@ -199,7 +199,7 @@ async def a_scene(url: str, folder: Path, label: Label, kind: CrashKind) -> Asyn
         async with world.store.begin() as tx:
             await tx.api_keys.add(a_key())
             for environment in Environment:
-                await tx.webhooks.remove_endpoint(f"whe_{environment.value.lower()}", world.clock.now())
+                await tx.endpoints.remove(f"whe_{environment.value.lower()}", world.clock.now())
         wanted = CreateWebhook(url=merchant.origin, environment=SANDBOX)
         await world.services.webhooks.create("biz_1", wanted, by=AN_ADMIN)
         yield Scene(world, merchant, label, kind)

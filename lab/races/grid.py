@@ -107,7 +107,7 @@ class Grid:
     async def chosen(self) -> RaceState:
         """What the business chose, as the start of a race."""
         async with self.world.store.begin() as tx:
-            own = await tx.gateways.settings(BUSINESS)
+            own = await tx.gateway_choices.settings(BUSINESS)
         a, b = own.get(f"gw_{A}"), own.get(f"gw_{B}")
         defaults = [slug for slug, one in ((A, a), (B, b)) if one is not None and one.is_default]
         assert len(defaults) <= 1
@@ -129,9 +129,9 @@ class Grid:
         async with self.world.store.begin() as tx:
             stored = await tx.payments.get(payment.reference)
             transitions = await tx.payments.transitions(payment.reference)
-            attempts = await tx.payments.attempts(payment.reference)
+            attempts = await tx.attempts.of_payment(payment.reference)
             anomalies = await tx.anomalies.of_payment(payment.reference)
-            events, deliveries = await tx.webhooks.of_payment(payment.reference)
+            events, deliveries = await tx.webhook_events.of_payment(payment.reference)
             unheard = await tx.inbox.lock_due(self.clock.now() + timedelta(days=1), 1)
         assert stored is not None
         status = PAYMENT.initial
@@ -199,7 +199,7 @@ async def a_grid(database_url: str, folder: Path) -> AsyncIterator[Grid]:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER  # the rounds deliver them
         world.fakes.paystack.book.ids = lambda: 1  # the transaction of which their events tell
         async with world.store.begin() as tx:
-            await tx.webhooks.add_endpoint(an_endpoint("whe_second"))
+            await tx.endpoints.add(an_endpoint("whe_second"))
         clock = TickingClock()
         stores = [PostgresStore(database_url, pool_size=8, pgbouncer=False) for _ in range(2)]
         servers = [assembled(store, clock, folder) for store in stores]

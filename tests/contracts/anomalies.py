@@ -68,7 +68,7 @@ async def kept(store: Store, *facts: Anomaly) -> None:
 async def adjusted(store: Store, limit: int = 100, **wanted: Any) -> list[int]:
     """The numbers of the facts that a business's adjustments are."""
     async with store.begin() as tx:
-        found = await tx.anomalies.adjustments(AdjustmentFilter("biz_1", SANDBOX, **wanted), limit)
+        found = await tx.adjustments.page(AdjustmentFilter("biz_1", SANDBOX, **wanted), limit)
     return [int(one.id[-20:], 16) for one in found]
 
 
@@ -181,7 +181,7 @@ class AnomalyContract:
         assert await adjusted(store) == [21, 51, 41, 31]
         assert await adjusted(store, needs_attention=True) == [51, 41, 31]
         async with store.begin() as tx:
-            found = await tx.anomalies.adjustments(AdjustmentFilter("biz_1", SANDBOX), 1)
+            found = await tx.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 1)
         assert found == [Adjustment(won.id, a_reference(1), AdjustmentKind.DISPUTE, 150000, "won", NOW + MINUTE)]
 
     async def test_what_needs_attention_does_until_it_is_worked_off(self, store: Store) -> None:
@@ -221,8 +221,8 @@ class AnomalyContract:
         whole = PaymentFilter("biz_1", SANDBOX, since=yesterday, until=midnight + DAY)
         everybody = AdjustmentTotal(midnight.date(), AdjustmentKind.LATE_SUCCESS, 2, 3, 3)
         async with store.begin() as tx:
-            assert await tx.anomalies.adjustment_totals(whole) == expected
-            assert await tx.anomalies.adjustment_totals(replace(whole, since=None, until=midnight)) == expected[:1]
-            assert await tx.anomalies.adjustment_totals(replace(whole, since=midnight)) == expected[1:]
+            assert await tx.adjustments.totals(whole) == expected
+            assert await tx.adjustments.totals(replace(whole, since=None, until=midnight)) == expected[:1]
+            assert await tx.adjustments.totals(replace(whole, since=midnight)) == expected[1:]
             of_all = PaymentFilter(since=midnight, until=midnight + DAY)
-            assert await tx.anomalies.adjustment_totals(of_all) == [*expected[1:3], everybody, *expected[3:]]
+            assert await tx.adjustments.totals(of_all) == [*expected[1:3], everybody, *expected[3:]]

@@ -36,9 +36,9 @@ async def with_history(
             assert transition is not None
             await tx.payments.save(payment, transition)
         own = {"state": AttemptState.HANDED_OFF, "next_ask_at": None, "last_ask_at": NOW, **(attempt or {})}
-        await tx.payments.add_attempt(an_attempt(payment, **own))
+        await tx.attempts.add(an_attempt(payment, **own))
         call_id = an_id("pcl", int(reference[-6:], 36))
-        await tx.payments.add_call(
+        await tx.provider_calls.add(
             ProviderCall(call_id, reference, 1, "provider_a", "fetch_charge", "SUCCESS", "success", 20, "test", NOW)
         )
     return payment
@@ -56,10 +56,10 @@ async def histories(store: Store, *references: str) -> History:
 
 async def a_part(store: Store, day: str = "PAY-20250131", folder: str = "f") -> ArchivePart:
     async with store.begin() as tx:
-        begun = await tx.archive.begin_part(day, folder, NOW)
+        begun = await tx.archive_parts.begin(day, folder, NOW)
     part = replace(begun, payments=1, last_reference=f"{day}-000001", manifest=b"m" * 32)
     async with store.begin() as tx:
-        await tx.archive.finish_part(part)
+        await tx.archive_parts.finish(part)
     return part
 
 
@@ -90,7 +90,7 @@ class ArchiveContract:
         await with_history(store, named("000007"), *ENDED, now=NOW + DAY)
         anomaly = Anomaly("anm_1", named("000005"), AnomalyKind.LATE_REVERSAL, "test", {}, NOW)
         async with store.begin() as tx:
-            await tx.webhooks.emit(an_event(reference=named("000004")), [])
+            await tx.webhook_events.emit(an_event(reference=named("000004")), [])
             await tx.anomalies.add(anomaly)
             closed = Anomaly("anm_2", named("000006"), AnomalyKind.LATE_REVERSAL, "test", {}, NOW)
             await tx.anomalies.add(closed)
@@ -136,7 +136,7 @@ class ArchiveContract:
             "pcl_late", named("000001"), 1, "provider_a", "fetch_charge", "SUCCESS", "s", 5, "test", NOW
         )
         async with store.begin() as tx:
-            await tx.payments.add_call(late)
+            await tx.provider_calls.add(late)
             calls = [(row[0], row[1]) for row in own["provider_calls"]]
             await tx.archive.move([remaining(named("000001"), part.number, own)], calls)
         kept = ArchivedPayment(named("000001"), part.number, (("provider_a", AttemptState.HANDED_OFF),), None)
@@ -145,8 +145,8 @@ class ArchiveContract:
             assert await tx.archive.find(named("000002")) is None
             assert await tx.archive.archived([named("000001"), named("000002")]) == {named("000001")}
             assert await tx.payments.transitions(named("000001")) == []
-            assert await tx.payments.attempts(named("000001")) == []
-            assert await tx.payments.calls(named("000001")) == [late], "what came meanwhile stays"
+            assert await tx.attempts.of_payment(named("000001")) == []
+            assert await tx.provider_calls.of_payment(named("000001")) == [late], "what came meanwhile stays"
             assert await tx.payments.get(named("000001")) == first
         assert await histories(store, named("000002")) == other
         assert await ready(store) == ([named("000002")], named("000002"))
@@ -166,20 +166,20 @@ class ArchiveContract:
         part = await a_part(store)
         with pytest.raises(Conflict):
             async with store.begin() as tx:
-                await tx.archive.finish_part(part)
+                await tx.archive_parts.finish(part)
         async with store.begin() as tx:
-            lost = await tx.archive.begin_part("PAY-20250131", "g", NOW)
-            other_day = await tx.archive.begin_part("PAY-20250201", "h", NOW)
-            assert await tx.archive.parts("PAY-20250131") == [part, lost]
-            await tx.archive.give_up_part(lost.number)
-            await tx.archive.give_up_part(part.number)
+            lost = await tx.archive_parts.begin("PAY-20250131", "g", NOW)
+            other_day = await tx.archive_parts.begin("PAY-20250201", "h", NOW)
+            assert await tx.archive_parts.of_day("PAY-20250131") == [part, lost]
+            await tx.archive_parts.give_up(lost.number)
+            await tx.archive_parts.give_up(part.number)
         async with store.begin() as tx:
-            assert await tx.archive.parts("PAY-20250131") == [part], "what is written is not given up"
-            assert await tx.archive.parts("PAY-20250201") == [other_day]
-            assert await tx.archive.unfinished_days() == ["PAY-20250131", "PAY-20250201"]
-            await tx.archive.close_part(part.number, NOW)
-            assert await tx.archive.unfinished_days() == ["PAY-20250201"]
-            assert await tx.archive.parts("PAY-20250131") == []
+            assert await tx.archive_parts.of_day("PAY-20250131") == [part], "what is written is not given up"
+            assert await tx.archive_parts.of_day("PAY-20250201") == [other_day]
+            assert await tx.archive_parts.unfinished_days() == ["PAY-20250131", "PAY-20250201"]
+            await tx.archive_parts.close(part.number, NOW)
+            assert await tx.archive_parts.unfinished_days() == ["PAY-20250201"]
+            assert await tx.archive_parts.of_day("PAY-20250131") == []
         with pytest.raises(Conflict):
             async with store.begin() as tx:
-                await tx.archive.finish_part(replace(lost, payments=1, last_reference="x", manifest=b"m"))
+                await tx.archive_parts.finish(replace(lost, payments=1, last_reference="x", manifest=b"m"))

@@ -48,18 +48,18 @@ class BusinessContract:
             for business, role in ((third, Role.ADMIN), (second, Role.MEMBER), (first, Role.OWNER)):
                 await tx.businesses.add(business)
                 for subject, given in (("ada", Role.MEMBER), ("ada", role), ("Bo", Role.MEMBER)):
-                    await tx.businesses.set_member(business.id, subject, given)
-            await tx.businesses.remove_member("biz_2", "Bo")
-            await tx.businesses.remove_member("biz_2", "nobody")
+                    await tx.members.add(business.id, subject, given)
+            await tx.members.remove("biz_2", "Bo")
+            await tx.members.remove("biz_2", "nobody")
         async with store.begin() as tx:
-            roles = [await tx.businesses.role(id, name) for id, name in (("biz_1", "ada"), ("biz_3", "ada"))]
+            roles = [await tx.members.role(id, name) for id, name in (("biz_1", "ada"), ("biz_3", "ada"))]
             assert roles == [Role.OWNER, Role.ADMIN]
-            assert await tx.businesses.role("biz_1", "Ada") is await tx.businesses.role("biz_4", "ada") is None
-            assert await tx.businesses.managed_by("ada") == [(first, Role.OWNER), (third, Role.ADMIN)]
-            assert await tx.businesses.managed_by("Bo") == await tx.businesses.managed_by("nobody") == []
-            assert list((await tx.businesses.members("biz_1")).items()) == [("Bo", Role.MEMBER), ("ada", Role.OWNER)]
-            assert await tx.businesses.members("biz_2") == {"ada": Role.MEMBER}
-            assert await tx.businesses.members("biz_4") == {}
+            assert await tx.members.role("biz_1", "Ada") is await tx.members.role("biz_4", "ada") is None
+            assert await tx.members.managed_by("ada") == [(first, Role.OWNER), (third, Role.ADMIN)]
+            assert await tx.members.managed_by("Bo") == await tx.members.managed_by("nobody") == []
+            assert list((await tx.members.of_business("biz_1")).items()) == [("Bo", Role.MEMBER), ("ada", Role.OWNER)]
+            assert await tx.members.of_business("biz_2") == {"ada": Role.MEMBER}
+            assert await tx.members.of_business("biz_4") == {}
 
     async def test_businesses_are_listed_newest_first_searched_literally_and_paged_by_cursor(
         self, store: Store
@@ -211,18 +211,18 @@ class GatewayContract:
         async with store.begin() as tx:
             await tx.businesses.add(a_business())
             await introduced(tx, gateway)
-            assert await tx.gateways.settings("biz_1") == {}
-            await tx.gateways.save_settings(choice)
-            assert await tx.gateways.settings("biz_1") == {gateway.id: choice}
-            choices = await tx.gateways.choices("biz_1")
+            assert await tx.gateway_choices.settings("biz_1") == {}
+            await tx.gateway_choices.save(choice)
+            assert await tx.gateway_choices.settings("biz_1") == {gateway.id: choice}
+            choices = await tx.gateway_choices.of_business("biz_1")
             assert (choices.gateways, choices.settings) == (await tx.gateways.all(), {gateway.id: choice})
             assert choices.health == await tx.health.all()
         assert await store.find_choices("biz_1") == choices
         assert (await store.find_choices("biz_2")).settings == {}
         async with store.begin() as tx:
-            await tx.gateways.save_settings(replace(choice, display_name=None))
+            await tx.gateway_choices.save(replace(choice, display_name=None))
         async with store.begin() as tx:
-            assert await tx.gateways.settings("biz_1") == {gateway.id: replace(choice, display_name=None)}
+            assert await tx.gateway_choices.settings("biz_1") == {gateway.id: replace(choice, display_name=None)}
 
     async def test_a_business_has_at_most_one_default(self, store: Store) -> None:
         gateways = [a_gateway("one"), a_gateway("two")]
@@ -231,28 +231,28 @@ class GatewayContract:
                 await tx.businesses.add(business)
             for gateway in gateways:
                 await introduced(tx, gateway)
-                await tx.gateways.save_settings(a_choice(gateway, is_default=True))
-            await tx.gateways.save_settings(a_choice(gateways[0], "biz_2", is_default=True))
+                await tx.gateway_choices.save(a_choice(gateway, is_default=True))
+            await tx.gateway_choices.save(a_choice(gateways[0], "biz_2", is_default=True))
         async with store.begin() as tx:
-            mine, others = await tx.gateways.settings("biz_1"), await tx.gateways.settings("biz_2")
+            mine, others = await tx.gateway_choices.settings("biz_1"), await tx.gateway_choices.settings("biz_2")
         assert [own.gateway_id for own in mine.values() if own.is_default] == [gateways[1].id]
         assert others[gateways[0].id].is_default
 
     async def test_opt_outs_count_active_businesses_alone(self, store: Store) -> None:
         gateway, other = a_gateway("one"), a_gateway("two")
         async with store.begin() as tx:
-            before = await tx.gateways.active_businesses()
+            before = await tx.gateway_choices.active_businesses()
             await introduced(tx, gateway)
             await introduced(tx, other)
             for number, status in enumerate((BusinessStatus.ACTIVE, BusinessStatus.ACTIVE, BusinessStatus.RESTRICTED)):
                 await tx.businesses.add(a_business(f"biz_{number}", f"Shop {number}", status))
-                await tx.gateways.save_settings(a_choice(gateway, f"biz_{number}", is_enabled=False))
-            await tx.gateways.save_settings(a_choice(other, "biz_0", is_enabled=True))
-            assert await tx.gateways.active_businesses() == before + 2
-            assert await tx.gateways.opt_outs(gateway.id) == {gateway.id: 2}
-            assert await tx.gateways.opt_outs(other.id) == {}
-            assert (await tx.gateways.opt_outs())[gateway.id] == 2
-            overrides = await tx.gateways.overrides(gateway.id)
+                await tx.gateway_choices.save(a_choice(gateway, f"biz_{number}", is_enabled=False))
+            await tx.gateway_choices.save(a_choice(other, "biz_0", is_enabled=True))
+            assert await tx.gateway_choices.active_businesses() == before + 2
+            assert await tx.gateway_choices.opt_outs(gateway.id) == {gateway.id: 2}
+            assert await tx.gateway_choices.opt_outs(other.id) == {}
+            assert (await tx.gateway_choices.opt_outs())[gateway.id] == 2
+            overrides = await tx.gateway_choices.overrides(gateway.id)
             assert {merchant.business.name for merchant in overrides} >= {"Shop 0", "Shop 1"}
 
     async def test_merchants_are_paged_by_name_and_searched_literally(self, store: Store) -> None:
@@ -263,10 +263,10 @@ class GatewayContract:
             for id, name in names.items():
                 await tx.businesses.add(a_business(id, name))
             choice = a_choice(gateway, "biz_1", display_name="Cards")
-            await tx.gateways.save_settings(choice)
+            await tx.gateway_choices.save(choice)
 
             async def found(search: str | None, offset: int = 0, limit: int = 10) -> tuple[list[str], int]:
-                page, total = await tx.gateways.merchants(gateway.id, search, offset, limit)
+                page, total = await tx.gateway_choices.merchants(gateway.id, search, offset, limit)
                 return sorted(merchant.business.id for merchant in page), total
 
             assert await found("%") == (["biz_0"], 1)
@@ -276,6 +276,6 @@ class GatewayContract:
             assert await found("nobody") == ([], 0)
             assert (await found(None))[1] == 4
             assert await found(None, offset=4) == ([], 4)
-            pages = [(await tx.gateways.merchants(gateway.id, None, n, 1))[0][0] for n in range(4)]
+            pages = [(await tx.gateway_choices.merchants(gateway.id, None, n, 1))[0][0] for n in range(4)]
             assert sorted(page.business.id for page in pages) == sorted(names)
             assert {page.business.id: page.settings for page in pages}["biz_1"] == choice

@@ -182,7 +182,7 @@ class CellMoveContract:
         reference = "PAY-20250131-ZZZZZZ"
         async with store.begin() as tx:
             await tx.payments.add(a_payment(reference=reference))
-            await tx.payments.add_attempt(an_attempt(a_payment(reference=reference), gateway_id="gw_here"))
+            await tx.attempts.add(an_attempt(a_payment(reference=reference), gateway_id="gw_here"))
         leased = await store.queue.claim(NOW, 1, 1, 1, timedelta(seconds=45))
         busy = {reference, *(one.delivery.reference for one in leased)}
         assert len(busy) == 2
@@ -194,7 +194,7 @@ class CellMoveContract:
         assert done.payments == len(REFERENCES) + 1
         assert done.closed >= timedelta(seconds=45)
         async with other.begin() as tx:
-            assert (await tx.payments.attempts(reference))[0].state is AttemptState.CLAIMED
+            assert (await tx.attempts.of_payment(reference))[0].state is AttemptState.CLAIMED
 
     async def test_a_payment_of_the_other_cell_goes_on_there_and_is_not_set_back(
         self, store: Store, other: Store
@@ -304,10 +304,10 @@ def _changes(gateway_id: str) -> list[Any]:
     sealed = VAULT.seal(b"whsec", secret_context("whe_9"))
     return [
         lambda tx: tx.businesses.save(a_business(name="Other")),
-        lambda tx: tx.businesses.set_member(SHOP, "cy", Role.ADMIN),
+        lambda tx: tx.members.add(SHOP, "cy", Role.ADMIN),
         lambda tx: tx.api_keys.add(a_key("key_9", Environment.LIVE)),
-        lambda tx: tx.gateways.save_settings(a_choice(the_gateway(gateway_id), is_enabled=False)),
-        lambda tx: tx.webhooks.add_endpoint(an_endpoint("whe_9", secret=sealed)),
-        lambda tx: tx.webhooks.save_endpoint(an_endpoint("whe_1", secret=sealed, description="New")),
-        lambda tx: tx.webhooks.remove_endpoint("whe_1", NOW),
+        lambda tx: tx.gateway_choices.save(a_choice(the_gateway(gateway_id), is_enabled=False)),
+        lambda tx: tx.endpoints.add(an_endpoint("whe_9", secret=sealed)),
+        lambda tx: tx.endpoints.save(an_endpoint("whe_1", secret=sealed, description="New")),
+        lambda tx: tx.endpoints.remove("whe_1", NOW),
     ]

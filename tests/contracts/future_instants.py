@@ -22,22 +22,22 @@ class FutureInstantContract:
         async with store.begin() as tx:
             assert await tx.future_instants.pull_back(NOW, "") == (3, None)
             assert await tx.future_instants.pull_back(NOW, "") == (0, None)
-            [attempt] = await tx.payments.attempts(REFERENCE)
-            _, [delivery] = await tx.webhooks.of_payment(REFERENCE)
+            [attempt] = await tx.attempts.of_payment(REFERENCE)
+            _, [delivery] = await tx.webhook_events.of_payment(REFERENCE)
             [event] = await tx.inbox.lock_due(NOW, LIMIT)
             dates = (attempt.created_at, attempt.handed_off_at, attempt.last_ask_at, attempt.next_ask_at)
             assert dates == (NOW, NOW, NOW, NOW)
             assert (delivery.created_at, delivery.next_attempt_at) == (NOW, NOW)
             assert (event.received_at, event.next_attempt_at) == (NOW, NOW)
-            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
+            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
         assert len(await store.queue.claim(NOW, LIMIT, 5, 5, timedelta(minutes=1))) == 1
 
     async def test_what_the_rules_date_ahead_stays_as_it_is(self, store: Store) -> None:
         await leave_behind(store, NOW)
         async with store.begin() as tx:
-            [before] = await tx.payments.attempts(REFERENCE)
+            [before] = await tx.attempts.of_payment(REFERENCE)
             assert await tx.future_instants.pull_back(NOW, "") == (0, None)
-            assert await tx.payments.attempts(REFERENCE) == [before]
+            assert await tx.attempts.of_payment(REFERENCE) == [before]
 
     async def test_an_ask_is_begun_though_the_last_one_is_dated_ahead(self, store: Store) -> None:
         await leave_behind(store, NOW + AHEAD)
@@ -48,11 +48,11 @@ class FutureInstantContract:
         hold = timedelta(minutes=2)
         async with store.begin() as tx:
             await tx.payments.add(a_payment())
-            await tx.payments.add_attempt(revised(an_attempt(), next_ask_at=NOW))
-            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW + AHEAD, LIMIT, hold)) == 1
+            await tx.attempts.add(revised(an_attempt(), next_ask_at=NOW))
+            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW + AHEAD, LIMIT, hold)) == 1
         async with store.begin() as tx:
-            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, LIMIT, hold)) == 1
-            assert await tx.payments.due_asks("provider_a", SANDBOX, NOW, LIMIT, hold) == []
+            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, LIMIT, hold)) == 1
+            assert await tx.attempts.due_asks("provider_a", SANDBOX, NOW, LIMIT, hold) == []
 
     async def test_a_lease_of_a_worker_that_died_while_ahead_holds_no_delivery(self, store: Store) -> None:
         await leave_behind(store, NOW)
@@ -66,11 +66,11 @@ async def leave_behind(store: Store, at: datetime) -> None:
     """An attempt that was asked about, an event that is to be delivered, and one that a provider sent, all at `at`."""
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
-        await tx.webhooks.add_endpoint(an_endpoint())
+        await tx.endpoints.add(an_endpoint())
         await tx.payments.add(a_payment())
         handed = an_attempt(state=AttemptState.HANDED_OFF, now=at)
-        await tx.payments.add_attempt(revised(handed, last_ask_at=at))
+        await tx.attempts.add(revised(handed, last_ask_at=at))
         event = an_event(created_at=at)
-        await tx.webhooks.emit(event, [a_delivery(event)])
+        await tx.webhook_events.emit(event, [a_delivery(event)])
         received = ProviderEvent("inb_1", "provider_a", SANDBOX, b"1" * 32, b"{}", at, 1, at + timedelta(seconds=30))
         await tx.inbox.add(replace(received))

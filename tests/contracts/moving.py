@@ -60,13 +60,13 @@ async def open_cells(source: Store, target: Store) -> None:
     async with source.begin() as tx:
         await tx.businesses.add(a_business())
         for subject, role in (("ada", Role.OWNER), ("bo", Role.MEMBER)):
-            await tx.businesses.set_member(SHOP, subject, role)
+            await tx.members.add(SHOP, subject, role)
         await tx.api_keys.add(a_key())
         await tx.api_keys.add(a_key("key_2", Environment.LIVE))
-        await tx.gateways.save_settings(a_choice(the_gateway("gw_here"), is_enabled=True, is_default=True))
+        await tx.gateway_choices.save(a_choice(the_gateway("gw_here"), is_enabled=True, is_default=True))
         for id in ("whe_1", "whe_2"):
             sealed = VAULT.seal(b"whsec", secret_context(id))
-            await tx.webhooks.add_endpoint(an_endpoint(id, secret=sealed, is_active=id == "whe_1"))
+            await tx.endpoints.add(an_endpoint(id, secret=sealed, is_active=id == "whe_1"))
         await tx.audit.add(an_entry(1, business_id=SHOP))
         await tx.audit.add(an_entry(2, business_id=SHOP))
     async with source.begin() as tx:
@@ -87,11 +87,11 @@ async def _add_payment(store: Store, number: int, status: Status) -> None:
     async with store.begin() as tx:
         await tx.payments.add(payment)
         attempt = an_attempt(payment, 1, AttemptState.HANDED_OFF, gateway_id="gw_here", next_ask_at=NOW)
-        await tx.payments.add_attempt(attempt)
+        await tx.attempts.add(attempt)
         call = ProviderCall(
             an_id("pcl", number), reference, 1, "provider_a", "start_charge", "REDIRECT", None, 12, "payer", NOW
         )
-        await tx.payments.add_call(call)
+        await tx.provider_calls.add(call)
         if status is Status.INITIATED:
             return
         moved, transition = payment.move(WAY_TO[status], NOW, actor="test")
@@ -100,7 +100,7 @@ async def _add_payment(store: Store, number: int, status: Status) -> None:
         event = an_event(an_id("evt", number), reference=reference, type=f"payment.{status.value.lower()}")
         deliveries = [a_delivery(event, an_id("dlv", number))]
         deliveries.append(a_delivery(event, an_id("dlv", 10 + number), None, "https://shop.example/own"))
-        await tx.webhooks.emit(event, deliveries)
+        await tx.webhook_events.emit(event, deliveries)
         anomaly = Anomaly(an_id("anm", number), reference, AnomalyKind.MISMATCH, "verify", {"word": "success"}, NOW)
         await tx.anomalies.add(anomaly.assign("ada").note("Asked the provider.", "admin:ada", NOW))
         asked = Resolution(an_id("res", number), reference, "Account closed.", "Case 4711.", "admin:ada", NOW)
@@ -122,10 +122,10 @@ async def _add_payment(store: Store, number: int, status: Status) -> None:
 async def _archive(store: Store, reference: str) -> None:
     """As `payagg archive --remove` leaves it."""
     async with store.begin() as tx:
-        part = await tx.archive.begin_part(reference[:12], f"{reference[:12]}/arc_{reference[-6:]}", NOW)
+        part = await tx.archive_parts.begin(reference[:12], f"{reference[:12]}/arc_{reference[-6:]}", NOW)
     async with store.begin() as tx:
-        await tx.archive.finish_part(replace(part, payments=1, last_reference=reference, manifest=bytes(32)))
-        calls = [(reference, call.id) for call in await tx.payments.calls(reference)]
+        await tx.archive_parts.finish(replace(part, payments=1, last_reference=reference, manifest=bytes(32)))
+        calls = [(reference, call.id) for call in await tx.provider_calls.of_payment(reference)]
         tried = (("provider_a", AttemptState.HANDED_OFF),)
         await tx.archive.move([ArchivedPayment(reference, part.number, tried, "charge_1")], calls)
 
@@ -135,23 +135,25 @@ async def everything(store: Store, gateway_id: str) -> dict[str, Any]:
     async with store.begin() as tx:
         entries = await tx.audit.listed(AuditFilter(business_id=SHOP), None, 100)
         keys = [await tx.api_keys.get(SHOP, id) for id in ("key_1", "key_2")]
-        settings = (await tx.gateways.settings(SHOP)).values()
+        settings = (await tx.gateway_choices.settings(SHOP)).values()
         return {
             "business": await tx.businesses.get(SHOP),
-            "members": await tx.businesses.members(SHOP),
+            "members": await tx.members.of_business(SHOP),
             "keys": keys,
             "settings": [replace(own, gateway_id=_plain(own.gateway_id, gateway_id) or "") for own in settings],
-            "endpoints": await tx.webhooks.endpoints(SHOP),
-            "logs": [await tx.webhooks.deliveries(one.id, 0, 100) for one in await tx.webhooks.endpoints(SHOP)],
+            "endpoints": await tx.endpoints.of_business(SHOP),
+            "logs": [
+                await tx.webhook_events.deliveries(one.id, 0, 100) for one in await tx.endpoints.of_business(SHOP)
+            ],
             "payments": [await tx.payments.get(reference) for reference in REFERENCES],
             "transitions": [await tx.payments.transitions(reference) for reference in REFERENCES],
             "attempts": [
                 [replace(one, gateway_id=_plain(one.gateway_id, gateway_id)) for one in attempts]
-                for attempts in [await tx.payments.attempts(reference) for reference in REFERENCES]
+                for attempts in [await tx.attempts.of_payment(reference) for reference in REFERENCES]
             ],
             "archived": [_folder(await tx.archive.find(reference)) for reference in REFERENCES],
-            "calls": [await tx.payments.calls(reference) for reference in REFERENCES],
-            "events": [await tx.webhooks.of_payment(reference) for reference in REFERENCES],
+            "calls": [await tx.provider_calls.of_payment(reference) for reference in REFERENCES],
+            "events": [await tx.webhook_events.of_payment(reference) for reference in REFERENCES],
             "resolutions": [await tx.resolutions.of_payment(reference) for reference in REFERENCES],
             "anomalies": [await tx.anomalies.of_payment(reference) for reference in REFERENCES],
             "audit": [one for one in entries if one.action != "business.move"],

@@ -42,7 +42,7 @@ async def stored(store: Store, **fields: Any) -> Payment:
 
 async def handed(store: Store, attempt: Attempt) -> None:
     async with store.begin() as tx:
-        await tx.payments.add_attempt(attempt)
+        await tx.attempts.add(attempt)
 
 
 class PaymentContract:
@@ -84,13 +84,13 @@ class PaymentContract:
         await handed(store, attempt)
         await handed(store, an_attempt(number=2, state=AttemptState.REFUSED, gateway="provider_b", next_ask_at=None))
         async with store.begin() as tx:
-            assert await tx.payments.has_open_attempts("gw_provider_a")
-            counts = [await tx.payments.open_attempts("gw_provider_a", most) for most in (0, 1, 5)]
+            assert await tx.attempts.has_open("gw_provider_a")
+            counts = [await tx.attempts.count_open("gw_provider_a", most) for most in (0, 1, 5)]
             assert counts == [0, 1, 1]
-            assert await tx.payments.open_attempts("gw_provider_b", 5) == 0
-            assert not await tx.payments.has_open_attempts("gw_provider_b")
-            await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
-            assert not await tx.payments.has_open_attempts("gw_provider_a")
+            assert await tx.attempts.count_open("gw_provider_b", 5) == 0
+            assert not await tx.attempts.has_open("gw_provider_b")
+            await tx.attempts.save(replace(attempt, next_ask_at=None), attempt.token)
+            assert not await tx.attempts.has_open("gw_provider_a")
 
     async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
         for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
@@ -98,7 +98,7 @@ class PaymentContract:
         async with store.begin() as tx:
             payments = tx.payments
             assert [await read(REFERENCE) for read in (payments.get, payments.lock)] == [None, None]
-            assert [await read(REFERENCE) for read in (payments.attempts, payments.transitions)] == [[], []]
+            assert [await read(REFERENCE) for read in (tx.attempts.of_payment, payments.transitions)] == [[], []]
 
     async def test_a_taken_reference_is_refused_and_a_taken_key_gives_the_original(self, store: Store) -> None:
         """A key is taken in its business and environment alone, and payments without one never meet."""
@@ -184,7 +184,7 @@ class PaymentContract:
         with pytest.raises(RuntimeError):  # noqa: PT012 - the block is what is tested
             async with store.begin() as tx:
                 await tx.payments.save(moved, transition)
-                await tx.payments.add_attempt(an_attempt(payment))
+                await tx.attempts.add(an_attempt(payment))
                 await tx.audit.add(an_entry())
                 await tx.revocations.add(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
                 raise RuntimeError
@@ -192,7 +192,7 @@ class PaymentContract:
         assert not await store.is_revoked("t-1", "ada", NOW)
         async with store.begin() as tx:
             assert await tx.payments.transitions(REFERENCE) == []
-            assert await tx.payments.attempts(REFERENCE) == []
+            assert await tx.attempts.of_payment(REFERENCE) == []
             assert await tx.audit.listed(AuditFilter(), None, 10) == []
 
     async def test_initiated_payments_are_found_by_the_ends_of_their_windows_oldest_first(self, store: Store) -> None:
@@ -203,14 +203,14 @@ class PaymentContract:
         async with store.begin() as tx:
             await tx.payments.save(moved, transition)
         async with store.begin() as tx:
-            assert await tx.payments.expired(NOW + HOUR - TICK, 10) == []
-            assert await tx.payments.expired(NOW + HOUR, 10) == [old]
-            assert await tx.payments.expired(NOW + 2 * HOUR, 10) == [old, young]
-            assert await tx.payments.expired(NOW + 2 * HOUR, 1) == [old]
-            assert await tx.payments.initiated(NOW, "", 10) == [old, young]
-            assert await tx.payments.initiated(NOW, "", 1) == [old]
-            assert await tx.payments.initiated(old.expires_at, old.reference, 10) == [young]
-            assert await tx.payments.initiated(young.expires_at, young.reference, 10) == []
+            assert await tx.payment_upkeep.expired(NOW + HOUR - TICK, 10) == []
+            assert await tx.payment_upkeep.expired(NOW + HOUR, 10) == [old]
+            assert await tx.payment_upkeep.expired(NOW + 2 * HOUR, 10) == [old, young]
+            assert await tx.payment_upkeep.expired(NOW + 2 * HOUR, 1) == [old]
+            assert await tx.payment_upkeep.initiated(NOW, "", 10) == [old, young]
+            assert await tx.payment_upkeep.initiated(NOW, "", 1) == [old]
+            assert await tx.payment_upkeep.initiated(old.expires_at, old.reference, 10) == [young]
+            assert await tx.payment_upkeep.initiated(young.expires_at, young.reference, 10) == []
 
     async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
         payment = await stored(store)
@@ -219,7 +219,7 @@ class PaymentContract:
         await handed(store, first)
         await handed(store, second)
         async with store.begin() as tx:
-            assert await tx.payments.attempts(REFERENCE) == [first, second]
+            assert await tx.attempts.of_payment(REFERENCE) == [first, second]
 
     async def test_only_the_holder_of_the_token_writes_an_attempt(self, store: Store) -> None:
         payment = await stored(store)
@@ -228,13 +228,13 @@ class PaymentContract:
         late = an_attempt(payment, 1, AttemptState.HANDED_OFF)
         await handed(store, claim)
         async with store.begin() as tx:
-            await tx.payments.save_attempt(taken, claim.token)
+            await tx.attempts.save(taken, claim.token)
         for attempt in (late, an_attempt(payment, 2)):  # taken over, and never added
             with pytest.raises(Conflict):
                 async with store.begin() as tx:
-                    await tx.payments.save_attempt(attempt, attempt.token)
+                    await tx.attempts.save(attempt, attempt.token)
         async with store.begin() as tx:
-            assert await tx.payments.attempts(REFERENCE) == [taken]
+            assert await tx.attempts.of_payment(REFERENCE) == [taken]
 
     @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.HANDED_OFF])
     async def test_at_most_one_attempt_is_claimed_and_one_handed_off(self, store: Store, state: AttemptState) -> None:
@@ -243,7 +243,7 @@ class PaymentContract:
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
             await handed(store, an_attempt(payment, 2, state))
         async with store.begin() as tx:
-            assert [attempt.number for attempt in await tx.payments.attempts(REFERENCE)] == [1]
+            assert [attempt.number for attempt in await tx.attempts.of_payment(REFERENCE)] == [1]
 
     async def test_due_asks_are_held_back_from_everybody_else(self, store: Store) -> None:
         payment = await stored(store)
@@ -251,7 +251,7 @@ class PaymentContract:
         await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
         await handed(store, an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
         async with store.begin() as tx:
-            ask, at_a, at_b = tx.payments, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
+            ask, at_a, at_b = tx.attempts, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
             both = ("provider_a", "provider_b")
             assert await ask.oldest_ask(both, NOW - TICK) is None
             assert await ask.oldest_ask(both, NOW + HOUR) == NOW
@@ -262,10 +262,10 @@ class PaymentContract:
             assert await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR) == []
             assert await ask.oldest_ask(both, NOW + HOUR) == NOW  # held, and late all the same
         async with store.begin() as tx:
-            again = await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
+            again = await tx.attempts.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
             assert [attempt.reference for attempt in again] == [OTHER]
-            await tx.payments.save_attempt(again[0], again[0].token)
-            assert await tx.payments.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+            await tx.attempts.save(again[0], again[0].token)
+            assert await tx.attempts.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
 
     async def test_what_was_in_the_air_when_a_process_began_is_asked_about_once_ahead_of_its_time(
         self, store: Store
@@ -288,20 +288,20 @@ class PaymentContract:
         place = ("provider_a", SANDBOX)
         async with store.begin() as tx:
             # A worker that began earlier, and died.
-            [held] = await tx.payments.due_asks(*place, began - TICK, 1, HOUR, began - TICK)
+            [held] = await tx.attempts.due_asks(*place, began - TICK, 1, HOUR, began - TICK)
             assert held.reference[-1] == "0"
-            assert await tx.payments.due_asks(*place, began, 10, HOUR) == []
-            found = await tx.payments.due_asks(*place, began, 10, HOUR, began)
+            assert await tx.attempts.due_asks(*place, began, 10, HOUR) == []
+            found = await tx.attempts.due_asks(*place, began, 10, HOUR, began)
             assert [attempt.reference[-1] for attempt in found] == ["0", "1"]
-            assert await tx.payments.due_asks(*place, began, 10, HOUR, began) == []
-            assert len(await tx.payments.due_asks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
+            assert await tx.attempts.due_asks(*place, began, 10, HOUR, began) == []
+            assert len(await tx.attempts.due_asks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
 
     async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, store: Store) -> None:
         """Eight old payments of one business, a younger one of another, and one in the other environment."""
 
         async def due(environment: Environment, limit: int) -> list[str]:
             async with store.begin() as tx:
-                found = await tx.payments.due_asks("provider_a", environment, NOW + HOUR, limit, MINUTE)
+                found = await tx.attempts.due_asks("provider_a", environment, NOW + HOUR, limit, MINUTE)
             return [attempt.reference[-1] for attempt in found]
 
         for number in range(10):
@@ -325,12 +325,12 @@ class PaymentContract:
         live = await stored(store, reference=OTHER, environment=Environment.LIVE)
         await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
         async with store.begin() as tx:
-            assert await tx.payments.hasten_asks("provider_b", SANDBOX, NOW) == 0
-            assert await tx.payments.hasten_asks("provider_a", SANDBOX, NOW) == 1
-            assert await tx.payments.hasten_asks("provider_a", SANDBOX, NOW) == 0
+            assert await tx.attempts.hasten_asks("provider_b", SANDBOX, NOW) == 0
+            assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 1
+            assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 0
         async with store.begin() as tx:
-            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)) == 2
-            assert await tx.payments.due_asks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
+            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)) == 2
+            assert await tx.attempts.due_asks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
 
     async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:
         payment, other = await stored(store), await stored(store, reference=OTHER)
@@ -340,12 +340,12 @@ class PaymentContract:
         for attempt in (unknown, handed_off, elsewhere):
             await handed(store, attempt)
         async with store.begin() as tx:
-            assert len(await tx.payments.due_asks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
-            await tx.payments.end_asks(REFERENCE)
+            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
+            await tx.attempts.end_asks(REFERENCE)
         async with store.begin() as tx:
             over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
-            assert await tx.payments.attempts(REFERENCE) == over
-            assert await tx.payments.due_asks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
+            assert await tx.attempts.of_payment(REFERENCE) == over
+            assert await tx.attempts.due_asks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
 
     async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
         await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))
@@ -369,9 +369,9 @@ class PaymentContract:
             await tx.businesses.add(business)
             await tx.businesses.add(a_business("biz_2"))
             for attempt in attempts:
-                await tx.payments.add_attempt(attempt)
+                await tx.attempts.add(attempt)
             for endpoint in (second, first, *others):
-                await tx.webhooks.add_endpoint(endpoint)
+                await tx.endpoints.add(endpoint)
         async with store.begin() as tx:
             for read in (tx.payments.aggregate, tx.payments.lock_aggregate):
                 assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
@@ -393,8 +393,8 @@ class PaymentContract:
         later = replace(first, id=an_id("pcl", 2), result="SUCCEEDED", word="success", at=NOW + MINUTE)
         silent = replace(later, id=an_id("pcl", 3), result="TIMEOUT", word=None, at=NOW + 2 * MINUTE)
         async with store.begin() as tx:
-            assert await tx.payments.last_answer(REFERENCE) is None
+            assert await tx.provider_calls.last_answer(REFERENCE) is None
             for call in (later, first, silent, replace(first, id=an_id("pcl", 4), reference=OTHER, at=NOW + HOUR)):
-                await tx.payments.add_call(call)
-            assert await tx.payments.calls(REFERENCE) == [first, later, silent]
-            assert await tx.payments.last_answer(REFERENCE) == later
+                await tx.provider_calls.add(call)
+            assert await tx.provider_calls.of_payment(REFERENCE) == [first, later, silent]
+            assert await tx.provider_calls.last_answer(REFERENCE) == later

@@ -55,17 +55,17 @@ class PersonalDataContract:
             ended(NOW + 2 * DAY, reference=named(5), customer_name="Ada"),
         )
         async with store.begin() as tx:
-            assert await tx.payments.settled_with_payer(NOW + 2 * DAY, 9) == [named(2), named(1)]
-            assert await tx.payments.settled_with_payer(NOW + 3 * DAY, 1) == [named(2)]
-            assert await tx.payments.settled_with_payer(NOW, 9) == []
+            assert await tx.payment_upkeep.settled_with_payer(NOW + 2 * DAY, 9) == [named(2), named(1)]
+            assert await tx.payment_upkeep.settled_with_payer(NOW + 3 * DAY, 1) == [named(2)]
+            assert await tx.payment_upkeep.settled_with_payer(NOW, 9) == []
 
     async def test_a_payer_is_found_by_steps_in_any_letter_case(self, store: Store) -> None:
         own = {2: "ada@example.COM", 3: "ada@example.com.ng", 4: "ADA@example.com"}
         await with_payments(store, *(a_payment(reference=named(n), customer_email=own.get(n)) for n in range(1, 6)))
         async with store.begin() as tx:
-            assert await tx.payments.of_payer("Ada@Example.com", "", 3) == ([named(2)], named(3))
-            assert await tx.payments.of_payer("Ada@Example.com", named(3), 3) == ([named(4)], named(5))
-            assert await tx.payments.of_payer("Ada@Example.com", named(5), 3) == ([], None)
+            assert await tx.payment_upkeep.of_payer("Ada@Example.com", "", 3) == ([named(2)], named(3))
+            assert await tx.payment_upkeep.of_payer("Ada@Example.com", named(3), 3) == ([named(4)], named(5))
+            assert await tx.payment_upkeep.of_payer("Ada@Example.com", named(5), 3) == ([], None)
 
     async def test_clearing_a_payer_changes_nothing_beside(self, store: Store) -> None:
         paid = ended(NOW, reference=named(1), callback_url="https://shop.example/", **PAYER)
@@ -73,17 +73,17 @@ class PersonalDataContract:
         await with_payments(store, paid, other)
         attempt = an_attempt(paid, state=AttemptState.HANDED_OFF)
         async with store.begin() as tx:
-            await tx.payments.add_attempt(attempt)
+            await tx.attempts.add(attempt)
             before = await tx.payments.get(named(1))
             assert before is not None
-            await tx.payments.clear_payer([named(1), named(1)])
+            await tx.payment_upkeep.clear_payer([named(1), named(1)])
         async with store.begin() as tx:
             assert await tx.payments.get(named(1)) == before.without_payer()
             assert await tx.payments.get(named(2)) == other
             assert attempt.hand_off is not None
             left = revised(attempt, hand_off=revised(attempt.hand_off, checkout_url=""))
-            assert await tx.payments.attempts(named(1)) == [left]
-            assert await tx.payments.settled_with_payer(NOW + DAY, 9) == []
+            assert await tx.attempts.of_payment(named(1)) == [left]
+            assert await tx.payment_upkeep.settled_with_payer(NOW + DAY, 9) == []
 
     async def test_keys_of_payments_that_ended_before_are_free_again(self, store: Store) -> None:
         old = [ended(NOW + n * DAY, reference=f"PAY-2025013{n}-000001", idempotency_key=f"key {n}") for n in range(3)]
@@ -95,11 +95,11 @@ class PersonalDataContract:
             return found.reference if found is not None else None
 
         async with store.begin() as tx:
-            assert await tx.payments.forget_keys(NOW + 2 * DAY, 1) == 1
+            assert await tx.payment_upkeep.forget_keys(NOW + 2 * DAY, 1) == 1
         assert [await holder(f"key {n}") for n in range(3)] == [None, old[1].reference, old[2].reference]
         async with store.begin() as tx:
-            assert await tx.payments.forget_keys(NOW + 2 * DAY, 9) == 1
-            assert await tx.payments.forget_keys(NOW + 2 * DAY, 9) == 0
+            assert await tx.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) == 1
+            assert await tx.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) == 0
         assert [await holder(key) for key in ("key 1", "key 2", "open")] == [None, old[2].reference, open_one.reference]
         again = a_payment(reference="PAY-20250301-000001", idempotency_key="key 0")
         assert await store.add_payment(again) == (again, True)
@@ -118,13 +118,13 @@ class PersonalDataContract:
         other = an_event(an_id("evt", 3), 1, reference=named(2))
         async with store.begin() as tx:
             for event in (first, second, other):
-                await tx.webhooks.emit(event, [])
-            found = await tx.webhooks.events_of([named(1)])
+                await tx.webhook_events.emit(event, [])
+            found = await tx.webhook_events.of_payments([named(1)])
             assert sorted(found, key=lambda event: event.id) == [first, second]
-            await tx.webhooks.save_bodies([replace(second, body=b"{}")])
+            await tx.webhook_events.save_bodies([replace(second, body=b"{}")])
         async with store.begin() as tx:
-            assert (await tx.webhooks.of_payment(named(1)))[0] == [first, replace(second, body=b"{}")]
-            assert (await tx.webhooks.of_payment(named(2)))[0] == [other]
+            assert (await tx.webhook_events.of_payment(named(1)))[0] == [first, replace(second, body=b"{}")]
+            assert (await tx.webhook_events.of_payment(named(2)))[0] == [other]
 
     async def test_bodies_of_events_handled_before_are_emptied(self, store: Store) -> None:
         def arrived(number: int, handled: int | None) -> ProviderEvent:

@@ -74,11 +74,11 @@ class ReconciliationContract:
             stored = replace(payment, gateway=gateway)
             async with store.begin() as tx:
                 await tx.payments.add(stored)
-                await tx.payments.add_attempt(an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
+                await tx.attempts.add(an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
         refused = replace(wanted, reference="PAY-20250131-000003")
         async with store.begin() as tx:
             await tx.payments.add(refused)
-            await tx.payments.add_attempt(an_attempt(refused, 1, AttemptState.REFUSED))
+            await tx.attempts.add(an_attempt(refused, 1, AttemptState.REFUSED))
         first = NOW, OurPayment(REFERENCE, 150000, Status.INITIATED, LIVE)
         second = NOW + HOUR, OurPayment(OTHER, 150000, Status.INITIATED, LIVE)
         async with store.begin() as tx:

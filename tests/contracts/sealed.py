@@ -28,9 +28,9 @@ class SealedContract:
             await tx.businesses.add(a_business())
             await tx.gateways.add(a_gateway("acme", OFF, **both))
             await tx.gateways.add(a_gateway("bold", OFF, credentials=None))
-            await tx.webhooks.add_endpoint(an_endpoint("whe_1", **rotated))
-            await tx.webhooks.add_endpoint(an_endpoint("whe_2", secret=b"s2"))
-            await tx.webhooks.remove_endpoint("whe_2", NOW)
+            await tx.endpoints.add(an_endpoint("whe_1", **rotated))
+            await tx.endpoints.add(an_endpoint("whe_2", secret=b"s2"))
+            await tx.endpoints.remove("whe_2", NOW)
 
     async def test_sealed_things_are_listed_by_kind_in_pages(self, store: Store) -> None:
         await self._with_blobs(store)
@@ -51,7 +51,7 @@ class SealedContract:
         await self._with_blobs(store)
         async with store.begin() as tx:
             [one, *_] = await tx.sealed.page(kind, "", 100)
-            gateway, endpoint = await tx.gateways.get("gw_acme"), await tx.webhooks.endpoint("biz_1", "whe_1")
+            gateway, endpoint = await tx.gateways.get("gw_acme"), await tx.endpoints.lock("biz_1", "whe_1")
             assert not await tx.sealed.replace(kind, one.owner_id, b"another", b"new")
             assert not await tx.sealed.replace(kind, "unknown", one.blob, b"new")
             assert await tx.sealed.replace(kind, one.owner_id, one.blob, b"new")
@@ -63,5 +63,5 @@ class SealedContract:
             assert gateway is not None
             assert endpoint is not None
             assert await tx.gateways.get("gw_acme") == (replace(gateway, **new) if is_gateways else gateway)
-            stored = await tx.webhooks.endpoint("biz_1", "whe_1")
+            stored = await tx.endpoints.lock("biz_1", "whe_1")
             assert stored == (endpoint if is_gateways else replace(endpoint, **new))

@@ -37,7 +37,7 @@ async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
         for endpoint in endpoints:
-            await tx.webhooks.add_endpoint(endpoint)
+            await tx.endpoints.add(endpoint)
 
 
 def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> ProviderEvent:
@@ -46,7 +46,7 @@ def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str
 
 async def emitted(store: Store, *deliveries: Delivery, event: Event | None = None) -> None:
     async with store.begin() as tx:
-        await tx.webhooks.emit(event or an_event(), deliveries)
+        await tx.webhook_events.emit(event or an_event(), deliveries)
 
 
 async def claim(
@@ -57,14 +57,14 @@ async def claim(
 
 async def the_endpoint(store: Store, id: str = "whe_1") -> WebhookEndpoint:
     async with store.begin() as tx:
-        endpoint = await tx.webhooks.endpoint("biz_1", id)
+        endpoint = await tx.endpoints.lock("biz_1", id)
     assert endpoint is not None
     return endpoint
 
 
 async def the_delivery(store: Store, id: str = DLV[1]) -> Delivery:
     async with store.begin() as tx:
-        delivery = await tx.webhooks.delivery("whe_1", id)
+        delivery = await tx.webhook_events.delivery("whe_1", id)
     assert delivery is not None
     return delivery
 
@@ -76,14 +76,14 @@ class WebhookContract:
         live = an_endpoint("whe_3", Environment.LIVE, created_at=NOW + 2 * MINUTE)
         await with_endpoints(store, live, off, first)
         async with store.begin() as tx:
-            assert await tx.webhooks.endpoints("biz_1") == [first, off, live]
-            assert await tx.webhooks.subscribers("biz_1", Environment.SANDBOX) == [first]
-            assert await tx.webhooks.subscribers("biz_1", Environment.LIVE) == [live]
-            assert await tx.webhooks.endpoints("biz_2") == []
+            assert await tx.endpoints.of_business("biz_1") == [first, off, live]
+            assert await tx.endpoints.subscribers("biz_1", Environment.SANDBOX) == [first]
+            assert await tx.endpoints.subscribers("biz_1", Environment.LIVE) == [live]
+            assert await tx.endpoints.of_business("biz_2") == []
             owners = [("biz_1", Environment.SANDBOX), ("biz_1", Environment.LIVE), ("biz_2", Environment.SANDBOX)]
-            assert await tx.webhooks.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
-            assert await tx.webhooks.subscribers_of(owners[1:]) == {owners[1]: [live]}
-            for read in (tx.webhooks.endpoint, tx.webhooks.find_endpoint):
+            assert await tx.endpoints.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
+            assert await tx.endpoints.subscribers_of(owners[1:]) == {owners[1]: [live]}
+            for read in (tx.endpoints.lock, tx.endpoints.get):
                 assert await read("biz_1", "whe_1") == first
                 assert await read("biz_2", "whe_1") is None
 
@@ -94,7 +94,7 @@ class WebhookContract:
         changed = an_endpoint(description="new", successful=99, failed=99, concurrency=50).rotated(b"new", "wxyz", NOW)
         kept = replace(changed, successful=1, failed=0, concurrency=CONCURRENCY_START + 1)
         async with store.begin() as tx:
-            await tx.webhooks.save_endpoint(changed)
+            await tx.endpoints.save(changed)
         assert await the_endpoint(store) == kept
 
     async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, store: Store) -> None:
@@ -103,17 +103,17 @@ class WebhookContract:
         off = await store.queue.deactivated()
         async with store.begin() as tx:
             for removed in ("whe_1", "whe_2"):
-                await tx.webhooks.remove_endpoint(removed, NOW)
+                await tx.endpoints.remove(removed, NOW)
         async with store.begin() as tx:
-            assert [one.id for one in await tx.webhooks.endpoints("biz_1")] == ["whe_3"]
-            assert [one.id for one in await tx.webhooks.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
-            assert await tx.webhooks.endpoint("biz_1", "whe_1") is None
-            assert await tx.webhooks.find_endpoint("biz_1", "whe_1") is None
+            assert [one.id for one in await tx.endpoints.of_business("biz_1")] == ["whe_3"]
+            assert [one.id for one in await tx.endpoints.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
+            assert await tx.endpoints.lock("biz_1", "whe_1") is None
+            assert await tx.endpoints.get("biz_1", "whe_1") is None
         assert await store.queue.deactivated() == off
         (left,) = await claim(store)
         assert left.delivery.endpoint_id == "whe_3"
         async with store.begin() as tx:
-            _, deliveries = await tx.webhooks.of_payment(REFERENCE)
+            _, deliveries = await tx.webhook_events.of_payment(REFERENCE)
         assert [one.last_error for one in deliveries if one.endpoint_id == "whe_1"] == ["the endpoint is switched off"]
         await store.queue.finish([DeliveryResult(left, OK, NOW, None)])
         await emitted(store, a_delivery(an_event(EVT[2], 2), DLV[3], "whe_3"), event=an_event(EVT[2], 2))
@@ -121,11 +121,11 @@ class WebhookContract:
             while await store.queue.purge(until, 100):
                 pass
             async with store.begin() as tx:  # what has not ended stays
-                assert [one.id for one in (await tx.webhooks.deliveries("whe_3", 0, 10))[0]] == left_over
+                assert [one.id for one in (await tx.webhook_events.deliveries("whe_3", 0, 10))[0]] == left_over
         assert (await the_endpoint(store, "whe_3")).successful == 1
         async with store.begin() as tx:
-            await tx.webhooks.add_endpoint(an_endpoint())  # its id is free: nothing of it is left
-            assert [one.id for one in await tx.webhooks.endpoints("biz_1")] == ["whe_1", "whe_3"]
+            await tx.endpoints.add(an_endpoint())  # its id is free: nothing of it is left
+            assert [one.id for one in await tx.endpoints.of_business("biz_1")] == ["whe_1", "whe_3"]
 
     async def test_events_are_read_by_cursor_within_one_environment(self, store: Store) -> None:
         await with_endpoints(store)
@@ -134,10 +134,10 @@ class WebhookContract:
             await emitted(store, event=event)
         await emitted(store, event=an_event(EVT[4], 4, environment=Environment.LIVE))
         async with store.begin() as tx:
-            assert await tx.webhooks.events("biz_1", Environment.SANDBOX, None, 10) == events
-            assert await tx.webhooks.events("biz_1", Environment.SANDBOX, None, 2) == events[:2]
-            assert await tx.webhooks.events("biz_1", Environment.SANDBOX, EVT[2], 10) == events[2:]
-            assert await tx.webhooks.events("biz_2", Environment.SANDBOX, None, 10) == []
+            assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, None, 10) == events
+            assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, None, 2) == events[:2]
+            assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, EVT[2], 10) == events[2:]
+            assert await tx.webhook_events.page("biz_2", Environment.SANDBOX, None, 10) == []
 
     async def test_after_the_clock_went_back_events_come_after_every_cursor(self, store: Store) -> None:
         await with_endpoints(store)
@@ -150,8 +150,8 @@ class WebhookContract:
                 await tx.payments.add(payment)
                 await settlement.move(tx, payment, Trigger.SUCCEED, actor="test")
             async with store.begin() as tx:
-                assert await tx.webhooks.events("biz_2", Environment.SANDBOX, cursor, 10) == []
-                [event] = await tx.webhooks.events("biz_1", Environment.SANDBOX, cursor, 10)
+                assert await tx.webhook_events.page("biz_2", Environment.SANDBOX, cursor, 10) == []
+                [event] = await tx.webhook_events.page("biz_1", Environment.SANDBOX, cursor, 10)
             assert (event.reference, event.created_at) == (payment.reference, clock.now())
             cursor = event.id
         assert cursor is not None
@@ -162,20 +162,20 @@ class WebhookContract:
         own = a_delivery(id=DLV[2], endpoint_id=None, url="https://shop.example/own")
         await emitted(store, a_delivery(), own)
         async with store.begin() as tx:
-            assert await tx.webhooks.of_payment(REFERENCE) == ([an_event()], [a_delivery(), own])
-            assert await tx.webhooks.of_payment("PAY-20250131-AAAAAA") == ([], [])
+            assert await tx.webhook_events.of_payment(REFERENCE) == ([an_event()], [a_delivery(), own])
+            assert await tx.webhook_events.of_payment("PAY-20250131-AAAAAA") == ([], [])
 
     async def test_the_log_is_newest_first_and_its_total_counts_every_page(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
         await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
         await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store, limit=2)])
         async with store.begin() as tx:
-            page, total = await tx.webhooks.deliveries("whe_1", 0, 2)
-            rest, _ = await tx.webhooks.deliveries("whe_1", 2, 2)
-            older, count = await tx.webhooks.deliveries("whe_1", 0, 2, after=DLV[2])
-            assert (await tx.webhooks.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
-            assert await tx.webhooks.delivery("whe_2", DLV[1]) is None
-            assert await tx.webhooks.delivery("whe_1", DLV[1]) is not None
+            page, total = await tx.webhook_events.deliveries("whe_1", 0, 2)
+            rest, _ = await tx.webhook_events.deliveries("whe_1", 2, 2)
+            older, count = await tx.webhook_events.deliveries("whe_1", 0, 2, after=DLV[2])
+            assert (await tx.webhook_events.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
+            assert await tx.webhook_events.delivery("whe_2", DLV[1]) is None
+            assert await tx.webhook_events.delivery("whe_1", DLV[1]) is not None
         assert [delivery.id for delivery in [*page, *rest]] == [DLV[2], DLV[1], DLV[0]]
         assert [delivery.id for delivery in older] == [DLV[1], DLV[0]]
         assert total == count == 3
@@ -258,7 +258,7 @@ class QueueContract:
         assert (stored.next_attempt_at, stored.last_attempt_at) == (None, NOW + MINUTE)
         assert (endpoint.successful, endpoint.failed, endpoint.failing_since) == (1, 0, None)
         async with store.begin() as tx:
-            await tx.webhooks.redeliver(stored, NOW + 2 * MINUTE)
+            await tx.webhook_events.redeliver(stored, NOW + 2 * MINUTE)
         assert (await the_endpoint(store)).successful == 0
         (again,) = await claim(store, 2 * MINUTE)
         assert (again.delivery.id, again.delivery.event_id) == (DLV[1], EVT[1])
@@ -310,7 +310,7 @@ class QueueContract:
         await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)))
         gone, fine = await claim(store, limit=2)
         async with store.begin() as tx:
-            await tx.webhooks.save_endpoint(an_endpoint(url="https://shop.example/new"))
+            await tx.endpoints.save(an_endpoint(url="https://shop.example/new"))
         (failing,) = await claim(store)
         gone_result = DeliveryResult(gone, TryResult(410, "answered 410", 1), NOW, None, deactivate=True)
         await store.queue.finish([gone_result, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
@@ -353,12 +353,12 @@ class QueueContract:
         claimed = await claim(store)
         await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in claimed])
         async with store.begin() as tx:
-            assert await tx.webhooks.own_delivery(REFERENCE, DLV[2]) is None
-            assert await tx.webhooks.own_delivery("PAY-20250131-ZZZZZZ", DLV[1]) is None
-            delivery = await tx.webhooks.own_delivery(REFERENCE, DLV[1])
+            assert await tx.webhook_events.own_delivery(REFERENCE, DLV[2]) is None
+            assert await tx.webhook_events.own_delivery("PAY-20250131-ZZZZZZ", DLV[1]) is None
+            delivery = await tx.webhook_events.own_delivery(REFERENCE, DLV[1])
             assert delivery is not None
             assert delivery.status is DeliveryStatus.DELIVERED
-            await tx.webhooks.redeliver(delivery, NOW + MINUTE)
+            await tx.webhook_events.redeliver(delivery, NOW + MINUTE)
         assert (await the_endpoint(store)).successful == 1
         (again,) = await claim(store, MINUTE)
         assert (again.delivery.id, again.delivery.event_id, again.url) == (DLV[1], EVT[1], own.url)

@@ -68,8 +68,8 @@ async def a_gateway_api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
     await services.gateways.seed("builtin", ("provider_a", "provider_b"))
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
-        await tx.businesses.set_member("biz_1", "ada", Role.OWNER)
-        await tx.businesses.set_member("biz_1", "mimi", Role.MEMBER)
+        await tx.members.add("biz_1", "ada", Role.OWNER)
+        await tx.members.add("biz_1", "mimi", Role.MEMBER)
     async with (
         served(services) as origin,
         httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30, trust_env=False) as client,

@@ -126,8 +126,8 @@ class Api:
         secrets = {}
         async with self.services.store.begin() as tx:
             await tx.businesses.add(business)
-            await tx.businesses.set_member(business.id, owner, Role.OWNER)
-            await tx.businesses.set_member(business.id, "member-1", Role.MEMBER)
+            await tx.members.add(business.id, owner, Role.OWNER)
+            await tx.members.add(business.id, "member-1", Role.MEMBER)
             for environment in keys:
                 key, secrets[environment] = ApiKey.generate(
                     id=entropy.id("key", now),

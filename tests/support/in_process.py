@@ -140,7 +140,7 @@ class InProcess:
             id = services.payments.entropy.id("biz", now)
             async with services.store.begin() as tx:
                 await tx.businesses.add(Business(id, f"Shop {number}", status, kyc, now))
-                await tx.businesses.set_member(id, f"owner-{number}", Role.OWNER)
+                await tx.members.add(id, f"owner-{number}", Role.OWNER)
             token = self._token(f"owner-{number}", type="merchant", emailVerified=True)
             made.append(MerchantAccess(id, token))
         return tuple(made)

@@ -92,7 +92,7 @@ class MemoryShop:
     async def open(self, business: Business | None = None, *, keys: bool = True) -> "MemoryShop":
         async with self.store.begin() as tx:
             await tx.businesses.add(business or a_business(SHOP))
-            await tx.businesses.set_member(SHOP, "ada", Role.OWNER)
+            await tx.members.add(SHOP, "ada", Role.OWNER)
             for environment in Environment if keys else ():
                 await tx.api_keys.add(a_key(f"key_{environment.value.lower()}", environment, business_id=SHOP))
             await tx.gateways.add(the_built_in())
@@ -148,7 +148,7 @@ class MemoryShop:
 
     async def attempts(self, reference: str) -> list[Attempt]:
         async with self.store.begin() as tx:
-            return await tx.payments.attempts(reference)
+            return await tx.attempts.of_payment(reference)
 
     async def anomalies(self) -> list[AnomalyKind]:
         async with self.store.begin() as tx:
@@ -156,7 +156,7 @@ class MemoryShop:
 
     async def events(self, reference: str) -> list[str]:
         async with self.store.begin() as tx:
-            events, _ = await tx.webhooks.of_payment(reference)
+            events, _ = await tx.webhook_events.of_payment(reference)
         return [event.type for event in events]
 
     def says(self, outcome: Outcome, *, right_amount: bool = True, reason: str | None = None) -> None:

@@ -85,7 +85,7 @@ class StoreWorld(Generic[S]):
 
     async def attempts(self, payment: Payment) -> list[Attempt]:
         async with self.store.begin() as tx:
-            return await tx.payments.attempts(payment.reference)
+            return await tx.attempts.of_payment(payment.reference)
 
     async def anomalies(self, payment: Payment | None = None) -> list[Anomaly]:
         async with self.store.begin() as tx:
@@ -99,7 +99,7 @@ class StoreWorld(Generic[S]):
     async def events(self, payment: Payment) -> tuple[int, int]:
         """How many events and how many deliveries the payment caused."""
         async with self.store.begin() as tx:
-            events, deliveries = await tx.webhooks.of_payment(payment.reference)
+            events, deliveries = await tx.webhook_events.of_payment(payment.reference)
         return len(events), len(deliveries)
 
     async def set_credentials(self, slug: str, credentials: dict[str, str]) -> None:
@@ -161,5 +161,5 @@ async def _world(store: S, url: str, folder: Path, **settings: Any) -> AsyncIter
                 sealed = vault.seal(json.dumps(credentials).encode(), gateway.id)
                 await tx.gateways.save(replace(gateway.enable(clock.now()), credentials=sealed))
             for environment in Environment:
-                await tx.webhooks.add_endpoint(an_endpoint(f"whe_{environment.value.lower()}", environment))
+                await tx.endpoints.add(an_endpoint(f"whe_{environment.value.lower()}", environment))
         yield world

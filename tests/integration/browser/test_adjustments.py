@@ -33,11 +33,11 @@ def site(site_and_database: tuple[Site, str]) -> Site:
 async def with_money(site: Site) -> None:
     services, now = site.services, site.services.clock.now()
     async with services.store.begin() as tx:
-        await tx.businesses.set_member("biz_1", "ada", Role.OWNER)
+        await tx.members.add("biz_1", "ada", Role.OWNER)
     for reference in (PAID, SHORT, QUIET):
         payment, _ = await services.store.add_payment(a_payment(reference=reference, now=now))
         async with services.store.begin() as tx:
-            await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=now))
+            await tx.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=now))
             await services.settlement.write(tx, *payment.hand_over("provider_a", now, "payer"))
     back, dispute = frozenset({50000}), {"disputeId": "7", "state": "opened", "dueAt": "2026-12-01T00:00:00+00:00"}
     received = ChargeFacts(received=149000)

@@ -68,7 +68,7 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
 
     async def under_way() -> None:
         async with site.services.store.begin() as tx:
-            await tx.payments.add_attempt(an_attempt(next_ask_at=site.services.clock.now()))
+            await tx.attempts.add(an_attempt(next_ask_at=site.services.clock.now()))
 
     site.do(under_way())
     with opened(chromium, viewport=WIDE) as page:

@@ -155,8 +155,8 @@ async def test_a_header_counts_the_attempts_that_another_account_leaves_behind(a
     payment, now = a_payment(), api.clock.now()
     await api.services.store.add_payment(payment)
     async with api.services.store.begin() as tx:
-        await tx.payments.add_attempt(an_attempt(payment, 1, account=account, next_ask_at=now))
-        await tx.payments.add_attempt(an_attempt(payment, 2, AttemptState.REFUSED, account=account, next_ask_at=None))
+        await tx.attempts.add(an_attempt(payment, 1, account=account, next_ask_at=now))
+        await tx.attempts.add(an_attempt(payment, 2, AttemptState.REFUSED, account=account, next_ask_at=None))
     assert await left_by(sandboxWebhookSecret="w" * 40) is None  # the same account
     assert await left_by(sandboxSecretKey="sk_test_" + "b" * 40) == "1"
     assert await left_by() is None  # its account is on file again
@@ -187,7 +187,7 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
     await api.services.store.add_payment(a_payment())
     attempt = an_attempt(next_ask_at=now)
     async with api.services.store.begin() as tx:
-        await tx.payments.add_attempt(attempt)
+        await tx.attempts.add(attempt)
     assert await readiness("gw_provider_a") == (True, 1, {"SANDBOX": "UNHEALTHY", "LIVE": "DISABLED"})
     assert refusal(await api.admin("GET", GONE + "/readiness")) == (404, "NOT_FOUND", None)
 

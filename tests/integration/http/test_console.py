@@ -126,7 +126,7 @@ async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api)
 async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
     first, second = await api.open_shop(), await api.open_shop()
     async with api.services.store.begin() as tx:
-        await tx.businesses.set_member(second.business.id, first.owner, Role.ADMIN)
+        await tx.members.add(second.business.id, first.owner, Role.ADMIN)
     browser = Browser(api)
     await browser.open("/console/sign-in")
     page = await browser.send("/console/sign-in", token=merchant_token(first.owner))
@@ -137,7 +137,7 @@ async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
     assert (await browser.open(base_of(second))).status_code == 200
     async with api.services.store.begin() as tx:
         for shop in (first, second):
-            await tx.businesses.remove_member(shop.business.id, first.owner)
+            await tx.members.remove(shop.business.id, first.owner)
     assert "You manage no business any more." in (await browser.open("/console")).text
 
 
@@ -344,8 +344,8 @@ async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Ap
     await api.client.post(simulated, headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
     now = api.services.clock.now()
     async with api.services.store.begin() as tx:
-        part = await tx.archive.begin_part(reference[:12], "folder", now)
-        await tx.archive.finish_part(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
+        part = await tx.archive_parts.begin(reference[:12], "folder", now)
+        await tx.archive_parts.finish(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
         await tx.archive.move([ArchivedPayment(reference, part.number, (), "SIMULATED")], [])
     page = (await browser.open(path)).text
     assert "In the archive since" in page

@@ -51,7 +51,7 @@ async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api
     for body in (CARD, {"gatewaySlug": "sandbox"}):  # a card is asked for only where one is used
         assert (await api.client.post(f"{public}/process", json=body)).json() == first.json()
     async with api.services.store.begin() as tx:
-        attempts = await tx.payments.attempts(reference)
+        attempts = await tx.attempts.of_payment(reference)
     assert CARD["cardNumber"] not in first.text + repr(attempts)
     verified = await api.client.get(f"{public}/verify")
     assert verified.headers["cache-control"] == "no-store"

@@ -47,8 +47,8 @@ async def with_payment(services: Services) -> None:
     payment, _ = await services.store.add_payment(a_payment())
     async with services.store.begin() as tx:
         await tx.businesses.add(a_business())
-        await tx.webhooks.add_endpoint(an_endpoint())
-        await tx.payments.add_attempt(an_attempt(payment))
+        await tx.endpoints.add(an_endpoint())
+        await tx.attempts.add(an_attempt(payment))
         await services.settlement.move(tx, payment, Trigger.PROCESS, actor="payer")
         await tx.anomalies.add(
             Anomaly(an_id("anm"), REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {"reason": "NO_EVIDENCE"}, NOW)
@@ -106,7 +106,7 @@ async def test_two_administrators_end_a_payment_that_no_provider_ends(stuck: Api
     ]
     # A merchant sees the end and not what administrators wrote.
     async with stuck.services.store.begin() as tx:
-        await tx.businesses.set_member("biz_1", "bola", Role.OWNER)
+        await tx.members.add("biz_1", "bola", Role.OWNER)
     answer = await stuck.client.get(
         f"/merchant/businesses/biz_1/payments/{REFERENCE}/story",
         params={"environment": "SANDBOX"},
@@ -152,7 +152,7 @@ async def test_of_administrators_who_race_one_asks_and_one_confirms(stuck: Api) 
     assert sorted(answer.status_code for answer in confirmed) == [200] + [409] * 7
     async with stuck.services.store.begin() as tx:
         moves = [one.to_status for one in await tx.payments.transitions(REFERENCE)]
-        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        events, _ = await tx.webhook_events.of_payment(REFERENCE)
         trail = [one.action for one in await tx.audit.listed(AuditFilter(object_id=REFERENCE), None, 100)]
     assert moves == [Status.PENDING, Status.FAILED]
     assert len(events) == 2

@@ -148,9 +148,9 @@ async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api) -> N
     assert (result["delivered"], result["statusCode"], result["error"]) == (False, None, "the connection was refused")
     sealed = await api.add_endpoint(shop, "http://127.0.0.1:1/hooks")
     async with api.services.store.begin() as tx:
-        endpoint = await tx.webhooks.endpoint(shop.business.id, sealed["id"])
+        endpoint = await tx.endpoints.lock(shop.business.id, sealed["id"])
         assert endpoint is not None
-        await tx.webhooks.save_endpoint(replace(endpoint, secret=b"gone:" + endpoint.secret))
+        await tx.endpoints.save(replace(endpoint, secret=b"gone:" + endpoint.secret))
     result = (await tried(api, shop, sealed["id"])).json()["data"]
     assert (result["delivered"], result["error"]) == (False, "the signing secret cannot be opened")
 
@@ -258,7 +258,7 @@ async def test_past_events_are_paged_by_cursor_exactly_as_sent(api: Api) -> None
     assert (await events(api, shop, environment="LIVE"))["events"] == (await read(shop.as_live))["events"] == []
     assert not {*references} & {event["data"]["reference"] for event in (await read(other.as_sandbox))["events"]}
     async with api.services.store.begin() as tx:
-        stored, _ = await tx.webhooks.of_payment(references[0])
+        stored, _ = await tx.webhook_events.of_payment(references[0])
     answer = await api.client.get(f"{shop.path}/events?environment=SANDBOX&limit=1", headers=shop.as_owner)
     assert stored[0].body in answer.content
     for name, value in (("after", "evt_1"), ("limit", "0")):

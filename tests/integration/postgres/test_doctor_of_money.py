@@ -90,14 +90,14 @@ async def told(store: PostgresStore) -> PostgresStore:
     settlement = services_over(store, clock=clock, entropy=SeededEntropy()).settlement
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
-        await tx.webhooks.add_endpoint(an_endpoint())
+        await tx.endpoints.add(an_endpoint())
         await tx.gateways.add(a_gateway("provider_a", GatewayStatus.DISABLED, credentials=b"sealed"))
     own = "https://shop.example/own"
     await store.add_payment(a_payment(reference=BARE, now=clock.now()))
     for reference in (REFERENCE, OPEN):
         payment, _ = await store.add_payment(a_payment(reference=reference, now=clock.now(), webhook_url=own))
         async with store.begin() as tx:
-            await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=clock.now()))
+            await tx.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=clock.now()))
             await settlement.write(tx, *payment.hand_over("provider_a", clock.now(), "payer"))
     for report in (
         a_report(amounts=frozenset({149_000})),
@@ -120,7 +120,7 @@ async def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_e
     told: PostgresStore, database_url: str
 ) -> None:
     async with told.begin() as tx:
-        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        events, _ = await tx.webhook_events.of_payment(REFERENCE)
     numbered = ["pending", "attention", "success", "refunded", "disputed"]
     assert [(e.sequence, e.type) for e in events] == [(n, f"payment.{word}") for n, word in enumerate(numbered, 1)]
     assert broken(database_url) == []

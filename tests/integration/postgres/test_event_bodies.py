@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_business, an_event
 
-from payagg.adapters.postgres.repositories.webhooks import id_at
+from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Event
@@ -30,13 +30,13 @@ def event(number: int, body: str = BODY, at: timedelta = timedelta()) -> Event:
 async def emitted(store: PostgresStore, *events: Event) -> list[Event]:
     async with store.begin() as tx:
         for one in events:
-            await tx.webhooks.emit(one, [])
+            await tx.webhook_events.emit(one, [])
     return list(events)
 
 
 async def kept(store: PostgresStore) -> list[Event]:
     async with store.begin() as tx:
-        return (await tx.webhooks.of_payment(REFERENCE))[0]
+        return (await tx.webhook_events.of_payment(REFERENCE))[0]
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ async def test_the_events_of_a_payment_share_their_metadata(store: PostgresStore
     assert [(size < 120, msgspec.json.decode(body)["data"]["metadata"]) for size, body in rows] == [(True, None)] * 3
     assert await kept(store) == written
     async with store.begin() as tx:
-        assert await tx.webhooks.events_of([REFERENCE]) == written
-        assert await tx.webhooks.events("biz_1", Environment.SANDBOX, None, 9) == written
+        assert await tx.webhook_events.of_payments([REFERENCE]) == written
+        assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, None, 9) == written
 
 
 async def test_metadata_that_is_encoded_otherwise_lies_beside(store: PostgresStore, database_url: str) -> None:
@@ -87,8 +87,8 @@ async def test_an_event_that_comes_during_a_purge_keeps_its_metadata(store: Post
     await emitted(store, event(1, at=LONG_AGO - NOW))
     late = event(2)
     async with store.begin() as tx:
-        await tx.webhooks.emit(late, [])
-        await tx.webhooks.events_of([])  # what was sent has an answer, so the lock is held
+        await tx.webhook_events.emit(late, [])
+        await tx.webhook_events.of_payments([])  # what was sent has an answer, so the lock is held
         purging = asyncio.create_task(store.queue.purge(BEFORE, 10))
         await asyncio.sleep(0.3)
         assert not purging.done()
@@ -114,9 +114,9 @@ async def test_metadata_is_gone_once_the_payer_is_taken_out_of_every_body(
     _, second = await emitted(store, event(1), event(2))
     cleared = [event(number, '{"id":"evt","data":{"metadata":null}}') for number in (1, 2)]
     async with store.begin() as tx:
-        await tx.webhooks.save_bodies(cleared[:1])
+        await tx.webhook_events.save_bodies(cleared[:1])
     assert await kept(store) == [cleared[0], second]
     async with store.begin() as tx:
-        await tx.webhooks.save_bodies(cleared[1:])
+        await tx.webhook_events.save_bodies(cleared[1:])
     assert await kept(store) == cleared
     assert await count(database_url, "event_metadata") == 0

@@ -62,13 +62,13 @@ async def save(tx: PostgresTransaction) -> None:
 
 
 async def save_attempt(tx: PostgresTransaction) -> None:
-    await tx.payments.save_attempt((await tx.payments.attempts(nth(1)))[0], "token")
+    await tx.attempts.save((await tx.attempts.of_payment(nth(1)))[0], "token")
 
 
 async def add_facts(tx: PostgresTransaction) -> None:
     call = ProviderCall("call_1", nth(1), 1, "provider_a", "fetch", "PENDING", None, 20, "test", NOW)
-    await tx.payments.add_attempt(an_attempt(a_payment(reference=nth(0)), number=2))
-    await tx.payments.add_call(call)
+    await tx.attempts.add(an_attempt(a_payment(reference=nth(0)), number=2))
+    await tx.provider_calls.add(call)
     await tx.anomalies.add(Anomaly("anm_1", nth(1), AnomalyKind.MISMATCH, "test", {}, NOW))
 
 
@@ -82,14 +82,14 @@ async def close_anomaly(tx: PostgresTransaction) -> None:
 async def emit(tx: PostgresTransaction) -> None:
     large = b'{"data":{"metadata":{"note":"%s"}}}' % (b"n" * 2_000)
     event = replace(an_event(an_id("evt", 7), body=large), reference=nth(1), sequence=2)
-    await tx.webhooks.emit(event, [])
+    await tx.webhook_events.emit(event, [])
 
 
 async def redeliver(tx: PostgresTransaction) -> None:
-    page, _ = await tx.webhooks.deliveries("whe_0", 5, 1)
-    found = await tx.webhooks.delivery("whe_0", page[0].id)
+    page, _ = await tx.webhook_events.deliveries("whe_0", 5, 1)
+    found = await tx.webhook_events.delivery("whe_0", page[0].id)
     assert found is not None
-    await tx.webhooks.redeliver(found, NOW)
+    await tx.webhook_events.redeliver(found, NOW)
 
 
 async def receive(tx: PostgresTransaction) -> None:
@@ -100,10 +100,10 @@ async def receive(tx: PostgresTransaction) -> None:
 
 async def clear_payers(tx: PostgresTransaction) -> None:
     references = [nth(4 * n + 2) for n in range(100)]
-    await tx.payments.clear_payer(references)
-    found = await tx.webhooks.events_of(references)
+    await tx.payment_upkeep.clear_payer(references)
+    found = await tx.webhook_events.of_payments(references)
     assert len(found) == 100
-    await tx.webhooks.save_bodies(found[:3])
+    await tx.webhook_events.save_bodies(found[:3])
 
 
 async def archive(tx: PostgresTransaction) -> None:
@@ -118,16 +118,16 @@ async def archive(tx: PostgresTransaction) -> None:
 
 
 async def endpoints(tx: PostgresTransaction) -> None:
-    await tx.webhooks.endpoints(BIG)
-    await tx.webhooks.subscribers(BIG, SANDBOX)
-    await tx.webhooks.save_endpoint(replace(an_endpoint("whe_0"), business_id=BIG))
+    await tx.endpoints.of_business(BIG)
+    await tx.endpoints.subscribers(BIG, SANDBOX)
+    await tx.endpoints.save(replace(an_endpoint("whe_0"), business_id=BIG))
 
 
 async def merchants(tx: PostgresTransaction) -> None:
-    await tx.gateways.merchants("gw_1", None, 500, 20)
-    await tx.gateways.merchants("gw_1", "shop 7", 0, 20)
-    await tx.gateways.overrides("gw_1")
-    await tx.gateways.opt_outs()
+    await tx.gateway_choices.merchants("gw_1", None, 500, 20)
+    await tx.gateway_choices.merchants("gw_1", "shop 7", 0, 20)
+    await tx.gateway_choices.overrides("gw_1")
+    await tx.gateway_choices.opt_outs()
 
 
 async def audit(tx: PostgresTransaction) -> None:
@@ -157,12 +157,12 @@ def totals(business_id: str | None, day: datetime) -> TX:
 
 
 def adjustments(business_id: str, **wanted: Any) -> TX:
-    return lambda tx: tx.anomalies.adjustments(AdjustmentFilter(business_id, SANDBOX, **wanted), 21)
+    return lambda tx: tx.adjustments.page(AdjustmentFilter(business_id, SANDBOX, **wanted), 21)
 
 
 def adjusted(business_id: str | None) -> TX:
     wanted = PaymentFilter(business_id, SANDBOX, since=NOW, until=NOW + timedelta(milliseconds=500))
-    return lambda tx: tx.anomalies.adjustment_totals(wanted)
+    return lambda tx: tx.adjustments.totals(wanted)
 
 
 ADJUSTMENTS = {"anomalies_of_business", "anomalies_of_payment", "payments_pkey"}
@@ -219,26 +219,26 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
     "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
     "payment moved": (save, {"payments_pkey"}),
-    "expired payments": (lambda tx: tx.payments.expired(NOW, 100), {"payments_to_expire"}),
-    "attempts of a payment": (lambda tx: tx.payments.attempts(nth(1)), {"attempts_pkey"}),
+    "expired payments": (lambda tx: tx.payment_upkeep.expired(NOW, 100), {"payments_to_expire"}),
+    "attempts of a payment": (lambda tx: tx.attempts.of_payment(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (
-        lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE),
+        lambda tx: tx.attempts.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE),
         {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
     "asks about what was in the air": (
-        lambda tx: tx.payments.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
+        lambda tx: tx.attempts.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
         {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
-    "open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_1"), {"attempts_unsettled"}),
-    "count of open attempts": (lambda tx: tx.payments.open_attempts("gw_1", 1000), {"attempts_unsettled"}),
-    "no open attempts of a gateway": (lambda tx: tx.payments.has_open_attempts("gw_2"), {"attempts_unsettled"}),
-    "open payments since": (lambda tx: tx.payments.initiated(NOW, nth(1), 100), {"payments_to_expire"}),
+    "open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_1"), {"attempts_unsettled"}),
+    "count of open attempts": (lambda tx: tx.attempts.count_open("gw_1", 1000), {"attempts_unsettled"}),
+    "no open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_2"), {"attempts_unsettled"}),
+    "open payments since": (lambda tx: tx.payment_upkeep.initiated(NOW, nth(1), 100), {"payments_to_expire"}),
     "asks made due": (
-        lambda tx: tx.payments.hasten_asks("provider_a", SANDBOX, NOW),
+        lambda tx: tx.attempts.hasten_asks("provider_a", SANDBOX, NOW),
         {"attempts_due", "attempts_pkey"},
     ),
-    "oldest ask": (lambda tx: tx.payments.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
+    "oldest ask": (lambda tx: tx.attempts.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
     "payment with what decides on it": (
         lambda tx: tx.payments.lock_aggregate(nth(1)),
         {"payments_pkey", "attempts_pkey"},
@@ -248,8 +248,8 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"payments_pkey", "attempts_pkey", "anomalies_of_payment", "events_of_business"},
     ),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
-    "calls about a payment": (lambda tx: tx.payments.calls(nth(1)), {"provider_calls_pkey"}),
-    "last answer about a payment": (lambda tx: tx.payments.last_answer(nth(1)), {"provider_calls_pkey"}),
+    "calls about a payment": (lambda tx: tx.provider_calls.of_payment(nth(1)), {"provider_calls_pkey"}),
+    "last answer about a payment": (lambda tx: tx.provider_calls.last_answer(nth(1)), {"provider_calls_pkey"}),
     "anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(), 50), {"anomalies_pkey"}),
     "open anomalies": (lambda tx: tx.anomalies.page(AnomalyFilter(AnomalyStatus.OPEN), 50), {"anomalies_unclosed"}),
     "open anomalies of a severity and an assignee": (
@@ -288,40 +288,40 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "event emitted": (emit, set()),
     "endpoints": (endpoints, set()),
     "deliveries log": (
-        lambda tx: tx.webhooks.deliveries("whe_7", 20, 20),
+        lambda tx: tx.webhook_events.deliveries("whe_7", 20, 20),
         {"deliveries_of_endpoint", "deliveries_due"},
     ),
     "deliveries log of the big merchant": (
-        lambda tx: tx.webhooks.deliveries("whe_0", 40, 20),
+        lambda tx: tx.webhook_events.deliveries("whe_0", 40, 20),
         {"deliveries_of_endpoint", "deliveries_due"},
     ),
     "deliveries log of the big merchant by cursor": (
-        lambda tx: tx.webhooks.deliveries("whe_0", 0, 20, an_id("dlv", 5000)),
+        lambda tx: tx.webhook_events.deliveries("whe_0", 0, 20, an_id("dlv", 5000)),
         {"deliveries_of_endpoint", "deliveries_due"},
     ),
     "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
     "delivery to a payment's own address": (
-        lambda tx: tx.webhooks.own_delivery(nth(1), an_id("dlv", 1)),
+        lambda tx: tx.webhook_events.own_delivery(nth(1), an_id("dlv", 1)),
         {"deliveries_of_endpoint"},
     ),
     "events caught up": (
-        lambda tx: tx.webhooks.events(BIG, SANDBOX, an_id("evt", 5000), 100),
+        lambda tx: tx.webhook_events.page(BIG, SANDBOX, an_id("evt", 5000), 100),
         {"events_of_business", "event_metadata_pkey"},
     ),
-    "last event of a business": (lambda tx: tx.webhooks.last_event_id("biz_7", SANDBOX), {"events_of_business"}),
-    "last event of the big merchant": (lambda tx: tx.webhooks.last_event_id(BIG, SANDBOX), {"events_of_business"}),
+    "last event of a business": (lambda tx: tx.webhook_events.last_id("biz_7", SANDBOX), {"events_of_business"}),
+    "last event of the big merchant": (lambda tx: tx.webhook_events.last_id(BIG, SANDBOX), {"events_of_business"}),
     "last anomaly": (lambda tx: tx.anomalies.last_id(), {"anomalies_pkey"}),
     "events from the start": (
-        lambda tx: tx.webhooks.events("biz_7", SANDBOX, None, 100),
+        lambda tx: tx.webhook_events.page("biz_7", SANDBOX, None, 100),
         {"events_of_business", "event_metadata_pkey"},
     ),
     "events and deliveries of a payment": (
-        lambda tx: tx.webhooks.of_payment(nth(1)),
+        lambda tx: tx.webhook_events.of_payment(nth(1)),
         {"events_pkey", "deliveries_pkey", "event_metadata_pkey"},
     ),
-    "old payers": (lambda tx: tx.payments.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
+    "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
     "payments of one payer": (
-        lambda tx: tx.payments.of_payer("ada@example.com", nth(500), 1000),
+        lambda tx: tx.payment_upkeep.of_payer("ada@example.com", nth(500), 1000),
         {"payments_pkey"},
     ),
     "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
@@ -345,7 +345,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         },
     ),
     "old idempotency keys": (
-        lambda tx: tx.payments.forget_keys(NOW + MINUTE, 100),
+        lambda tx: tx.payment_upkeep.forget_keys(NOW + MINUTE, 100),
         {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},
     ),
     "old inbox events": (lambda tx: tx.inbox.remove(NOW + MINUTE, "", 100), {"inbox_pkey"}),
@@ -364,7 +364,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     **SEARCHES,
     "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
     "merchants of a gateway": (merchants, set()),
-    "choices of a business": (lambda tx: tx.gateways.choices(BIG), set()),
+    "choices of a business": (lambda tx: tx.gateway_choices.of_business(BIG), set()),
 }
 
 

@@ -38,8 +38,8 @@ LOCKS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
     "a gateway": lambda tx: tx.gateways.lock(GATEWAY.id),
     "a payment": lambda tx: tx.payments.lock(REFERENCE),
     "a provider's health": lambda tx: tx.health.lock("provider_a", Environment.LIVE),
-    "an endpoint": lambda tx: tx.webhooks.endpoint("biz_1", "whe_1"),
-    "a delivery": lambda tx: tx.webhooks.delivery("whe_1", DELIVERY.id),
+    "an endpoint": lambda tx: tx.endpoints.lock("biz_1", "whe_1"),
+    "a delivery": lambda tx: tx.webhook_events.delivery("whe_1", DELIVERY.id),
 }
 
 
@@ -51,8 +51,8 @@ async def test_what_one_transaction_decides_on_the_next_one_waits_for(
         await tx.businesses.add(a_business())
         await tx.api_keys.add(KEY)
         await tx.gateways.add(GATEWAY)
-        await tx.webhooks.add_endpoint(an_endpoint())
-        await tx.webhooks.emit(an_event(), [DELIVERY])
+        await tx.endpoints.add(an_endpoint())
+        await tx.webhook_events.emit(an_event(), [DELIVERY])
         await tx.health.lock("provider_a", Environment.LIVE)
     await store.add_payment(a_payment())
     order: list[str] = []

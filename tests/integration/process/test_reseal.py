@@ -44,7 +44,7 @@ async def filled(store: PostgresStore, endpoints: int) -> None:
             id = f"whe_{number:04d}"
             rotated: dict[str, Any] = {"previous_secret": sealed(previous, id), "previous_secret_expires_at": NOW}
             own = an_endpoint(id, secret=sealed(current, id), **(rotated if number % 2 else {}))
-            await tx.webhooks.add_endpoint(own)
+            await tx.endpoints.add(own)
 
 
 async def opened(store: PostgresStore, vault: AesVault) -> int:
@@ -137,19 +137,19 @@ async def test_a_secret_that_is_rotated_at_the_same_moment_stays(store: Postgres
     newest = AesVault((OLD,)).seal(b"newest", context)
     use = Reseal(store, SystemClock(), SystemEntropy("PAY"), BOTH)
     async with store.begin() as tx:
-        endpoint = await tx.webhooks.endpoint("biz_1", "whe_0000")
+        endpoint = await tx.endpoints.lock("biz_1", "whe_0000")
         assert endpoint is not None
         resealing = asyncio.create_task(use.run(by=AN_ADMIN))
         async with asyncio.timeout(60):
             while not await waits_for_a_lock(store):  # noqa: ASYNC110 - the database is asked
                 await asyncio.sleep(0.01)
-        await tx.webhooks.save_endpoint(endpoint.rotated(newest, "last", NOW))
+        await tx.endpoints.save(endpoint.rotated(newest, "last", NOW))
     done = await resealing
     # What was seen has become the previous one.
     assert done.moved[SealedKind.ENDPOINT_CURRENT] == 0
     assert done.moved[SealedKind.ENDPOINT_PREVIOUS] == 1
     async with store.begin() as tx:
-        stored = await tx.webhooks.endpoint("biz_1", "whe_0000")
+        stored = await tx.endpoints.lock("biz_1", "whe_0000")
     assert stored is not None
     assert stored.secret == newest
     assert (await use.run(by=AN_ADMIN)).moved[SealedKind.ENDPOINT_CURRENT] == 1

@@ -70,7 +70,7 @@ class StoreSystem:
             await tx.api_keys.add(a_key(self.entropy.id("key", now), business_id=self.business.id))
             for environment in Environment:
                 id = self.entropy.id("whe", now)
-                await tx.webhooks.add_endpoint(an_endpoint(id, environment, business_id=self.business.id))
+                await tx.endpoints.add(an_endpoint(id, environment, business_id=self.business.id))
         for slug in GATEWAYS:
             await self._move_gateway(slug, "CREATE")
             await self._move_gateway(slug, "ENABLE")
@@ -155,7 +155,7 @@ class StoreSystem:
         payment = await self.store.find_payment(reference)
         assert payment is not None
         async with self.store.begin() as tx:
-            taken = [a for a in await tx.payments.attempts(reference) if (a.number, a.gateway) == (number, gateway)]
+            taken = [a for a in await tx.attempts.of_payment(reference) if (a.number, a.gateway) == (number, gateway)]
         signature = (taken[0].account if taken else None) or self.newest_accounts[gateway]
         provider = self.scripted[gateway]
         report = said.report(provider_reference(reference, number), payment.amount)
@@ -195,9 +195,9 @@ class StoreSystem:
         async with self.store.begin() as tx:
             stored = await tx.payments.get(reference)
             transitions = await tx.payments.transitions(reference)
-            attempts = await tx.payments.attempts(reference)
+            attempts = await tx.attempts.of_payment(reference)
             anomalies = await tx.anomalies.of_payment(reference)
-            events, deliveries = await tx.webhooks.of_payment(reference)
+            events, deliveries = await tx.webhook_events.of_payment(reference)
         assert stored is not None
         payment = stored.as_of(self.clock.now())
         detail = await self.services.payments.read(reference, self.business.id, payment.environment)

@@ -1,17 +1,13 @@
 """Anomalies in memory."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC
 
 from payagg.adapters.memory.state import BrokenRule, State
-from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
-from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
+from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.checks import revised
-from payagg.domain.payment import Payment
-from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 
 OF_PAYMENT_MAX = 1_000
 
@@ -31,35 +27,6 @@ class MemoryAnomalies:
 
     async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
         return [anomaly for reference in references for anomaly in await self.of_payment(reference)]
-
-    async def adjustments(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
-        found = [
-            one
-            for payment, one in self._told()
-            if (payment.business_id, payment.environment) == (wanted.business_id, wanted.environment)
-            and (one.needs_attention or not wanted.needs_attention)
-            and (wanted.after is None or one.id < wanted.after)
-        ]
-        return sorted(found, key=lambda one: one.id, reverse=True)[:limit]
-
-    async def adjustment_totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
-        since, until = wanted.since or EARLIEST, wanted.until or LATEST
-        return added_up(
-            (one.at.astimezone(UTC).date(), self.state.anomalies[one.id].kind, one.state, 1, one.amount or 0)
-            for payment, one in self._told()
-            if wanted.business_id in (None, payment.business_id)
-            and wanted.environment in (None, payment.environment)
-            and since <= one.at < until
-        )
-
-    def _told(self) -> Iterator[tuple[Payment, Adjustment]]:
-        facts: defaultdict[str, list[Anomaly]] = defaultdict(list)
-        for anomaly in self.state.anomalies.values():
-            if anomaly.business_id is not None and anomaly.reference in self.state.payments:
-                facts[anomaly.reference].append(anomaly)
-        for reference, own in facts.items():
-            payment = self.state.payments[reference]
-            yield from ((payment, one) for one in told_of(own, payment.amount))
 
     async def lock(self, anomaly_id: str) -> Anomaly | None:
         return self.state.anomalies.get(anomaly_id)

@@ -1,14 +1,13 @@
 """Archived payments in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from payagg.adapters.memory.state import State
 from payagg.application.archive.tables import TABLES, History, Row
-from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import AnomalyStatus
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 
@@ -45,31 +44,6 @@ class MemoryArchive:
             table: [_row(table, one) for one in rows[table].values() if one.reference in wanted] for table in TABLES
         }
         return {table: sorted(own, key=lambda row: row[:2]) for table, own in found.items()}
-
-    async def begin_part(self, day: str, folder: str, now: datetime) -> ArchivePart:
-        number = max(self.state.archive_parts, default=0) + 1
-        self.state.archive_parts[number] = part = ArchivePart(number, day, folder, now)
-        return part
-
-    async def finish_part(self, part: ArchivePart) -> None:
-        known = self.state.archive_parts.get(part.number)
-        if known is None or known.manifest is not None:
-            raise Conflict("the part was given up")
-        self.state.archive_parts[part.number] = part
-
-    async def give_up_part(self, number: int) -> None:
-        if self.state.archive_parts[number].manifest is None:
-            del self.state.archive_parts[number]
-
-    async def parts(self, day: str) -> list[ArchivePart]:
-        own = [part for part in self.state.archive_parts.values() if part.day == day and part.removed_at is None]
-        return sorted(own, key=lambda part: part.number)
-
-    async def unfinished_days(self) -> list[str]:
-        return sorted({part.day for part in self.state.archive_parts.values() if part.removed_at is None})
-
-    async def close_part(self, number: int, now: datetime) -> None:
-        self.state.archive_parts[number] = replace(self.state.archive_parts[number], removed_at=now)
 
     async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
         own = {payment.reference: payment for payment in payments}

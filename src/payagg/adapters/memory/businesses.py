@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
-from payagg.domain.business import MANAGERS, Business, Role
+from payagg.domain.business import Business
 from payagg.domain.values import Environment
 
 
@@ -23,13 +23,6 @@ class MemoryBusinesses:
         found = self.state.businesses
         return {business_id: found[business_id].name for business_id in business_ids if business_id in found}
 
-    async def role(self, business_id: str, subject: str) -> Role | None:
-        return self.state.members.get((business_id, subject))
-
-    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
-        own = [(id, role) for (id, who), role in self.state.members.items() if who == subject and role in MANAGERS]
-        return [(self.state.businesses[id], role) for id, role in sorted(own, key=lambda one: one[0])]
-
     async def add(self, business: Business) -> None:
         if business.id in self.state.businesses:
             raise BrokenRule(f"business {business.id} exists")
@@ -46,19 +39,6 @@ class MemoryBusinesses:
         found = [b for b in self.state.businesses.values() if search is None or search.lower() in b.name.lower()]
         found.sort(key=lambda business: business.id, reverse=True)
         return [business for business in found if after is None or business.id < after][:limit]
-
-    async def members(self, business_id: str) -> dict[str, Role]:
-        own = {subject: role for (id, subject), role in self.state.members.items() if id == business_id}
-        return dict(sorted(own.items()))
-
-    async def set_member(self, business_id: str, subject: str, role: Role) -> None:
-        if business_id not in self.state.businesses:
-            raise BrokenRule(f"business {business_id} does not exist")
-        self.state.ensure_still(business_id)
-        self.state.members[business_id, subject] = role
-
-    async def remove_member(self, business_id: str, subject: str) -> None:
-        self.state.members.pop((business_id, subject), None)
 
 
 @dataclass(frozen=True)

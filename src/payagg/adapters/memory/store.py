@@ -6,23 +6,31 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from payagg.adapters.memory.adjustments import MemoryAdjustments
 from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.archive import MemoryArchive
+from payagg.adapters.memory.archive_parts import MemoryArchiveParts
+from payagg.adapters.memory.attempts import MemoryAttempts
 from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.cell_moves import MemoryCellMoves
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
+from payagg.adapters.memory.endpoints import MemoryEndpoints
 from payagg.adapters.memory.future_instants import MemoryFutureInstants
+from payagg.adapters.memory.gateway_choices import MemoryGatewayChoices
 from payagg.adapters.memory.gateways import MemoryGateways
+from payagg.adapters.memory.members import MemoryMembers
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
+from payagg.adapters.memory.payment_upkeep import MemoryPaymentUpkeep
 from payagg.adapters.memory.payments import MemoryPayments
+from payagg.adapters.memory.provider_calls import MemoryProviderCalls
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
 from payagg.adapters.memory.reconciliations import MemoryReconciliations
 from payagg.adapters.memory.resolutions import MemoryResolutions
 from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.sealed import MemorySealed
 from payagg.adapters.memory.state import State
-from payagg.adapters.memory.webhooks import MemoryWebhooks
+from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import StaleKey
@@ -37,18 +45,26 @@ from payagg.domain.values import CLOCK_SLACK, Environment
 @dataclass(frozen=True)
 class MemoryTransaction:
     businesses: MemoryBusinesses
+    members: MemoryMembers
     api_keys: MemoryApiKeys
     gateways: MemoryGateways
+    gateway_choices: MemoryGatewayChoices
     payments: MemoryPayments
+    attempts: MemoryAttempts
+    provider_calls: MemoryProviderCalls
+    payment_upkeep: MemoryPaymentUpkeep
     anomalies: MemoryAnomalies
+    adjustments: MemoryAdjustments
     reconciliations: MemoryReconciliations
     resolutions: MemoryResolutions
     payment_search: MemoryPaymentSearch
-    webhooks: MemoryWebhooks
+    endpoints: MemoryEndpoints
+    webhook_events: MemoryWebhookEvents
     inbox: MemoryProviderEvents
     health: MemoryHealth
     future_instants: MemoryFutureInstants
     archive: MemoryArchive
+    archive_parts: MemoryArchiveParts
     audit: MemoryAudit
     revocations: MemoryRevocations
     sealed: MemorySealed
@@ -65,18 +81,26 @@ class MemoryStore:
         self._holder: asyncio.Task[object] | None = None
         self.transaction = MemoryTransaction(
             businesses=MemoryBusinesses(self.state),
+            members=MemoryMembers(self.state),
             api_keys=MemoryApiKeys(self.state),
             gateways=MemoryGateways(self.state),
+            gateway_choices=MemoryGatewayChoices(self.state),
             payments=MemoryPayments(self.state),
+            attempts=MemoryAttempts(self.state),
+            provider_calls=MemoryProviderCalls(self.state),
+            payment_upkeep=MemoryPaymentUpkeep(self.state),
             anomalies=MemoryAnomalies(self.state),
+            adjustments=MemoryAdjustments(self.state),
             reconciliations=MemoryReconciliations(self.state),
             resolutions=MemoryResolutions(self.state),
             payment_search=MemoryPaymentSearch(self.state),
-            webhooks=MemoryWebhooks(self.state),
+            endpoints=MemoryEndpoints(self.state),
+            webhook_events=MemoryWebhookEvents(self.state),
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
             future_instants=MemoryFutureInstants(self.state),
             archive=MemoryArchive(self.state),
+            archive_parts=MemoryArchiveParts(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
             sealed=MemorySealed(self.state),
@@ -154,7 +178,7 @@ class MemoryStore:
 
     async def find_choices(self, business_id: str) -> GatewayChoices:
         async with self.begin() as tx:
-            return await tx.gateways.choices(business_id)
+            return await tx.gateway_choices.of_business(business_id)
 
     async def find_settling(self, slug: str) -> list[Gateway]:
         async with self.begin() as tx:

@@ -22,7 +22,7 @@ from psycopg import sql
 from payagg.adapters.postgres.connections import sync_connection
 from payagg.adapters.postgres.errors import translated
 from payagg.adapters.postgres.own_schema import OWN_SCHEMA
-from payagg.adapters.postgres.repositories.webhooks import id_at
+from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.application.ports.outside import Unavailable
 
 # In this order they are locked, which is the one in which an event is stored.

@@ -14,22 +14,30 @@ from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
+from payagg.adapters.postgres.repositories.adjustments import PostgresAdjustments
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
 from payagg.adapters.postgres.repositories.archive import PostgresArchive
+from payagg.adapters.postgres.repositories.archive_parts import PostgresArchiveParts
+from payagg.adapters.postgres.repositories.attempts import BEGIN_ASK, PostgresAttempts
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
+from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
+from payagg.adapters.postgres.repositories.gateway_choices import PostgresGatewayChoices
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
+from payagg.adapters.postgres.repositories.members import PostgresMembers
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
-from payagg.adapters.postgres.repositories.payments import BEGIN_ASK, PostgresPayments
+from payagg.adapters.postgres.repositories.payment_upkeep import PostgresPaymentUpkeep
+from payagg.adapters.postgres.repositories.payments import PostgresPayments
+from payagg.adapters.postgres.repositories.provider_calls import PostgresProviderCalls
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
 from payagg.adapters.postgres.repositories.resolutions import PostgresResolutions
 from payagg.adapters.postgres.repositories.revocations import HAS_SESSION_ENDED, IS_REVOKED, PostgresRevocations
 from payagg.adapters.postgres.repositories.sealed import PostgresSealed
-from payagg.adapters.postgres.repositories.webhooks import PostgresWebhooks
+from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
@@ -52,6 +60,10 @@ class PostgresTransaction:
         return PostgresBusinesses(self._connection)
 
     @cached_property
+    def members(self) -> PostgresMembers:
+        return PostgresMembers(self._connection)
+
+    @cached_property
     def api_keys(self) -> PostgresApiKeys:
         return PostgresApiKeys(self._connection)
 
@@ -60,12 +72,32 @@ class PostgresTransaction:
         return PostgresGateways(self._connection)
 
     @cached_property
+    def gateway_choices(self) -> PostgresGatewayChoices:
+        return PostgresGatewayChoices(self._connection)
+
+    @cached_property
     def payments(self) -> PostgresPayments:
-        return PostgresPayments(self._connection, self.webhooks)
+        return PostgresPayments(self._connection, self.webhook_events)
+
+    @cached_property
+    def attempts(self) -> PostgresAttempts:
+        return PostgresAttempts(self._connection)
+
+    @cached_property
+    def provider_calls(self) -> PostgresProviderCalls:
+        return PostgresProviderCalls(self._connection)
+
+    @cached_property
+    def payment_upkeep(self) -> PostgresPaymentUpkeep:
+        return PostgresPaymentUpkeep(self._connection)
 
     @cached_property
     def anomalies(self) -> PostgresAnomalies:
         return PostgresAnomalies(self._connection)
+
+    @cached_property
+    def adjustments(self) -> PostgresAdjustments:
+        return PostgresAdjustments(self._connection)
 
     @cached_property
     def reconciliations(self) -> PostgresReconciliations:
@@ -80,8 +112,12 @@ class PostgresTransaction:
         return PostgresPaymentSearch(self._connection)
 
     @cached_property
-    def webhooks(self) -> PostgresWebhooks:
-        return PostgresWebhooks(self._connection)
+    def endpoints(self) -> PostgresEndpoints:
+        return PostgresEndpoints(self._connection)
+
+    @cached_property
+    def webhook_events(self) -> PostgresWebhookEvents:
+        return PostgresWebhookEvents(self._connection)
 
     @cached_property
     def inbox(self) -> PostgresProviderEvents:
@@ -98,6 +134,10 @@ class PostgresTransaction:
     @cached_property
     def archive(self) -> PostgresArchive:
         return PostgresArchive(self._connection)
+
+    @cached_property
+    def archive_parts(self) -> PostgresArchiveParts:
+        return PostgresArchiveParts(self._connection)
 
     @cached_property
     def audit(self) -> PostgresAudit:

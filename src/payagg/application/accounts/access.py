@@ -82,7 +82,7 @@ class Access:
         """
         subject = (await self.merchant(token)).subject
         async with self.store.begin() as tx:
-            ensure_manager(await tx.businesses.role(business_id, subject))
+            ensure_manager(await tx.members.role(business_id, subject))
             business = await tx.businesses.get(business_id)
         if business is None:
             raise Refusal(ErrorCode.FORBIDDEN)

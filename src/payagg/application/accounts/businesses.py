@@ -41,7 +41,7 @@ class Businesses:
     async def managed(self, subject: str) -> ManagedBusinesses:
         """What the user may manage, oldest first."""
         async with self.store.begin() as tx:
-            found = await tx.businesses.managed_by(subject)
+            found = await tx.members.managed_by(subject)
         return ManagedBusinesses(
             [ManagedBusiness(b.id, b.name, b.status, b.kyc_status, b.created_at, role) for b, role in found]
         )
@@ -50,7 +50,7 @@ class Businesses:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
         async with self.store.begin() as tx:
             business = _found(await tx.businesses.get(business_id))
-            return AdminBusinessDetail.of_members(business, await tx.businesses.members(business_id))
+            return AdminBusinessDetail.of_members(business, await tx.members.of_business(business_id))
 
     @retried
     async def create(
@@ -103,7 +103,7 @@ class Businesses:
             if role is None:
                 raise Refusal(ErrorCode.NOT_FOUND, "No such member.")
             ensure_owner_left(members, {name: own for name, own in members.items() if name != subject})
-            await tx.businesses.remove_member(business_id, subject)
+            await tx.members.remove(business_id, subject)
             changes = {"role": {"before": role.value, "after": None}}
             now = self.clock.now()
             action = Action.MEMBER_REMOVE
@@ -112,14 +112,14 @@ class Businesses:
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
         """Under the lock of their business: of two who demote each other only one goes through."""
         _found(await tx.businesses.lock(business_id))
-        return await tx.businesses.members(business_id)
+        return await tx.members.of_business(business_id)
 
     async def _set_member(
         self, tx: Transaction, by: Actor, business_id: str, subject: str, before: Role | None, role: Role
     ) -> None:
         if role is before:
             return
-        await tx.businesses.set_member(business_id, subject, role)
+        await tx.members.add(business_id, subject, role)
         changes = {"role": {"before": before.value if before else None, "after": role.value}}
         now = self.clock.now()
         await record(tx, self.entropy, now, by, Action.MEMBER_SET, subject, changes, business_id=business_id)

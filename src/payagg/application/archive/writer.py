@@ -171,12 +171,12 @@ class Archive:
     @retried
     async def _unfinished_days(self) -> list[str]:
         async with self.store.begin() as tx:
-            return await tx.archive.unfinished_days()
+            return await tx.archive_parts.unfinished_days()
 
     @retried
     async def _parts(self, day: str) -> list[ArchivePart]:
         async with self.store.begin() as tx:
-            return await tx.archive.parts(day)
+            return await tx.archive_parts.of_day(day)
 
     @retried
     async def _read(self, day: str, after: str, limit: int, before: datetime) -> tuple[list[str], str | None, History]:
@@ -188,12 +188,12 @@ class Archive:
     async def _begin(self, day: str) -> ArchivePart:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            return await tx.archive.begin_part(day, f"{day}/{self.entropy.id('arc', now)}", now)
+            return await tx.archive_parts.begin(day, f"{day}/{self.entropy.id('arc', now)}", now)
 
     async def _finish(self, part: ArchivePart) -> None:
         try:
             async with self.store.begin() as tx:
-                await tx.archive.finish_part(part)
+                await tx.archive_parts.finish(part)
         except Conflict:
             await self._delete_files(part)
             raise ArchiveTaken("another `payagg archive` is at work, and does the same") from None
@@ -202,7 +202,7 @@ class Archive:
         """A part that a command did not finish: of what it wrote nothing stays."""
         await self._delete_files(part)
         async with self.store.begin() as tx:
-            await tx.archive.give_up_part(part.number)
+            await tx.archive_parts.give_up(part.number)
 
     async def _delete_files(self, part: ArchivePart) -> None:
         for name in (MANIFEST, *(f"{table}{self.reader.format.suffix}" for table in TABLES)):
@@ -236,5 +236,5 @@ class Archive:
         now = self.clock.now()
         changes = {"payments": {"before": removed + left, "after": left}}
         async with self.store.begin() as tx:
-            await tx.archive.close_part(part.number, now)
+            await tx.archive_parts.close(part.number, now)
             await record(tx, self.entropy, now, by, Action.ARCHIVE_REMOVE, part.folder, changes)

@@ -40,7 +40,7 @@ class CheckoutSettings:
             gateway = (await self._active(tx)).get(gateway_id)
             if gateway is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
-            settings = await tx.gateways.settings(business_id)
+            settings = await tx.gateway_choices.settings(business_id)
             own = settings.get(gateway_id)
             if command == UpdateBusinessGateway():
                 return GatewayWithBusinessSettings.of(gateway, own)
@@ -71,7 +71,7 @@ class CheckoutSettings:
             active = await self._active(tx)
             if not active.keys() >= set(ids):
                 raise invalid("order", "Every gateway must be active.")
-            settings = await tx.gateways.settings(business_id)
+            settings = await tx.gateway_choices.settings(business_id)
             for item in command.order:
                 gateway = active[item.gateway_id]
                 if not gateway.is_built_in:
@@ -81,7 +81,7 @@ class CheckoutSettings:
             return await self._listed(tx, business_id)
 
     async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway | None, after: BusinessGateway) -> None:
-        await tx.gateways.save_settings(after)
+        await tx.gateway_choices.save(after)
         await self._record(tx, by, before or BusinessGateway(after.business_id, after.gateway_id), after)
 
     async def _record_cleared(
@@ -100,7 +100,7 @@ class CheckoutSettings:
         )
 
     async def _listed(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
-        settings = await tx.gateways.settings(business_id)
+        settings = await tx.gateway_choices.settings(business_id)
         gateways = (await self._active(tx)).values()
         pairs = sorted(((gateway, settings.get(gateway.id)) for gateway in gateways), key=checkout_order)
         return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in pairs]

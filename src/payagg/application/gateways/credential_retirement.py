@@ -30,7 +30,7 @@ class GatewaySettling:
         wiped = 0
         async with self.store.begin() as tx:
             for gateway in await tx.gateways.to_wipe(now):
-                is_open = await tx.payments.has_open_attempts(gateway.id)
+                is_open = await tx.attempts.has_open(gateway.id)
                 changed = gateway.wiped(now, is_open)
                 if gateway.has_credentials and not changed.has_credentials:
                     changed = self.sealed.retired(gateway, now)

@@ -75,7 +75,7 @@ class Gateways:
         now = self.clock.now()
         async with self.store.begin() as tx:
             gateways = await tx.gateways.all()
-            active, off = await tx.gateways.active_businesses(), await tx.gateways.opt_outs()
+            active, off = await tx.gateway_choices.active_businesses(), await tx.gateway_choices.opt_outs()
         return [AdminGatewaySummary.of(gateway.as_of(now), active - off.get(gateway.id, 0)) for gateway in gateways]
 
     @retried
@@ -106,7 +106,7 @@ class Gateways:
         async with self.store.begin() as tx:
             gateway = _found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
             summary = await _summary(tx, gateway)
-            overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateways.overrides(gateway_id)]
+            overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateway_choices.overrides(gateway_id)]
         fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
         return AdminGatewayDetail(**fields, overrides=overrides)
 
@@ -163,7 +163,7 @@ class Gateways:
         """A page of active businesses by name, configured or not, and their number."""
         async with self.store.begin() as tx:
             gateway = _found(await tx.gateways.get(gateway_id))
-            found, total = await tx.gateways.merchants(gateway_id, search, (page - 1) * per_page, per_page)
+            found, total = await tx.gateway_choices.merchants(gateway_id, search, (page - 1) * per_page, per_page)
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
     @retried
@@ -186,7 +186,7 @@ class Gateways:
             changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}
             await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
             still = list(accounts[1].values()) or [""]
-            left = await tx.payments.open_attempts(gateway_id, OPEN_ATTEMPTS_MAX, still)
+            left = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX, still)
             return ReplacedCredentials(sorted(set(before) - set(credentials)), left)
 
     @retried
@@ -333,5 +333,5 @@ def _found(gateway: Gateway | None) -> Gateway:
 
 
 async def _summary(tx: Transaction, gateway: Gateway) -> AdminGatewaySummary:
-    off = (await tx.gateways.opt_outs(gateway.id)).get(gateway.id, 0)
-    return AdminGatewaySummary.of(gateway, await tx.gateways.active_businesses() - off)
+    off = (await tx.gateway_choices.opt_outs(gateway.id)).get(gateway.id, 0)
+    return AdminGatewaySummary.of(gateway, await tx.gateway_choices.active_businesses() - off)

@@ -143,7 +143,7 @@ class PaymentOptions:
             return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
         if payment.is_test:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-        found = await tx.gateways.choices(payment.business_id)
+        found = await tx.gateway_choices.of_business(payment.business_id)
         gateway = next((one for one in found.gateways if one.slug == slug), None)
         provider = self.providers.get(slug)
         now = self.clock.now()

@@ -51,7 +51,7 @@ async def gateway_readiness(
     """Raises NOT_FOUND."""
     async with store.begin() as tx:
         gateway = await tx.gateways.get(gateway_id)
-        open_attempts = await tx.payments.open_attempts(gateway_id, OPEN_ATTEMPTS_MAX)
+        open_attempts = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX)
         health = await tx.health.all()
     if gateway is None:
         raise Refusal(ErrorCode.NOT_FOUND)

@@ -152,7 +152,7 @@ class Checkout:
         renewed = claimed.attempt.take_over(self.entropy.hex(16), self.clock.now())
         async with self.store.begin() as tx:
             await tx.payments.lock(renewed.reference)
-            await tx.payments.save_attempt(renewed, claimed.attempt.token)
+            await tx.attempts.save(renewed, claimed.attempt.token)
         return replace(claimed, attempt=renewed)
 
     async def _decide(
@@ -175,7 +175,7 @@ class Checkout:
             choice = await self._answerable(tx, step.unanswered, payment)
             if choice is not None:
                 claim = step.unanswered.take_over(token, now)
-                await tx.payments.save_attempt(claim, step.unanswered.token)
+                await tx.attempts.save(claim, step.unanswered.token)
                 return ClaimedAttempt(payment, claim, choice, name, is_takeover=True)
             if step.unanswered.is_in_doubt:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
@@ -192,8 +192,8 @@ class Checkout:
             account=choice.account(payment.environment),
         )
         if step.unanswered is not None:
-            await tx.payments.save_attempt(step.unanswered.refuse(), step.unanswered.token)
-        await tx.payments.add_attempt(claim)
+            await tx.attempts.save(step.unanswered.refuse(), step.unanswered.token)
+        await tx.attempts.add(claim)
         return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
 
     async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
@@ -252,7 +252,7 @@ class Checkout:
             if stored.token != claimed.attempt.token:
                 return _processed(payment, stored, stored.hand_off) if stored.hand_off else None
             handed = claimed.attempt.hand_over(hand_off, now, self.entropy.chance())
-            await tx.payments.save_attempt(handed, claimed.attempt.token)
+            await tx.attempts.save(handed, claimed.attempt.token)
             moved, transition = payment.hand_over(handed.gateway, now, actor="payer")
             await self.settlement.write(tx, moved, transition, found.subscribers)
             return _processed(moved, handed, hand_off)
@@ -268,9 +268,9 @@ class Checkout:
         async with self.store.begin() as tx:
             if await tx.payments.lock(attempt.reference) is None:
                 return
-            stored = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
+            stored = (await tx.attempts.of_payment(attempt.reference))[attempt.number - 1]
             if stored.token == attempt.token:
-                await tx.payments.save_attempt(ended, attempt.token)
+                await tx.attempts.save(ended, attempt.token)
 
     async def _found(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)

@@ -183,7 +183,7 @@ class Payments:
 
     async def _has_endpoint(self, business_id: str, environment: Environment) -> bool:
         async with self.store.begin() as tx:
-            return bool(await tx.webhooks.subscribers(business_id, environment))
+            return bool(await tx.endpoints.subscribers(business_id, environment))
 
     def _initiation(self, payment: Payment, created: bool, fingerprint: bytes, unsigned: bool) -> Initiation:
         view = InitiatedPayment(

@@ -125,7 +125,7 @@ class ProviderCalls:
         count("provider_calls", attempt.gateway, operation, result)
         observe("provider_call_duration_seconds", seconds, attempt.gateway, operation)
         async with self.store.begin() as tx:
-            await tx.payments.add_call(
+            await tx.provider_calls.add(
                 ProviderCall(
                     id=self.entropy.id("pcl", now),
                     reference=payment.reference,

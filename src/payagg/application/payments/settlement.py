@@ -62,7 +62,7 @@ class Settlement:
         )
         await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers, known)
         if ends_asking(payment):
-            await tx.payments.end_asks(payment.reference)
+            await tx.attempts.end_asks(payment.reference)
         return payment
 
     async def _emit(
@@ -80,7 +80,7 @@ class Settlement:
             known = await tx.anomalies.of_payment(payment.reference) if payment.has_adjustments else ()
         # Dated when written, not when it happened: an expiry swept late must not slip in before a merchant's cursor.
         now = self.clock.now()
-        last = await tx.webhooks.last_event_id(payment.business_id, payment.environment)
+        last = await tx.webhook_events.last_id(payment.business_id, payment.environment)
         body = EventBody(
             id=self.entropy.id("evt", instant_past(last, now)),
             type=kind.value,
@@ -101,7 +101,7 @@ class Settlement:
             created_at=now,
         )
         if subscribers is None:
-            subscribers = await tx.webhooks.subscribers(payment.business_id, payment.environment)
+            subscribers = await tx.endpoints.subscribers(payment.business_id, payment.environment)
         deliveries = [
             Delivery.of(event, self.entropy.id("dlv", now), endpoint.id, None)
             for endpoint in subscribers
@@ -110,7 +110,7 @@ class Settlement:
         # The payment's own address is signed with the endpoints' secrets; where there is none it cannot be signed.
         if payment.webhook_url is not None and subscribers:
             deliveries.append(Delivery.of(event, self.entropy.id("dlv", now), None, payment.webhook_url))
-        await tx.webhooks.emit(event, deliveries)
+        await tx.webhook_events.emit(event, deliveries)
 
     async def move(
         self,
@@ -206,7 +206,7 @@ class Settlement:
         for moved, transition in verdict.changes:
             payment = await self.write(tx, moved, transition, subscribers, known)
         if verdict.attempt is not None:
-            await tx.payments.save_attempt(verdict.attempt, verdict.attempt.token)
+            await tx.attempts.save(verdict.attempt, verdict.attempt.token)
         if payment is not None and verdict.facts is not None:
             payment = await self._note(tx, payment, payment.with_fee(verdict.facts.fee, verdict.facts.received))
         is_known = any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known if verdict.anomaly)
@@ -299,9 +299,9 @@ class Settlement:
     async def expire_due(self) -> int:
         """Makes durable what every reader sees already: INITIATED payments past their window. A batch at a time."""
         async with self.store.begin() as tx:
-            expired = await tx.payments.expired(self.clock.now(), EXPIRE_BATCH)
+            expired = await tx.payment_upkeep.expired(self.clock.now(), EXPIRE_BATCH)
             owners = {(payment.business_id, payment.environment) for payment in expired}
-            subscribers = await tx.webhooks.subscribers_of(owners)
+            subscribers = await tx.endpoints.subscribers_of(owners)
             for payment in expired:
                 own = subscribers.get((payment.business_id, payment.environment), [])
                 await self.write(tx, *payment.expire(), own)

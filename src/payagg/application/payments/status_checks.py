@@ -65,12 +65,12 @@ class Reconciler:
     async def oldest_unasked(self) -> datetime | None:
         """Since when the longest overdue ask has been due; None when none is. For the metric."""
         async with self.store.begin() as tx:
-            return await tx.payments.oldest_ask(self.payment_options.providers, self.clock.now())
+            return await tx.attempts.oldest_ask(self.payment_options.providers, self.clock.now())
 
     @retried
     async def _due(self, slug: str, environment: Environment, since: datetime) -> list[Attempt]:
         async with self.store.begin() as tx:
-            return await tx.payments.due_asks(slug, environment, self.clock.now(), RATE, HOLD, since)
+            return await tx.attempts.due_asks(slug, environment, self.clock.now(), RATE, HOLD, since)
 
     async def _ask(self, attempt: Attempt) -> None:
         opened = await self._open(attempt)
@@ -98,10 +98,10 @@ class Reconciler:
             if payment is None:
                 return None
             now = self.clock.now()
-            current = (await tx.payments.attempts(attempt.reference))[attempt.number - 1]
+            current = (await tx.attempts.of_payment(attempt.reference))[attempt.number - 1]
             postponed = postpone_ask(payment, current, now)
             if postponed is not None:
-                await tx.payments.save_attempt(postponed, current.token)
+                await tx.attempts.save(postponed, current.token)
                 return None
             choice = await self.payment_options.assigned(tx, current, payment.environment)
             if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
@@ -116,8 +116,8 @@ class Reconciler:
             if payment is None:
                 return  # it moved to another cell while its provider was asked
             # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
-            current = (await tx.payments.attempts(asked.reference))[asked.number - 1]
+            current = (await tx.attempts.of_payment(asked.reference))[asked.number - 1]
             done = after_ask(payment, current, began, self.entropy.chance())
-            await tx.payments.save_attempt(done, current.token)
+            await tx.attempts.save(done, current.token)
             if done.next_ask_at is None:
                 await self.settlement.end_asking(tx, payment, current, report, actor="reconciler")

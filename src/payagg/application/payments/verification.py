@@ -99,7 +99,7 @@ class Verification:
         """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells:
         another word takes it back. What an event claimed is no finding of anybody who asked."""
         async with self.store.begin() as tx:
-            answer = await tx.payments.last_answer(reference)
+            answer = await tx.provider_calls.last_answer(reference)
             known = await tx.anomalies.of_payment(reference) if answer is not None else []
         return any(
             a.kind is AnomalyKind.MISMATCH and a.is_from_asking and answer and a.details.get("word") == answer.word

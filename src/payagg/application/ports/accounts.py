@@ -21,11 +21,6 @@ class BusinessRepository(Protocol):
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
         """The name of each business that there is, by its id."""
 
-    async def role(self, business_id: str, subject: str) -> Role | None: ...
-
-    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
-        """The businesses in which the subject is OWNER or ADMIN, oldest first, at most 1,000."""
-
     async def add(self, business: Business) -> None: ...
 
     async def save(self, business: Business) -> None: ...
@@ -37,12 +32,21 @@ class BusinessRepository(Protocol):
         """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
         literal, case-insensitive substring of the name."""
 
-    async def members(self, business_id: str) -> dict[str, Role]:
+
+class MemberRepository(Protocol):
+    """Who manages which business."""
+
+    async def role(self, business_id: str, subject: str) -> Role | None: ...
+
+    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
+        """The businesses in which the subject is OWNER or ADMIN, oldest first, at most 1,000."""
+
+    async def of_business(self, business_id: str) -> dict[str, Role]:
         """The role of each subject, by subject in code point order."""
 
-    async def set_member(self, business_id: str, subject: str, role: Role) -> None: ...
+    async def add(self, business_id: str, subject: str, role: Role) -> None: ...
 
-    async def remove_member(self, business_id: str, subject: str) -> None: ...
+    async def remove(self, business_id: str, subject: str) -> None: ...
 
 
 class ApiKeyRepository(Protocol):

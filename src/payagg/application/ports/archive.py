@@ -54,23 +54,6 @@ class ArchiveRepository(Protocol):
     async def histories(self, references: Sequence[str]) -> dict[str, list[tuple[Any, ...]]]:
         """Their rows by table as in `archive_tables.TABLES`, sorted by reference and what follows it in the key."""
 
-    async def begin_part(self, day: str, folder: str, now: datetime) -> ArchivePart: ...
-
-    async def finish_part(self, part: ArchivePart) -> None:
-        """Records that the part is written. Raises Conflict when it was given up."""
-
-    async def give_up_part(self, number: int) -> None:
-        """Forgets a part that is not written."""
-
-    async def parts(self, day: str) -> list[ArchivePart]:
-        """Those of the day that are not removed from here, by number."""
-
-    async def unfinished_days(self) -> list[str]:
-        """Days of which some part is not removed from here, in order."""
-
-    async def close_part(self, number: int, now: datetime) -> None:
-        """All that may be removed of it is."""
-
     async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
         """Removes the transitions and attempts of these locked payments, and these calls (reference, id)."""
 
@@ -78,3 +61,24 @@ class ArchiveRepository(Protocol):
         """Which of them are archived and removed."""
 
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None: ...
+
+
+class ArchivePartRepository(Protocol):
+    """Parts of the archive, each a folder of files."""
+
+    async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart: ...
+
+    async def finish(self, part: ArchivePart) -> None:
+        """Records that the part is written. Raises Conflict when it was given up."""
+
+    async def give_up(self, number: int) -> None:
+        """Forgets a part that is not written."""
+
+    async def of_day(self, day: str) -> list[ArchivePart]:
+        """Those of the day that are not removed from here, by number."""
+
+    async def unfinished_days(self) -> list[str]:
+        """Days of which some part is not removed from here, in order."""
+
+    async def close(self, number: int, now: datetime) -> None:
+        """All that may be removed of it is."""

@@ -34,8 +34,6 @@ class GatewayRepository(Protocol):
     async def all(self) -> list[Gateway]:
         """By display order, then slug."""
 
-    async def choices(self, business_id: str) -> GatewayChoices: ...
-
     async def get(self, gateway_id: str) -> Gateway | None: ...
 
     async def lock(self, gateway_id: str) -> Gateway | None: ...
@@ -60,6 +58,12 @@ class GatewayRepository(Protocol):
     async def draining(self, now: datetime) -> list[Gateway]:
         """Locked rows (skipping locked ones) whose drain has ended by `now`."""
 
+
+class GatewayChoiceRepository(Protocol):
+    """What businesses chose among the gateways."""
+
+    async def of_business(self, business_id: str) -> GatewayChoices: ...
+
     async def active_businesses(self) -> int: ...
 
     async def opt_outs(self, gateway_id: str | None = None) -> dict[str, int]:
@@ -76,7 +80,7 @@ class GatewayRepository(Protocol):
     async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
         """By gateway id."""
 
-    async def save_settings(self, settings: BusinessGateway) -> None:
+    async def save(self, settings: BusinessGateway) -> None:
         """Insert or replace. When it is the default, every other default of the business is cleared first."""
 
 

@@ -59,18 +59,18 @@ class PaymentRepository(Protocol):
         """Writes what may be added to a payment that does not move: its fee and net amount, `has_adjustments`, and
         while it is open the number of its last event. Call under `lock`."""
 
-    async def expired(self, now: datetime, limit: int) -> list[Payment]:
-        """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
+    async def transitions(self, reference: str) -> list[Transition]: ...
 
-    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
-        """INITIATED payments in the order of their windows' ends, then references, past the given two."""
 
-    async def attempts(self, reference: str) -> list[Attempt]:
+class AttemptRepository(Protocol):
+    """Attempts of payments, by `reference` and number."""
+
+    async def of_payment(self, reference: str) -> list[Attempt]:
         """By number. Call under `lock` before deciding on them."""
 
-    async def add_attempt(self, attempt: Attempt) -> None: ...
+    async def add(self, attempt: Attempt) -> None: ...
 
-    async def save_attempt(self, attempt: Attempt, token: str) -> None:
+    async def save(self, attempt: Attempt, token: str) -> None:
         """Raises Conflict, at the end of the transaction at the latest, unless the stored token is still `token`; it
         changes under the payment's `lock` alone."""
 
@@ -100,22 +100,34 @@ class PaymentRepository(Protocol):
     async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
         """The earliest `next_ask_at` at these gateways that has passed by `now`."""
 
-    async def has_open_attempts(self, gateway_id: str) -> bool:
+    async def has_open(self, gateway_id: str) -> bool:
         """Whether any attempt of the gateway is still to be asked about what became of it: its `next_ask_at` is set,
         and it was not confirmed."""
 
-    async def open_attempts(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
+    async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
         """How many of them there are, counted up to `most`; without those of the accounts `other_than`, where any are
         given, and then without those of which no account is known."""
 
-    async def transitions(self, reference: str) -> list[Transition]: ...
 
-    async def add_call(self, call: "ProviderCall") -> None: ...
+class ProviderCallRepository(Protocol):
+    """Calls to providers, kept with what they answered."""
 
-    async def calls(self, reference: str) -> list["ProviderCall"]: ...
+    async def add(self, call: "ProviderCall") -> None: ...
+
+    async def of_payment(self, reference: str) -> list["ProviderCall"]: ...
 
     async def last_answer(self, reference: str) -> "ProviderCall | None":
         """The last look-up of the payment that the provider answered, with its word."""
+
+
+class PaymentUpkeepRepository(Protocol):
+    """What sweeps ask of payments: those to end, and those whose payer is to be forgotten."""
+
+    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+        """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
+
+    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+        """INITIATED payments in the order of their windows' ends, then references, past the given two."""
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
         """References of final payments that ended before then and still have a payer field, oldest first, locked,

@@ -70,13 +70,6 @@ class AnomalyRepository(Protocol):
     async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
         """Of each payment as `of_payment`."""
 
-    async def adjustments(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
-        """Those an event told, newest first by the latest fact of each."""
-
-    async def adjustment_totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
-        """The same added up by day and kind, in this order; `wanted` says whose, of which environment and of what time,
-        which is the adjustments' own."""
-
     async def lock(self, anomaly_id: str) -> Anomaly | None: ...
 
     async def save(self, anomaly: Anomaly) -> None:
@@ -90,6 +83,17 @@ class AnomalyRepository(Protocol):
 
     async def unclosed(self) -> dict[AnomalyKind, int]:
         """How many of each kind are not closed."""
+
+
+class AdjustmentRepository(Protocol):
+    """What happened to the money of settled payments."""
+
+    async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
+        """Those an event told, newest first by the latest fact of each."""
+
+    async def totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
+        """The same added up by day and kind, in this order; `wanted` says whose, of which environment and of what time,
+        which is the adjustments' own."""
 
 
 class ReconciliationRepository(Protocol):

@@ -10,16 +10,37 @@ from payagg.application.ports.accounts import (
     AuditRepository,
     BusinessRepository,
     KeyHolder,
+    MemberRepository,
     RevocationRepository,
 )
-from payagg.application.ports.archive import ArchiveRepository
+from payagg.application.ports.archive import ArchivePartRepository, ArchiveRepository
 from payagg.application.ports.cells import CellMoveRepository
-from payagg.application.ports.gateways import GatewayChoices, GatewayRepository, HealthRepository
-from payagg.application.ports.payments import PaymentRepository, ResolutionRepository
+from payagg.application.ports.gateways import (
+    GatewayChoiceRepository,
+    GatewayChoices,
+    GatewayRepository,
+    HealthRepository,
+)
+from payagg.application.ports.payments import (
+    AttemptRepository,
+    PaymentRepository,
+    PaymentUpkeepRepository,
+    ProviderCallRepository,
+    ResolutionRepository,
+)
 from payagg.application.ports.provider_events import ProviderEventRepository, RefusedEvent
-from payagg.application.ports.reports import AnomalyRepository, PaymentSearchRepository, ReconciliationRepository
+from payagg.application.ports.reports import (
+    AdjustmentRepository,
+    AnomalyRepository,
+    PaymentSearchRepository,
+    ReconciliationRepository,
+)
 from payagg.application.ports.upkeep import FutureInstantRepository, SealedRepository
-from payagg.application.ports.webhooks import DeliveryQueue, WebhookRepository
+from payagg.application.ports.webhooks import (
+    DeliveryQueue,
+    EndpointRepository,
+    WebhookEventRepository,
+)
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -34,16 +55,34 @@ class Transaction(Protocol):
     def businesses(self) -> BusinessRepository: ...
 
     @property
+    def members(self) -> MemberRepository: ...
+
+    @property
     def api_keys(self) -> ApiKeyRepository: ...
 
     @property
     def gateways(self) -> GatewayRepository: ...
 
     @property
+    def gateway_choices(self) -> GatewayChoiceRepository: ...
+
+    @property
     def payments(self) -> PaymentRepository: ...
 
     @property
+    def attempts(self) -> AttemptRepository: ...
+
+    @property
+    def provider_calls(self) -> ProviderCallRepository: ...
+
+    @property
+    def payment_upkeep(self) -> PaymentUpkeepRepository: ...
+
+    @property
     def anomalies(self) -> AnomalyRepository: ...
+
+    @property
+    def adjustments(self) -> AdjustmentRepository: ...
 
     @property
     def reconciliations(self) -> ReconciliationRepository: ...
@@ -55,7 +94,10 @@ class Transaction(Protocol):
     def payment_search(self) -> PaymentSearchRepository: ...
 
     @property
-    def webhooks(self) -> WebhookRepository: ...
+    def endpoints(self) -> EndpointRepository: ...
+
+    @property
+    def webhook_events(self) -> WebhookEventRepository: ...
 
     @property
     def inbox(self) -> ProviderEventRepository: ...
@@ -68,6 +110,9 @@ class Transaction(Protocol):
 
     @property
     def archive(self) -> ArchiveRepository: ...
+
+    @property
+    def archive_parts(self) -> ArchivePartRepository: ...
 
     @property
     def audit(self) -> AuditRepository: ...

@@ -38,10 +38,10 @@ class Sender(Protocol):
         shared is budgeted by `owner`, a business's id, and for tests apart."""
 
 
-class WebhookRepository(Protocol):
-    """Endpoints, events and deliveries. A delivery row is written with the status change that caused it."""
+class EndpointRepository(Protocol):
+    """Merchants' endpoints."""
 
-    async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
+    async def of_business(self, business_id: str) -> list[WebhookEndpoint]:
         """Of both environments, oldest first."""
 
     async def subscribers_of(
@@ -52,23 +52,27 @@ class WebhookRepository(Protocol):
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
         """Active endpoints of that environment."""
 
-    async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+    async def lock(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
         """Locked for update."""
 
-    async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+    async def get(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
         """Not locked: for reads, which must not wait for the queue's counters."""
 
-    async def add_endpoint(self, endpoint: WebhookEndpoint) -> None: ...
+    async def add(self, endpoint: WebhookEndpoint) -> None: ...
 
-    async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
+    async def save(self, endpoint: WebhookEndpoint) -> None:
         """Everything but the counters and `failing_since`, which the queue moves; activation and a new address
         clear the latter."""
 
-    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
+    async def remove(self, endpoint_id: str, now: datetime) -> None:
         """Switched off, and shown by nothing here any more; it goes with the last of its log. What is still to be
         delivered ends as it does where an endpoint is switched off."""
 
-    async def last_event_id(self, business_id: str, environment: Environment) -> str | None:
+
+class WebhookEventRepository(Protocol):
+    """Events and their deliveries. A delivery row is written with the status change that caused it."""
+
+    async def last_id(self, business_id: str, environment: Environment) -> str | None:
         """The greatest id of the business's events there. Call under the lock of the payment that the next one tells
         of: no event that a cursor may stand at already is missed then."""
 
@@ -89,13 +93,13 @@ class WebhookRepository(Protocol):
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         """PENDING again and due now, under the same ids; counters follow."""
 
-    async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
+    async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
         """Past events in the order of their ids, strictly after the cursor. None is shown while a transaction that
         may still commit an earlier one is open, so a cursor never passes an event by."""
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]: ...
 
-    async def events_of(self, references: Sequence[str]) -> list[Event]:
+    async def of_payments(self, references: Sequence[str]) -> list[Event]:
         """The events of these payments, locked."""
 
     async def save_bodies(self, events: Sequence[Event]) -> None: ...

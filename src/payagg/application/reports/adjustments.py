@@ -8,6 +8,6 @@ from payagg.application.schemas.adjustments import AdjustmentPage, AdjustmentVie
 async def adjustment_page(store: Store, wanted: AdjustmentFilter, limit: int) -> AdjustmentPage:
     """Newest first by the latest fact of each, strictly after the cursor."""
     async with store.begin() as tx:
-        found = await tx.anomalies.adjustments(wanted, limit + 1)
+        found = await tx.adjustments.page(wanted, limit + 1)
     shown = [AdjustmentView.of(adjustment) for adjustment in found[:limit]]
     return AdjustmentPage(shown, shown[-1].id if shown else wanted.after, len(found) > limit)

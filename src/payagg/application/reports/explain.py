@@ -36,7 +36,7 @@ async def timeline(
     async with store.begin() as tx:
         history = await history_of(tx, reference)
         gateways = await gateways_of(tx, history.attempts)
-        calls = await tx.payments.calls(reference)
+        calls = await tx.provider_calls.of_payment(reference)
         anomalies = await tx.anomalies.of_payment(reference)
         resolutions = await tx.resolutions.of_payment(reference)
         entries = await tx.audit.listed(AuditFilter(object_id=reference), None, ENTRIES_MAX)

@@ -25,9 +25,9 @@ class PaymentHistory:
 
 
 async def history_of(tx: Transaction, reference: str) -> PaymentHistory:
-    transitions, attempts = await tx.payments.transitions(reference), await tx.payments.attempts(reference)
+    transitions, attempts = await tx.payments.transitions(reference), await tx.attempts.of_payment(reference)
     return PaymentHistory(
-        transitions, attempts, await tx.archive.find(reference), *await tx.webhooks.of_payment(reference)
+        transitions, attempts, await tx.archive.find(reference), *await tx.webhook_events.of_payment(reference)
     )
 
 

@@ -129,7 +129,7 @@ class PaymentSearch:
             raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
         async with self.store.begin() as tx:
             totals = await tx.payment_search.totals(wanted, self.clock.now())
-            return totals, await tx.anomalies.adjustment_totals(wanted)
+            return totals, await tx.adjustments.totals(wanted)
 
     async def export(self, wanted: PaymentFilter) -> AsyncGenerator[bytes, None]:
         """CSV with a header row, newest first. Each page is a transaction of its own, so that one is open for

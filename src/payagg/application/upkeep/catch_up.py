@@ -94,7 +94,7 @@ class CatchUp:
     @retried
     async def _hasten_batch(self, slug: str, environment: Environment) -> int:
         async with self.store.begin() as tx:
-            return await tx.payments.hasten_asks(slug, environment, self.clock.now())
+            return await tx.attempts.hasten_asks(slug, environment, self.clock.now())
 
     async def _open_then(self, since: datetime) -> AsyncIterator[list[Payment]]:
         until, reference = since, ""
@@ -105,7 +105,7 @@ class CatchUp:
     @retried
     async def _page(self, until: datetime, reference: str) -> list[Payment]:
         async with self.store.begin() as tx:
-            return await tx.payments.initiated(until, reference, BATCH)
+            return await tx.payment_upkeep.initiated(until, reference, BATCH)
 
     async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
         """Asks about every reference that the payment's next attempts can have had: one that was turned down leaves a
@@ -137,10 +137,10 @@ class CatchUp:
             return {}, 0
         async with self.store.begin() as tx:
             await tx.payments.lock(payment.reference)
-            attempts = await tx.payments.attempts(payment.reference)
+            attempts = await tx.attempts.of_payment(payment.reference)
             for attempt in attempts:
                 if attempt.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN) and attempt.gateway != SANDBOX_SLUG:
-                    await tx.payments.save_attempt(attempt.leave_in_doubt(since), attempt.token)
+                    await tx.attempts.save(attempt.leave_in_doubt(since), attempt.token)
             found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in self._slugs}
         return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
 
@@ -175,15 +175,15 @@ class CatchUp:
         """False where somebody else went on with the payment meanwhile."""
         async with self.store.begin() as tx:
             locked = await tx.payments.lock(payment.reference)
-            known = len(await tx.payments.attempts(payment.reference))
+            known = len(await tx.attempts.of_payment(payment.reference))
             if locked is None or locked.status is not Status.INITIATED or attempt.number <= known:
                 return False
             for number in range(known + 1, attempt.number):
                 missed = revised(
                     attempt, number=number, provider_reference=provider_reference(payment.reference, number)
                 )
-                await tx.payments.add_attempt(missed.refuse())
-            await tx.payments.add_attempt(attempt)
+                await tx.attempts.add(missed.refuse())
+            await tx.attempts.add(attempt)
             return True
 
     @retried

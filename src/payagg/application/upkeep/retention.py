@@ -68,7 +68,7 @@ class Retention:
         """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when there is none left. Never the
         key of a payment that may still be paid. For the worker."""
         async with self.store.begin() as tx:
-            forgotten = await tx.payments.forget_keys(self.clock.now() - self.keys_kept, BATCH)
+            forgotten = await tx.payment_upkeep.forget_keys(self.clock.now() - self.keys_kept, BATCH)
         count("rows_ended", "idempotency_keys", by=forgotten)
         return forgotten
 
@@ -97,7 +97,7 @@ class Retention:
     @retried
     async def _clear_batch(self, before: datetime, by: Actor) -> int:
         async with self.store.begin() as tx:
-            references = await tx.payments.settled_with_payer(before, BATCH)
+            references = await tx.payment_upkeep.settled_with_payer(before, BATCH)
             await _clear(tx, references)
             if references:
                 now, action = self.clock.now(), Action.RETENTION_CLEAR
@@ -113,7 +113,7 @@ class Retention:
     @retried
     async def _step(self, email: str, after: str) -> tuple[list[str], str | None]:
         async with self.store.begin() as tx:
-            return await tx.payments.of_payer(email, after, WALK)
+            return await tx.payment_upkeep.of_payer(email, after, WALK)
 
     @retried
     async def _erase_one(self, reference: str, by: Actor) -> bool:
@@ -131,8 +131,10 @@ class Retention:
 
 async def _clear(tx: Transaction, references: Sequence[str]) -> None:
     if references:
-        await tx.payments.clear_payer(references)
-        await tx.webhooks.save_bodies([_without_payer(event) for event in await tx.webhooks.events_of(references)])
+        await tx.payment_upkeep.clear_payer(references)
+        await tx.webhook_events.save_bodies(
+            [_without_payer(event) for event in await tx.webhook_events.of_payments(references)]
+        )
 
 
 def _without_payer(event: Event) -> Event:

@@ -63,7 +63,7 @@ class Webhooks:
 
     async def listed(self, business_id: str) -> list[WebhookEndpointView]:
         async with self.store.begin() as tx:
-            return [WebhookEndpointView.of(endpoint) for endpoint in await tx.webhooks.endpoints(business_id)]
+            return [WebhookEndpointView.of(endpoint) for endpoint in await tx.endpoints.of_business(business_id)]
 
     @retried
     async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
@@ -87,10 +87,10 @@ class Webhooks:
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
             await _ensure_room(tx, business_id)
-            await tx.webhooks.add_endpoint(endpoint)
+            await tx.endpoints.add(endpoint)
             changes = changes_of(None, endpoint, "environment", *_AUDITED)
             await self._record(tx, by, Action.WEBHOOK_CREATE, endpoint, changes)
-            stored = await tx.webhooks.endpoints(business_id)
+            stored = await tx.endpoints.of_business(business_id)
             for old in crowded_out([one for one in stored if one.environment is endpoint.environment]):
                 await self._remove(tx, by, old, now)
         return _created(endpoint, shown)
@@ -118,7 +118,7 @@ class Webhooks:
                     await _ensure_room(tx, business_id)
                 endpoint = revised(endpoint, is_active=command.is_active)
             endpoint = revised(endpoint, updated_at=self.clock.now())
-            await tx.webhooks.save_endpoint(endpoint)
+            await tx.endpoints.save(endpoint)
             switched_off = before.is_active and not endpoint.is_active
             action = Action.WEBHOOK_DEACTIVATE if switched_off else Action.WEBHOOK_UPDATE
             await self._record(tx, by, action, endpoint, changes_of(before, endpoint, *_AUDITED))
@@ -148,7 +148,7 @@ class Webhooks:
             endpoint = await _locked(tx, business_id, endpoint_id)
             sealed = self.vault.seal(key, secret_context(endpoint_id))
             endpoint = endpoint.rotated(sealed, shown[-4:], self.clock.now())
-            await tx.webhooks.save_endpoint(endpoint)
+            await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_ROTATE, endpoint)
         return _created(endpoint, shown)
 
@@ -203,7 +203,7 @@ class Webhooks:
             if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
                 raise _limited(endpoint.last_test_at + TEST_EVERY - now)
             endpoint = revised(endpoint, last_test_at=now)
-            await tx.webhooks.save_endpoint(endpoint)
+            await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
             return endpoint
 
@@ -215,9 +215,9 @@ class Webhooks:
         if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
             raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
         async with self.store.begin() as tx:
-            if await tx.webhooks.find_endpoint(business_id, endpoint_id) is None:
+            if await tx.endpoints.get(business_id, endpoint_id) is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
-            rows, total = await tx.webhooks.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
+            rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
         return [DeliveryView.of(row) for row in rows], total
 
     @retried
@@ -226,14 +226,14 @@ class Webhooks:
         counted: past the schedule it gets one try, as somebody asked for one, and not for another 75 hours."""
         async with self.store.begin() as tx:
             endpoint = await _locked(tx, business_id, endpoint_id)
-            delivery = await tx.webhooks.delivery(endpoint_id, delivery_id)
+            delivery = await tx.webhook_events.delivery(endpoint_id, delivery_id)
             if delivery is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
             if not endpoint.is_active:
                 raise invalid("endpointId", "Activate the endpoint first.")
             now = self.clock.now()
-            await tx.webhooks.redeliver(delivery, now)
-            again = await tx.webhooks.delivery(endpoint_id, delivery_id) or delivery
+            await tx.webhook_events.redeliver(delivery, now)
+            again = await tx.webhook_events.delivery(endpoint_id, delivery_id) or delivery
             changes = changes_of(delivery, again, "status", "next_attempt_at")
             action = Action.DELIVERY_REDELIVER
             await record(tx, self.entropy, now, by, action, delivery_id, changes, business_id=business_id)
@@ -246,7 +246,7 @@ class Webhooks:
         if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
             raise invalid("after", "Must be an event id, for example the last answer's nextCursor.")
         async with self.store.begin() as tx:
-            found = await tx.webhooks.events(business_id, Environment(environment), after, limit + 1)
+            found = await tx.webhook_events.page(business_id, Environment(environment), after, limit + 1)
         shown = found[:limit]
         return EventPage(
             # The stored bytes, untouched: what a merchant verifies or compares is what was sent.
@@ -257,7 +257,7 @@ class Webhooks:
 
     async def _remove(self, tx: Transaction, by: Actor, endpoint: WebhookEndpoint, now: datetime) -> None:
         """Its row goes with the last of its log, which retention takes."""
-        await tx.webhooks.remove_endpoint(endpoint.id, now)
+        await tx.endpoints.remove(endpoint.id, now)
         await self._record(
             tx, by, Action.WEBHOOK_REMOVE, endpoint, changes_of(endpoint, None, "environment", *_AUDITED)
         )
@@ -270,7 +270,7 @@ class Webhooks:
 
 
 async def _ensure_room(tx: Transaction, business_id: str) -> None:
-    active = sum(endpoint.is_active for endpoint in await tx.webhooks.endpoints(business_id))
+    active = sum(endpoint.is_active for endpoint in await tx.endpoints.of_business(business_id))
     if active >= ACTIVE_ENDPOINTS_MAX:
         raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
 
@@ -280,7 +280,7 @@ def _limited(wait: timedelta) -> Refusal:
 
 
 async def _locked(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
-    endpoint = await tx.webhooks.endpoint(business_id, endpoint_id)
+    endpoint = await tx.endpoints.lock(business_id, endpoint_id)
     if endpoint is None:
         raise Refusal(ErrorCode.NOT_FOUND)
     return endpoint

@@ -24,7 +24,7 @@ class PaymentDeliveries:
         """A page of the log, newest first, and the total; raises PAYMENT_NOT_FOUND."""
         async with self.store.begin() as tx:
             await _found(tx, business_id, reference)
-            _, deliveries = await tx.webhooks.of_payment(reference)
+            _, deliveries = await tx.webhook_events.of_payment(reference)
         own = sorted((one for one in deliveries if one.endpoint_id is None), key=lambda one: one.id, reverse=True)
         first = (page - 1) * per_page
         return [DeliveryView.of(one) for one in own[first : first + per_page]], len(own)
@@ -35,14 +35,14 @@ class PaymentDeliveries:
         PAYMENT_NOT_FOUND, NOT_FOUND, or VALIDATION_ERROR while no endpoint's secret can sign it."""
         async with self.store.begin() as tx:
             payment = await _found(tx, business_id, reference)
-            delivery = await tx.webhooks.own_delivery(reference, delivery_id)
+            delivery = await tx.webhook_events.own_delivery(reference, delivery_id)
             if delivery is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
-            if not await tx.webhooks.subscribers(business_id, payment.environment):
+            if not await tx.endpoints.subscribers(business_id, payment.environment):
                 raise invalid("reference", f"Activate a {payment.environment.value} endpoint first: its secret signs.")
             now = self.clock.now()
-            await tx.webhooks.redeliver(delivery, now)
-            again = await tx.webhooks.own_delivery(reference, delivery_id) or delivery
+            await tx.webhook_events.redeliver(delivery, now)
+            again = await tx.webhook_events.own_delivery(reference, delivery_id) or delivery
             changes = changes_of(delivery, again, "status", "next_attempt_at")
             action = Action.DELIVERY_REDELIVER
             await record(tx, self.entropy, now, by, action, delivery_id, changes, business_id=business_id)

@@ -118,7 +118,7 @@ async def reconcile(world: MoneyWorld, span: timedelta) -> None:
 async def events(world: MoneyWorld, payment: Payment) -> list[EventBody]:
     """Each event of the payment as its merchant gets it, in the order of their numbers, which have no gap."""
     async with world.store.begin() as tx:
-        found, _ = await tx.webhooks.of_payment(payment.reference)
+        found, _ = await tx.webhook_events.of_payment(payment.reference)
     found.sort(key=lambda event: event.sequence)
     assert [event.sequence for event in found] == list(range(1, len(found) + 1))
     return [msgspec.json.decode(event.body, type=EventBody) for event in found]

@@ -106,7 +106,7 @@ async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
     urls = [f"https://dead-{number % 100}.example/" for number in range(500)]
     deliveries = [a_delivery(event, an_id("dlv", number), None, url) for number, url in enumerate(urls)]
     async with store.begin() as tx:
-        await tx.webhooks.emit(event, deliveries)
+        await tx.webhook_events.emit(event, deliveries)
     load_deliveries(database_url, "whe_ok", 50, 1, "now()")
     merchants = Merchants()
     stop = asyncio.Event()

@@ -39,7 +39,7 @@ async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
         if await tx.businesses.get("biz_1") is None:
             await tx.businesses.add(a_business())
         for endpoint in endpoints:
-            await tx.webhooks.add_endpoint(endpoint)
+            await tx.endpoints.add(endpoint)
 
 
 async def emit(store: Store, number: int, endpoint_id: str | None = "whe_1", url: str | None = None) -> Delivery:
@@ -49,7 +49,7 @@ async def emit(store: Store, number: int, endpoint_id: str | None = "whe_1", url
     event = an_event(f"evt_{stamp}", reference=make_reference("PAY", NOW, number), created_at=at)
     delivery = a_delivery(event, f"dlv_{stamp}", endpoint_id, url)
     async with store.begin() as tx:
-        await tx.webhooks.emit(event, [delivery])
+        await tx.webhook_events.emit(event, [delivery])
     return delivery
 
 
@@ -61,13 +61,13 @@ async def claim(
 
 async def stored(store: Store, delivery: Delivery) -> Delivery:
     async with store.begin() as tx:
-        _, deliveries = await tx.webhooks.of_payment(delivery.reference)
+        _, deliveries = await tx.webhook_events.of_payment(delivery.reference)
     return deliveries[0]
 
 
 async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
     async with store.begin() as tx:
-        found = await tx.webhooks.find_endpoint("biz_1", endpoint_id)
+        found = await tx.endpoints.get("biz_1", endpoint_id)
     assert found is not None
     return found
 
@@ -138,9 +138,9 @@ async def test_activation_and_a_new_address_start_a_new_run_of_failures(outbox: 
         await outbox.queue.finish([done(one, BAD, deactivate="is_active" in change)])
         assert (await endpoint(outbox, endpoint_id)).failing_since is not None
         async with outbox.begin() as tx:
-            found = await tx.webhooks.endpoint("biz_1", endpoint_id)
+            found = await tx.endpoints.lock("biz_1", endpoint_id)
             assert found is not None
-            await tx.webhooks.save_endpoint(replace(found, **change))
+            await tx.endpoints.save(replace(found, **change))
         assert (await endpoint(outbox, endpoint_id)).failing_since is None
 
 

@@ -50,7 +50,7 @@ class AccessWorld:
         )  # fmt: skip
         async with self.store.begin() as tx:
             await tx.businesses.add(self.business)
-            await tx.businesses.set_member("biz_1", "ada", Role.OWNER)
+            await tx.members.add("biz_1", "ada", Role.OWNER)
             await tx.api_keys.add(self.key)
         await self.store.touch_key("key_1", START)
         return self

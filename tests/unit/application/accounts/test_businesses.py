@@ -79,7 +79,7 @@ async def test_a_business_keeps_an_owner(businesses: Businesses) -> None:
     ]
     # One that has none can be given one step by step.
     async with businesses.store.begin() as tx:
-        await tx.businesses.remove_member(made, "bo")
+        await tx.members.remove(made, "bo")
     for subject, role in (("bo", Role.MEMBER), ("ada", Role.OWNER)):
         await businesses.set_member(made, subject, role, by=AN_ADMIN)
 

@@ -135,7 +135,7 @@ async def test_what_is_open_or_still_to_be_told_stays(world: ArchiveWorld) -> No
     await with_history(world.store, named("000001"), Trigger.PROCESS)
     await world.payments(2, 3)
     async with world.store.begin() as tx:
-        await tx.webhooks.emit(an_event(reference=named("000003")), [])
+        await tx.webhook_events.emit(an_event(reference=named("000003")), [])
     [day] = await world.archive()
     assert (day.written, day.removed) == (1, 1)
     assert {reference for reference, _ in world.store.state.transitions} == {named("000001"), named("000003")}
@@ -234,7 +234,7 @@ async def test_a_payment_that_changed_since_it_was_written_stays_and_is_written_
     [call] = [one for one in world.store.state.calls.values() if one.reference == named("000002")]
     world.store.state.calls["pcl_late"] = replace(call, id="pcl_late", at=NOW + DAY)
     async with world.store.begin() as tx:
-        await tx.webhooks.emit(an_event(reference=named("000003")), [])
+        await tx.webhook_events.emit(an_event(reference=named("000003")), [])
     [day] = await world.archive()
     # What changed is written again at once, what is kept by its event waits for the event's end.
     assert (day.removed, day.left, day.written) == (2, 2, 1)
@@ -331,7 +331,7 @@ async def _paid(world: ArchiveWorld) -> Payment:
     await _told(world, payment, Outcome.SUCCEEDED)
     world.store.state.events.clear()  # their thirty days
     async with world.store.begin() as tx:
-        await tx.payments.end_asks(payment.reference)  # the half year in which it is asked about
+        await tx.attempts.end_asks(payment.reference)  # the half year in which it is asked about
     return payment
 
 

@@ -84,12 +84,12 @@ async def test_a_deleted_gateway_keeps_its_credentials_while_an_attempt_is_open(
     await set_credentials(world, created, key="secret")
     attempt = an_attempt(gateway="acme", next_ask_at=NOW)
     async with world.store.begin() as tx:
-        await tx.payments.add_attempt(attempt)
+        await tx.attempts.add(attempt)
     await deleted(world, created)
     assert await world.settling.wipe() == 0
     assert stored_credentials(world, created) is not None
     async with world.store.begin() as tx:
-        await tx.payments.save_attempt(replace(attempt, next_ask_at=None), attempt.token)
+        await tx.attempts.save(replace(attempt, next_ask_at=None), attempt.token)
     assert await world.settling.wipe() == 1
     assert stored_credentials(world, created) is None
     assert await world.settling.wipe() == 0

@@ -88,8 +88,8 @@ async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
     assert a is not None
     assert b is not None
     async with shop.store.begin() as tx:
-        await tx.gateways.save_settings(a_choice(a, SHOP, is_enabled=False))
-        await tx.gateways.save_settings(a_choice(b, SHOP, is_default=True, display_name="Cards"))
+        await tx.gateway_choices.save(a_choice(a, SHOP, is_enabled=False))
+        await tx.gateway_choices.save(a_choice(b, SHOP, is_default=True, display_name="Cards"))
     listed = (await shop.checkout.options(reference)).gateways
     assert [(one.slug, one.name, one.is_default) for one in listed] == [
         ("builtin", "Builtin", False),
@@ -116,7 +116,7 @@ async def test_a_gateway_is_found_by_its_slug_whichever_stands_before_it(shop: M
         for gateway, is_enabled in zip(gateways, (False, True), strict=True):
             assert gateway is not None
             choice = a_choice(gateway, SHOP, is_enabled=is_enabled, display_name=f"Our {gateway.slug}")
-            await tx.gateways.save_settings(choice)
+            await tx.gateway_choices.save(choice)
     assert await refused_with(shop.initiated(gateway=off)) == (ErrorCode.GATEWAY_DISABLED, "gateway")
     reference = await shop.initiated(gateway=on)
     assert await refused_with(shop.process(reference, off)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")

@@ -67,7 +67,7 @@ async def test_process_hands_the_payer_over_once_and_repeats_the_hand_off(shop: 
     assert await shop.events(reference) == ["payment.pending"]
     async with shop.store.begin() as tx:
         [transition] = await tx.payments.transitions(reference)
-        [call] = await tx.payments.calls(reference)
+        [call] = await tx.provider_calls.of_payment(reference)
     assert transition.actor == "payer"
     assert (call.operation, call.result, call.word, call.attempt, call.actor) == (
         "start_charge", "REDIRECT", None, 1, "payer",
@@ -106,7 +106,7 @@ async def test_a_test_card_settles_by_its_scenario(shop: MemoryShop) -> None:
     assert (attempt.scenario, attempt.gateway_id) == ("success", None)
     assert (await shop.verification.verify(reference)).status is Status.SUCCESS
     async with shop.store.begin() as tx:
-        assert await tx.payments.calls(reference) == []
+        assert await tx.provider_calls.of_payment(reference) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_a_failed_hand_off_leaves_the_payment_free(
     assert (attempt.next_ask_at is None) is (state is REFUSED)
     assert (await shop.payment(reference)).status is Status.INITIATED
     async with shop.store.begin() as tx:
-        [call] = await tx.payments.calls(reference)
+        [call] = await tx.provider_calls.of_payment(reference)
         health = {one.gateway: one.faults for one in await tx.health.all()}
     assert call.result == fault.value
     assert health.get("provider_a", 0) == (1 if fault.is_unhealthy else 0)
@@ -229,7 +229,7 @@ def test_a_calls_time_is_noted_and_it_is_given_up_after_fifteen_seconds(
         with suppress(Refusal):
             await shop.process(reference)
         async with shop.store.begin() as tx:
-            calls = await tx.payments.calls(reference)
+            calls = await tx.provider_calls.of_payment(reference)
         return [call.duration_ms for call in calls], await states(shop, reference)
 
     loop = VirtualLoop(Chance(1))

@@ -107,7 +107,7 @@ async def test_live_needs_a_gateway_that_the_business_left_on_and_sandbox_none(s
     gateway = await shop.gateway("provider_a")
     assert gateway is not None
     async with shop.store.begin() as tx:
-        await tx.gateways.save_settings(a_choice(gateway, SHOP, is_enabled=False))
+        await tx.gateway_choices.save(a_choice(gateway, SHOP, is_enabled=False))
     assert await refused_with(initiate(shop, gateway="provider_a")) == (ErrorCode.GATEWAY_DISABLED, "gateway")
     with pytest.raises(Refusal) as refused:
         await shop.initiated(LIVE)
@@ -145,7 +145,7 @@ async def test_an_address_that_nobody_can_sign_for_is_told(
 ) -> None:
     async with shop.store.begin() as tx:
         for endpoint in endpoints:
-            await tx.webhooks.add_endpoint(endpoint)  # type: ignore[arg-type]
+            await tx.endpoints.add(endpoint)  # type: ignore[arg-type]
     for _ in range(2):
         made = await initiate(shop, webhook_url=url, idempotency_key="k", gateway="provider_a")
         assert made.unsigned is unsigned

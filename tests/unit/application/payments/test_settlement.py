@@ -38,8 +38,8 @@ class SettlingPayment:
         await self.store.add_payment(payment)
         async with self.store.begin() as tx:
             for endpoint in endpoints:
-                await tx.webhooks.add_endpoint(endpoint)
-            await tx.payments.add_attempt(an_attempt(payment, 1, AttemptState.HANDED_OFF))
+                await tx.endpoints.add(endpoint)
+            await tx.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF))
             await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
         return self
 
@@ -65,7 +65,7 @@ class SettlingPayment:
 
     async def events(self) -> tuple[list[str], list[Delivery]]:
         async with self.store.begin() as tx:
-            events, deliveries = await tx.webhooks.of_payment(REFERENCE)
+            events, deliveries = await tx.webhook_events.of_payment(REFERENCE)
         return [event.type for event in events], deliveries
 
 
@@ -167,7 +167,7 @@ async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no
     world = await SettlingPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
     async with world.store.begin() as tx:
-        (_, event), deliveries = await tx.webhooks.of_payment(REFERENCE)
+        (_, event), deliveries = await tx.webhook_events.of_payment(REFERENCE)
     assert [(delivery.endpoint_id, delivery.url) for delivery in deliveries] == [(None, own), (None, own)]
     body = json.loads(event.body)
     assert set(body) == {"id", "type", "createdAt", "environment", "sequence", "data"}
@@ -203,7 +203,7 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     assert types[2:] == [told]
     assert len(deliveries) == 3
     async with world.store.begin() as tx:
-        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        events, _ = await tx.webhook_events.of_payment(REFERENCE)
         (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
     body = json.loads(events[2].body)
     assert (body["sequence"], body["data"]["status"]) == (3, before.status.value)
@@ -218,7 +218,7 @@ async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included
     await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
     await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
     async with world.store.begin() as tx:
-        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        events, _ = await tx.webhook_events.of_payment(REFERENCE)
     data = {event.type.removeprefix("payment."): json.loads(event.body)["data"] for event in events}
     kinds = {name: [one["kind"] for one in shown["adjustments"]] for name, shown in data.items()}
     both = ["ATTENTION", "REFUND"]
@@ -246,7 +246,7 @@ async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
     for number in (1, 2, 3):
         await world.told(Outcome.REVERSED, **a_refund(number))
     async with world.store.begin() as tx:
-        events, _ = await tx.webhooks.of_payment(REFERENCE)
+        events, _ = await tx.webhook_events.of_payment(REFERENCE)
         facts = await tx.anomalies.of_payment(REFERENCE)
     words = ["pending", "success", "refunded", "refunded", "refunded"]
     assert [(event.sequence, event.type.removeprefix("payment.")) for event in events] == list(enumerate(words, 1))

@@ -35,7 +35,7 @@ async def a_store(endpoints: int = 3) -> MemoryStore:
         await tx.gateways.add(a_gateway("calm", credentials=None))
         for id in (f"whe_{number}" for number in range(endpoints)):
             facts = {"previous_secret": sealed(previous, id), "previous_secret_expires_at": LATER}
-            await tx.webhooks.add_endpoint(an_endpoint(id, secret=sealed(secret, id), **facts))
+            await tx.endpoints.add(an_endpoint(id, secret=sealed(secret, id), **facts))
     return store
 
 

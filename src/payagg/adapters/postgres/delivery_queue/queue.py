@@ -26,8 +26,9 @@ from payagg.adapters.postgres.delivery_queue.statements import (
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
+from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
 from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PURGE_METADATA
-from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT, id_at
+from payagg.adapters.postgres.repositories.webhook_events import DELIVERY, id_at
 from payagg.application.accounts.audit import switched_off
 from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import ANSWERS_WELL, DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint

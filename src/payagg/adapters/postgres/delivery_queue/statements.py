@@ -7,8 +7,9 @@ rows wait in them. A test keeps the plans.
 
 # ruff: noqa: S608 - only our own constants and column names are put into the texts
 
+from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
 from payagg.adapters.postgres.repositories.event_bodies import whole_body
-from payagg.adapters.postgres.repositories.webhooks import DELIVERY, ENDPOINT
+from payagg.adapters.postgres.repositories.webhook_events import DELIVERY
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START

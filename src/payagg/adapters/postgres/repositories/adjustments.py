@@ -7,9 +7,15 @@ What `payagg.domain.adjustment` says of one payment's anomalies is said here of 
 from datetime import datetime, timedelta
 from functools import cache
 
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.schema.tables import MAY_NEED_ATTENTION
 from payagg.adapters.postgres.statement import Statement
-from payagg.domain.payment_search import PaymentFilter
+from payagg.application.ports.reports import AdjustmentFilter
+from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
+from payagg.domain.values import Environment
 
 # Of a dispute the latest fact stands for all, and of what does not fit only money that came.
 _IS_ADJUSTMENT = """
@@ -21,6 +27,7 @@ _IS_ADJUSTMENT = """
              WHERE later.reference = a.reference AND later.id > a.id AND later.kind = 'DISPUTE'
              AND later.event_sequence IS NOT NULL AND later.details ->> 'disputeId' = a.details ->> 'disputeId'))))
 """
+_COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
 # With the words of the partial index: only so does the plan know that it fits.
 _NEEDS_ATTENTION = f"""
     a.{MAY_NEED_ATTENTION}
@@ -39,7 +46,7 @@ _AMOUNT = """
 
 
 @cache
-def page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
+def _page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
     """Anomalies with the amounts of their payments, newest first."""
     return Statement(
         f"""
@@ -55,7 +62,7 @@ def page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
 
 
 @cache
-def totals(has_business: bool) -> Statement:
+def _totals(has_business: bool) -> Statement:
     """By day, kind of anomaly and state. An id begins with its instant, so the days bound what is read."""
     return Statement(
         f"""
@@ -72,7 +79,7 @@ def totals(has_business: bool) -> Statement:
     )
 
 
-def ids_within(wanted: PaymentFilter) -> dict[str, str]:
+def _ids_within(wanted: PaymentFilter) -> dict[str, str]:
     """The ends of a range of ids that holds every one of the time asked for: they begin with milliseconds."""
     first = _milliseconds(wanted.since) if wanted.since is not None else 0
     last = _milliseconds(wanted.until) + 1 if wanted.until is not None else 16**12 - 1
@@ -81,3 +88,29 @@ def ids_within(wanted: PaymentFilter) -> dict[str, str]:
 
 def _milliseconds(at: datetime) -> int:
     return (at - datetime.fromtimestamp(0, at.tzinfo)) // timedelta(milliseconds=1)
+
+
+class PostgresAdjustments:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
+        rows = await self._connection.rows(
+            _page(wanted.needs_attention, wanted.after is not None, _COLUMNS),
+            business_id=wanted.business_id,
+            environment=wanted.environment.value,
+            after=wanted.after,
+            limit=limit,
+        )
+        return [one for row in rows for one in adjustments_of([ANOMALY.load(row[:-1])], row[-1])]
+
+    async def totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
+        rows = await self._connection.rows(
+            _totals(wanted.business_id is not None),
+            business_id=wanted.business_id,
+            environments=[one.value for one in Environment if wanted.environment in (None, one)],
+            since=wanted.since or EARLIEST,
+            until=wanted.until or LATEST,
+            **_ids_within(wanted),
+        )
+        return added_up((day, AnomalyKind(kind), state, count, int(amount)) for day, kind, state, count, amount in rows)

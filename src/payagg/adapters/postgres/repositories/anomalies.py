@@ -8,14 +8,11 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true, u
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories import adjustments
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
 from payagg.adapters.postgres.schema.tables import anomalies
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
-from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of
+from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
-from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
 
@@ -54,7 +51,6 @@ OF_PAYMENTS = Statement(
     """,  # noqa: S608 - our own names
     reads=True,
 )
-_COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
 LOCK = Statement(select(*ANOMALY.columns).where(anomalies.c.id == bindparam("id")).with_for_update())
 SAVE = Statement(update(anomalies).where(anomalies.c.id == bindparam("id")).values(parameters(*MOVING)))
 NOTIFY = Statement(
@@ -99,27 +95,6 @@ class PostgresAnomalies:
 
     async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
         return ANOMALY.all(await self._connection.rows(OF_PAYMENTS, references=list(references)))
-
-    async def adjustments(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
-        rows = await self._connection.rows(
-            adjustments.page(wanted.needs_attention, wanted.after is not None, _COLUMNS),
-            business_id=wanted.business_id,
-            environment=wanted.environment.value,
-            after=wanted.after,
-            limit=limit,
-        )
-        return [one for row in rows for one in adjustments_of([ANOMALY.load(row[:-1])], row[-1])]
-
-    async def adjustment_totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
-        rows = await self._connection.rows(
-            adjustments.totals(wanted.business_id is not None),
-            business_id=wanted.business_id,
-            environments=[one.value for one in Environment if wanted.environment in (None, one)],
-            since=wanted.since or EARLIEST,
-            until=wanted.until or LATEST,
-            **adjustments.ids_within(wanted),
-        )
-        return added_up((day, AnomalyKind(kind), state, count, int(amount)) for day, kind, state, count, amount in rows)
 
     async def lock(self, anomaly_id: str) -> Anomaly | None:
         return ANOMALY.loaded(await self._connection.row(LOCK, id=anomaly_id))

@@ -7,14 +7,13 @@ from datetime import datetime
 from functools import cache
 
 import msgspec
-from sqlalchemy import ARRAY, Text, any_, bindparam, delete, insert, select, update
+from sqlalchemy import ARRAY, Text, any_, bindparam, delete, select
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import RowMap
 from payagg.adapters.postgres.schema.tables import archive_parts, archived_payments, metadata
-from payagg.adapters.postgres.statement import Statement, must_find
+from payagg.adapters.postgres.statement import Statement
 from payagg.application.archive.tables import TABLES, History
-from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState
 
@@ -66,31 +65,6 @@ HISTORIES = {
     )
     for table, columns in TABLES.items()
 }
-BEGIN_PART = Statement(
-    insert(archive_parts)
-    .values(parameters("day", "folder", "started_at") | {"payments": in_text(0)})
-    .returning(archive_parts.c.number)
-)
-_FINISHED = (
-    update(archive_parts)
-    .where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
-    .values(parameters("payments", "last_reference", "manifest"))
-    .returning(archive_parts.c.number)
-    .cte("finished")
-)
-FINISH_PART = Statement(must_find(_FINISHED))
-GIVE_UP_PART = Statement(
-    delete(archive_parts).where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
-)
-PARTS = Statement(
-    select(*PART.columns)
-    .where(archive_parts.c.day == bindparam("day"), archive_parts.c.removed_at.is_(None))
-    .order_by(archive_parts.c.number)
-)
-UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE removed_at IS NULL ORDER BY day", reads=True)
-CLOSE_PART = Statement(
-    update(archive_parts).where(archive_parts.c.number == bindparam("number")).values(removed_at=bindparam("now"))
-)
 ADD = Statement("""
 INSERT INTO archived_payments (reference, part, attempts, paid)
 SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row (reference text, part int, attempts text, paid text)
@@ -133,27 +107,6 @@ class PostgresArchive:
         own = {"references": list(references)}
         found = await self._connection.all(*((statement, own) for statement in HISTORIES.values()))
         return {table: [tuple(row) for row in rows] for table, rows in zip(HISTORIES, found, strict=True)}
-
-    async def begin_part(self, day: str, folder: str, now: datetime) -> ArchivePart:
-        number = await self._connection.value(BEGIN_PART, day=day, folder=folder, started_at=now)
-        assert number is not None
-        return ArchivePart(number, day, folder, now)
-
-    async def finish_part(self, part: ArchivePart) -> None:
-        own = {name: getattr(part, name) for name in ("number", "payments", "last_reference", "manifest")}
-        self._connection.send(FINISH_PART, or_else=Conflict("the part was given up"), **own)
-
-    async def give_up_part(self, number: int) -> None:
-        self._connection.send(GIVE_UP_PART, number=number)
-
-    async def parts(self, day: str) -> list[ArchivePart]:
-        return PART.all(await self._connection.rows(PARTS, day=day))
-
-    async def unfinished_days(self) -> list[str]:
-        return [day for (day,) in await self._connection.rows(UNFINISHED_DAYS)]
-
-    async def close_part(self, number: int, now: datetime) -> None:
-        self._connection.send(CLOSE_PART, number=number, now=now)
 
     async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
         rows = [

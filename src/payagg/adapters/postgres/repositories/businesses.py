@@ -3,21 +3,20 @@
 from collections.abc import Collection
 from functools import cache
 
-from sqlalchemy import ARRAY, Select, Text, any_, bindparam, delete, func, select, true, update
+from sqlalchemy import ARRAY, Select, Text, any_, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
-from payagg.adapters.postgres.schema.tables import api_keys, businesses, members
+from payagg.adapters.postgres.schema.tables import api_keys, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
-from payagg.domain.business import MANAGERS, Business, BusinessStatus, KycStatus, Role
+from payagg.domain.business import Business, BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 
 BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
 API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
 ACTIVE_LISTED = 100  # far above the limit of five
-MANAGED_MAX = 1_000
 # What `save` may change of a business, and of a key.
 MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
@@ -50,30 +49,6 @@ def _listed(is_searched: bool, is_after: bool) -> Statement:
         .order_by(businesses.c.id.desc())
         .limit(bindparam("limit"))
     )
-
-
-_MEMBER = (members.c.business_id == bindparam("business_id"), members.c.subject == bindparam("subject"))
-ROLE = Statement(select(members.c.role).where(*_MEMBER))
-MANAGED = Statement(
-    select(*BUSINESS.columns, members.c.role)
-    .join(members, members.c.business_id == businesses.c.id)
-    .where(members.c.subject == bindparam("subject"))
-    .where(members.c.role.in_([in_text(role.value) for role in sorted(MANAGERS, key=lambda role: role.value)]))
-    .order_by(businesses.c.id)
-    .limit(in_text(MANAGED_MAX))
-)
-MEMBERS = Statement(
-    select(members.c.subject, members.c.role)
-    .where(members.c.business_id == bindparam("business_id"))
-    .order_by(members.c.subject.collate("C"))
-)
-_NEW_MEMBER = insert(members).values(parameters("business_id", "subject", "role"))
-SET_MEMBER = Statement(
-    _NEW_MEMBER.on_conflict_do_update(
-        index_elements=["business_id", "subject"], set_={"role": _NEW_MEMBER.excluded.role}
-    )
-)
-REMOVE_MEMBER = Statement(delete(members).where(*_MEMBER))
 
 
 def _keys(status: ApiKeyStatus) -> Select[tuple[()]]:
@@ -116,16 +91,8 @@ class PostgresBusinesses:
     async def lock(self, business_id: str) -> Business | None:
         return BUSINESS.loaded(await self._connection.row(LOCK, id=business_id))
 
-    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
-        rows = await self._connection.rows(MANAGED, subject=subject)
-        return [(BUSINESS.load(row[:-1]), Role(row[-1])) for row in rows]
-
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
         return dict(await self._connection.rows(NAMES, ids=list(business_ids)))
-
-    async def role(self, business_id: str, subject: str) -> Role | None:
-        role = await self._connection.value(ROLE, business_id=business_id, subject=subject)
-        return Role(role) if role else None
 
     async def add(self, business: Business) -> None:
         self._connection.send(ADD, updated_at=business.created_at, **BUSINESS.values(business))
@@ -141,16 +108,6 @@ class PostgresBusinesses:
         listed = _listed(search is not None, after is not None)
         rows = await self._connection.rows(listed, search=escaped(search or ""), after=after, limit=limit)
         return BUSINESS.all(rows)
-
-    async def members(self, business_id: str) -> dict[str, Role]:
-        rows = await self._connection.rows(MEMBERS, business_id=business_id)
-        return {subject: Role(role) for subject, role in rows}
-
-    async def set_member(self, business_id: str, subject: str, role: Role) -> None:
-        self._connection.send(SET_MEMBER, business_id=business_id, subject=subject, role=role.value)
-
-    async def remove_member(self, business_id: str, subject: str) -> None:
-        self._connection.send(REMOVE_MEMBER, business_id=business_id, subject=subject)
 
 
 class PostgresApiKeys:

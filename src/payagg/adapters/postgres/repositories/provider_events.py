@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import insert
 from payagg.adapters.postgres.fast_path.notes import SharedNotes
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.repositories.webhooks import id_at
+from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault

@@ -57,7 +57,7 @@ async def _unreached() -> Response[bytes]:
 
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
     async with use_cases.store.begin() as tx:
-        businesses, active = await tx.businesses.count(), await tx.gateways.active_businesses()
+        businesses, active = await tx.businesses.count(), await tx.gateway_choices.active_businesses()
         database = await tx.moves.database()
     return CellState(
         name=cells.own,

@@ -1,24 +1,20 @@
-"""Endpoints, events and deliveries as rows."""
+"""Events and their deliveries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    Boolean,
     LargeBinary,
     Text,
     and_,
     any_,
     bindparam,
-    case,
     insert,
     literal_column,
-    not_,
     null,
-    or_,
     select,
     true,
     tuple_,
@@ -37,87 +33,17 @@ from payagg.adapters.postgres.repositories.rows import RowMap, in_text, paramete
 from payagg.adapters.postgres.schema.tables import deliveries, events, payments, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
+from payagg.domain.webhook import Delivery, DeliveryStatus, Event
 
-ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 OF_PAYMENT_MAX = 1_000
 PAST_EVENTS = "evt_g"  # every id of an event is below it
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
-
-
-class _EndpointMap(RowMap[WebhookEndpoint]):
-    """The driver gives an array as a list; an endpoint has a tuple."""
-
-    def load(self, row: Any) -> WebhookEndpoint:
-        values = list(row)
-        values[_EVENTS] = tuple(values[_EVENTS])
-        return super().load(values)
-
-
-ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
-_EVENTS = ENDPOINT.names.index("events")
 EVENT = RowMap(Event, events, environment=Environment)
 _APART = ("metadata_at", "metadata_digest", "body_digest")
 _BODY = literal_column(whole_body("events"), LargeBinary)
 _WHOLE_EVENT = [_BODY if column is events.c.body else column for column in EVENT.columns]
 DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
-# Moved by the queue alone.
-_COUNTERS = ("failing_since", "successful", "failed", "concurrency")
-
-_ENDPOINTS = select(*ENDPOINT.columns).where(
-    webhook_endpoints.c.business_id == bindparam("business_id"), webhook_endpoints.c.removed_at.is_(None)
-)
-ENDPOINTS = Statement(
-    _ENDPOINTS.order_by(
-        webhook_endpoints.c.is_active.desc(), webhook_endpoints.c.created_at.desc(), webhook_endpoints.c.id.desc()
-    ).limit(in_text(ENDPOINTS_MAX))
-)
-SUBSCRIBERS = Statement(
-    _ENDPOINTS.where(webhook_endpoints.c.environment == bindparam("environment"), webhook_endpoints.c.is_active)
-    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
-    .limit(in_text(ENDPOINTS_MAX))
-)
-# Those of a payment's business and environment.
-SUBSCRIBERS_TO = Statement(
-    select(*ENDPOINT.columns)
-    .join(
-        payments,
-        (payments.c.business_id == webhook_endpoints.c.business_id)
-        & (payments.c.environment == webhook_endpoints.c.environment),
-    )
-    .where(payments.c.reference == bindparam("reference"), webhook_endpoints.c.is_active)
-    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
-    .limit(in_text(ENDPOINTS_MAX))
-)
-SUBSCRIBERS_OF = Statement(
-    select(*ENDPOINT.columns)
-    .where(webhook_endpoints.c.business_id == any_(bindparam("business_ids", type_=ARRAY(Text))))
-    .where(webhook_endpoints.c.is_active)
-    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
-)
-_ENDPOINT = _ENDPOINTS.where(webhook_endpoints.c.id == bindparam("id"))
-FIND_ENDPOINT = Statement(_ENDPOINT)
-LOCK_ENDPOINT = Statement(_ENDPOINT.with_for_update())
-ADD_ENDPOINT = Statement(insert(webhook_endpoints).values(parameters(*ENDPOINT.names)))
-# The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
-_RESTARTED = or_(
-    webhook_endpoints.c.url != bindparam("url"),
-    and_(not_(webhook_endpoints.c.is_active), bindparam("is_active", type_=Boolean)),
-)
-SAVE_ENDPOINT = Statement(
-    update(webhook_endpoints)
-    .where(webhook_endpoints.c.id == bindparam("id"))
-    .values(
-        parameters(*(name for name in ENDPOINT.names if name not in _COUNTERS))
-        | {"failing_since": case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)}
-    )
-)
-REMOVE_ENDPOINT = Statement(
-    update(webhook_endpoints)
-    .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
-    .values(is_active=False, removed_at=bindparam("now"), updated_at=bindparam("now"))
-)
 ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
 ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
@@ -185,8 +111,6 @@ REDELIVER = Statement(
     .where(deliveries.c.reference == bindparam("of_reference"), deliveries.c.id == bindparam("delivery_id"))
     .values(status=DeliveryStatus.PENDING.value, next_attempt_at=bindparam("now"), lease_until=null(), token=null())
 )
-
-
 # As one range of the index, from one place in it to another, and the business unknown to the planner: expecting few
 # of its events, the server would sort all that a large one has in all partitions instead of merging them.
 _PLACE = (events.c.business_id, events.c.environment, events.c.id)
@@ -242,46 +166,19 @@ SAVE_BODY = Statement(
 )
 
 
-class PostgresWebhooks:
+def id_at(prefix: str, at: datetime) -> str:
+    """A string just below every id drawn from the instant `at` on (see Entropy.id)."""
+    return f"{prefix}_{int(at.timestamp() * 1000):012x}"
+
+
+class PostgresWebhookEvents:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
         # The last event's id by business and environment, read once: what a transaction adds becomes visible together,
         # and needs no order of its own.
         self.last_ids: dict[tuple[str, Environment], str | None] = {}
 
-    async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
-        found = ENDPOINT.all(await self._connection.rows(ENDPOINTS, business_id=business_id))
-        return sorted(found, key=lambda endpoint: (endpoint.created_at, endpoint.id))
-
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
-        values = {"business_id": business_id, "environment": environment.value}
-        return ENDPOINT.all(await self._connection.rows(SUBSCRIBERS, **values))
-
-    async def subscribers_of(
-        self, owners: Collection[tuple[str, Environment]]
-    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
-        business_ids = sorted({business_id for business_id, _ in owners})
-        found: dict[tuple[str, Environment], list[WebhookEndpoint]] = {}
-        for endpoint in ENDPOINT.all(await self._connection.rows(SUBSCRIBERS_OF, business_ids=business_ids)):
-            found.setdefault((endpoint.business_id, endpoint.environment), []).append(endpoint)
-        return {owner: endpoints for owner, endpoints in found.items() if owner in owners}
-
-    async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return ENDPOINT.loaded(await self._connection.row(LOCK_ENDPOINT, business_id=business_id, id=endpoint_id))
-
-    async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return ENDPOINT.loaded(await self._connection.row(FIND_ENDPOINT, business_id=business_id, id=endpoint_id))
-
-    async def add_endpoint(self, endpoint: WebhookEndpoint) -> None:
-        self._connection.send(ADD_ENDPOINT, **ENDPOINT.values(endpoint))
-
-    async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
-        self._connection.send(SAVE_ENDPOINT, **ENDPOINT.values(endpoint))
-
-    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
-        self._connection.send(REMOVE_ENDPOINT, endpoint_id=endpoint_id, now=now)
-
-    async def last_event_id(self, business_id: str, environment: Environment) -> str | None:
+    async def last_id(self, business_id: str, environment: Environment) -> str | None:
         owner = (business_id, environment)
         if owner not in self.last_ids:
             values = {"business_id": business_id, "environment": environment.value}
@@ -320,7 +217,7 @@ class PostgresWebhooks:
             )
         self._connection.send(REDELIVER, of_reference=delivery.reference, delivery_id=delivery.id, now=now)
 
-    async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
+    async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
         # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.
         [(horizon,)] = await self._connection.rows(HORIZON)
         rows = await self._connection.rows(
@@ -337,7 +234,7 @@ class PostgresWebhooks:
         found = EVENT.all(await self._connection.rows(EVENTS_OF_PAYMENT, reference=reference))
         return found, DELIVERY.all(await self._connection.rows(DELIVERIES_OF_PAYMENT, reference=reference))
 
-    async def events_of(self, references: Sequence[str]) -> list[Event]:
+    async def of_payments(self, references: Sequence[str]) -> list[Event]:
         return EVENT.all(await self._connection.rows(EVENTS_OF, references=list(references)))
 
     async def save_bodies(self, events_: Sequence[Event]) -> None:
@@ -355,8 +252,3 @@ class PostgresWebhooks:
             digest = columns["metadata_digest"]
             self._connection.send(KEEP_METADATA, reference=event.reference, digest=digest, encoded=metadata)
         return columns
-
-
-def id_at(prefix: str, at: datetime) -> str:
-    """A string just below every id drawn from the instant `at` on (see Entropy.id)."""
-    return f"{prefix}_{int(at.timestamp() * 1000):012x}"

@@ -1,62 +1,19 @@
-"""Endpoints, events and deliveries in memory."""
+"""Events and their deliveries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event, WebhookEndpoint
+from payagg.domain.webhook import Delivery, DeliveryStatus, Event
 
 
 @dataclass(frozen=True)
-class MemoryWebhooks:
+class MemoryWebhookEvents:
     state: State
 
-    async def endpoints(self, business_id: str) -> list[WebhookEndpoint]:
-        every = [endpoint for endpoint in self.state.endpoints.values() if endpoint.id not in self.state.removed]
-        own = [endpoint for endpoint in every if endpoint.business_id == business_id]
-        return sorted(own, key=lambda endpoint: (endpoint.created_at, endpoint.id))
-
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
-        own = await self.endpoints(business_id)
-        return [endpoint for endpoint in own if endpoint.is_active and endpoint.environment is environment]
-
-    async def subscribers_of(
-        self, owners: Collection[tuple[str, Environment]]
-    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
-        found = {owner: await self.subscribers(*owner) for owner in owners}
-        return {owner: endpoints for owner, endpoints in found.items() if endpoints}
-
-    async def endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return await self.find_endpoint(business_id, endpoint_id)
-
-    async def find_endpoint(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return next((one for one in await self.endpoints(business_id) if one.id == endpoint_id), None)
-
-    async def add_endpoint(self, endpoint: WebhookEndpoint) -> None:
-        self.state.ensure_still(endpoint.business_id)
-        self.state.endpoints[endpoint.id] = endpoint
-
-    async def save_endpoint(self, endpoint: WebhookEndpoint) -> None:
-        self.state.ensure_still(endpoint.business_id)
-        stored = self.state.endpoints[endpoint.id]
-        restarted = endpoint.url != stored.url or (endpoint.is_active and not stored.is_active)
-        self.state.endpoints[endpoint.id] = replace(
-            endpoint,
-            successful=stored.successful,
-            failed=stored.failed,
-            concurrency=stored.concurrency,
-            failing_since=None if restarted else stored.failing_since,
-        )
-
-    async def remove_endpoint(self, endpoint_id: str, now: datetime) -> None:
-        stored = self.state.endpoints[endpoint_id]
-        self.state.ensure_still(stored.business_id)
-        self.state.endpoints[endpoint_id] = replace(stored, is_active=False, updated_at=now)
-        self.state.removed[endpoint_id] = now
-
-    async def last_event_id(self, business_id: str, environment: Environment) -> str | None:
+    async def last_id(self, business_id: str, environment: Environment) -> str | None:
         return max((event.id for event in self._events(business_id, environment)), default=None)
 
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None:
@@ -95,7 +52,7 @@ class MemoryWebhooks:
             delivery, status=DeliveryStatus.PENDING, next_attempt_at=now, lease_until=None, token=None
         )
 
-    async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
+    async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
         own = sorted(self._events(business_id, environment), key=lambda event: event.id)
         return [event for event in own if after is None or event.id > after][:limit]
 
@@ -107,7 +64,7 @@ class MemoryWebhooks:
         deliveries = [delivery for delivery in self.state.deliveries.values() if delivery.reference == reference]
         return sorted(events, key=lambda event: event.sequence), sorted(deliveries, key=lambda delivery: delivery.id)
 
-    async def events_of(self, references: Sequence[str]) -> list[Event]:
+    async def of_payments(self, references: Sequence[str]) -> list[Event]:
         return [event for event in self.state.events.values() if event.reference in references]
 
     async def save_bodies(self, events: Sequence[Event]) -> None:

@@ -1,0 +1,57 @@
+"""Merchants' endpoints."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from payagg.adapters.memory.state import State
+from payagg.domain.values import Environment
+from payagg.domain.webhook import WebhookEndpoint
+
+
+@dataclass(frozen=True)
+class MemoryEndpoints:
+    state: State
+
+    async def of_business(self, business_id: str) -> list[WebhookEndpoint]:
+        every = [endpoint for endpoint in self.state.endpoints.values() if endpoint.id not in self.state.removed]
+        own = [endpoint for endpoint in every if endpoint.business_id == business_id]
+        return sorted(own, key=lambda endpoint: (endpoint.created_at, endpoint.id))
+
+    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
+        own = await self.of_business(business_id)
+        return [endpoint for endpoint in own if endpoint.is_active and endpoint.environment is environment]
+
+    async def subscribers_of(
+        self, owners: Collection[tuple[str, Environment]]
+    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+        found = {owner: await self.subscribers(*owner) for owner in owners}
+        return {owner: endpoints for owner, endpoints in found.items() if endpoints}
+
+    async def lock(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+        return await self.get(business_id, endpoint_id)
+
+    async def get(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
+        return next((one for one in await self.of_business(business_id) if one.id == endpoint_id), None)
+
+    async def add(self, endpoint: WebhookEndpoint) -> None:
+        self.state.ensure_still(endpoint.business_id)
+        self.state.endpoints[endpoint.id] = endpoint
+
+    async def save(self, endpoint: WebhookEndpoint) -> None:
+        self.state.ensure_still(endpoint.business_id)
+        stored = self.state.endpoints[endpoint.id]
+        restarted = endpoint.url != stored.url or (endpoint.is_active and not stored.is_active)
+        self.state.endpoints[endpoint.id] = replace(
+            endpoint,
+            successful=stored.successful,
+            failed=stored.failed,
+            concurrency=stored.concurrency,
+            failing_since=None if restarted else stored.failing_since,
+        )
+
+    async def remove(self, endpoint_id: str, now: datetime) -> None:
+        stored = self.state.endpoints[endpoint_id]
+        self.state.ensure_still(stored.business_id)
+        self.state.endpoints[endpoint_id] = replace(stored, is_active=False, updated_at=now)
+        self.state.removed[endpoint_id] = now

@@ -1,0 +1,224 @@
+"""Attempts of payments, by `reference` and number."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    Integer,
+    Text,
+    all_,
+    and_,
+    bindparam,
+    func,
+    null,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.rows import in_text, parameters
+from payagg.adapters.postgres.schema.tables import (
+    IS_UNSETTLED,
+    attempts,
+    payments,
+)
+from payagg.adapters.postgres.statement import Statement, must_find
+from payagg.application.ports.outside import Conflict
+from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.checks import restored
+from payagg.domain.rate_limit import EPOCH
+from payagg.domain.values import CLOCK_SLACK, Environment
+
+ATTEMPTS = Statement(select(attempts).where(attempts.c.reference == bindparam("reference")).order_by(attempts.c.number))
+_COLUMNS = tuple(column.name for column in attempts.c)
+_ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
+_AT = attempts.c.last_ask_at.type
+_OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
+ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
+# `begin_ask` may have moved `last_ask_at` on since the attempt was read; it never goes back.
+_SAVED = (
+    update(attempts)
+    .where(_ATTEMPT, attempts.c.token == bindparam("was"))
+    .values(
+        parameters(*(name for name in _COLUMNS if name not in ("reference", "number", "environment")))
+        | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
+    )
+    .returning(attempts.c.number)
+    .cte("saved")
+)
+SAVE_ATTEMPT = Statement(must_find(_SAVED))
+HASTENED_AT_ONCE = 500
+DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
+
+
+def _asks(due: str, conditions: str) -> Statement:
+    """Claims what is to be asked about until the instant `due`.
+
+    Of the oldest, businesses take turns. What was chosen is looked at again under its lock, as another worker may have
+    taken it meanwhile. LIMIT keeps the look-up of a payment a look-up, and `coalesce` the lock one by key: asked for
+    what is due, the server could walk through all of that once for each. RETURNING comes in no order of its own.
+    """
+    return Statement(f"""
+WITH oldest AS (
+    SELECT a.reference, a.number, a.next_ask_at FROM attempts a
+    WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at <= {due} AND {conditions}
+    ORDER BY a.next_ask_at, a.reference LIMIT {DUE_WINDOW}
+), turns AS (
+    SELECT o.*, row_number() OVER (PARTITION BY p.business_id ORDER BY o.next_ask_at, o.reference) AS turn
+    FROM oldest o
+    LEFT JOIN LATERAL (SELECT business_id FROM payments WHERE reference = o.reference LIMIT 1) p ON true
+), chosen AS (
+    SELECT reference, number FROM turns ORDER BY turn, next_ask_at, reference LIMIT :limit
+), locked AS (
+    SELECT a.reference, a.number FROM chosen c
+    JOIN attempts a ON a.reference = c.reference AND a.number = c.number
+    WHERE coalesce(a.next_ask_at, 'infinity') <= {due} AND {conditions}
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+), held AS (
+    UPDATE attempts a SET held_until = :until FROM locked l WHERE a.reference = l.reference AND a.number = l.number
+    RETURNING {", ".join(f"a.{name}" for name in _COLUMNS)}
+)
+SELECT * FROM held ORDER BY next_ask_at, reference
+""")  # noqa: S608 - our own words
+
+
+DUE_ASKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
+# Sent to a provider before `since`, and neither asked about nor held by a worker since.
+ASKS_IN_THE_AIR = _asks(
+    ":due",
+    "a.created_at < :since AND a.state <> 'CLAIMED' AND (a.last_ask_at IS NULL OR a.last_ask_at < :since) "
+    "AND (a.held_until IS NULL OR a.held_until < :held_since)",
+)
+# A number and no parameter: not knowing how few, the server would join all of the table.
+HASTEN_ASKS = Statement(f"""
+WITH later AS (
+    SELECT a.reference, a.number FROM attempts a
+    WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at > :now
+    AND (a.confirmed_at IS NULL OR a.confirmed_at > :paid_since)
+    ORDER BY a.next_ask_at, a.reference LIMIT {HASTENED_AT_ONCE} FOR NO KEY UPDATE
+), hastened AS (
+    UPDATE attempts a SET next_ask_at = :now FROM later l WHERE a.reference = l.reference AND a.number = l.number
+    RETURNING 1
+)
+SELECT count(*) FROM hastened
+""")  # noqa: S608 - our own number
+END_ASKS = Statement(
+    update(attempts)
+    .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
+    .values(next_ask_at=null(), held_until=null())
+)
+# The first entry of each provider and environment, and no more.
+OLDEST_ASK = Statement(
+    """
+SELECT min(first.next_ask_at) FROM unnest(CAST(:gateways AS text[])) AS provider(slug)
+CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
+CROSS JOIN LATERAL (
+    SELECT a.next_ask_at FROM attempts a
+    WHERE a.gateway = provider.slug AND a.environment = environments.environment AND a.next_ask_at <= :now
+    ORDER BY a.next_ask_at LIMIT 1
+) AS first
+""",
+    reads=True,
+)
+# In an order, though any one will do: it leads by the index, also where half of the table would match.
+_OPEN_ATTEMPTS = (
+    select(attempts.c.reference)
+    .where(attempts.c.gateway_id == bindparam("gateway_id"), text(IS_UNSETTLED))
+    .order_by(attempts.c.reference)
+)
+_ACCOUNTS = bindparam("accounts", type_=ARRAY(Text))
+_IS_OTHER = or_(func.cardinality(_ACCOUNTS) == 0, attempts.c.account != all_(_ACCOUNTS))
+OPEN_ATTEMPT = Statement(_OPEN_ATTEMPTS.limit(in_text(1)))
+COUNT_OPEN_ATTEMPTS = Statement(
+    select(func.count()).select_from(_OPEN_ATTEMPTS.where(_IS_OTHER).limit(bindparam("most", type_=Integer)).subquery())
+)
+BEGIN_ASK = Statement(
+    update(attempts)
+    .where(
+        _ATTEMPT,
+        or_(
+            attempts.c.last_ask_at.is_(None),
+            attempts.c.last_ask_at <= bindparam("before"),
+            attempts.c.last_ask_at > bindparam("last"),
+        ),
+    )
+    .values(last_ask_at=bindparam("now"))
+    .returning(attempts.c.number)
+)
+
+
+def attempt_of(row: Any) -> Attempt:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    del values["held_until"], values["environment"]
+    kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
+    values["state"] = AttemptState(values["state"])
+    fields = {"kind": HandOffKind(kind), "checkout_url": url} if url is not None else None
+    return restored(Attempt, {**values, "hand_off": restored(HandOff, fields) if fields else None})
+
+
+def _attempt_values(attempt: Attempt) -> dict[str, Any]:
+    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_", "environment"))]
+    hand_off = attempt.hand_off
+    return {
+        **{name: getattr(attempt, name) for name in own},
+        "held_until": None,
+        "state": attempt.state.value,
+        "hand_off_kind": hand_off.kind.value if hand_off else None,
+        "hand_off_url": hand_off.checkout_url if hand_off else None,
+    }
+
+
+class PostgresAttempts:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def of_payment(self, reference: str) -> list[Attempt]:
+        return [attempt_of(row) for row in await self._connection.rows(ATTEMPTS, reference=reference)]
+
+    async def add(self, attempt: Attempt) -> None:
+        self._connection.send(ADD_ATTEMPT, **_attempt_values(attempt))
+
+    async def save(self, attempt: Attempt, token: str) -> None:
+        taken_over = Conflict("the attempt was taken over by another transaction")
+        self._connection.send(SAVE_ATTEMPT, or_else=taken_over, was=token, **_attempt_values(attempt))
+
+    async def due_asks(
+        self,
+        gateway: str,
+        environment: Environment,
+        now: datetime,
+        limit: int,
+        hold: timedelta,
+        since: datetime = EPOCH,
+    ) -> list[Attempt]:
+        values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold, "limit": limit}
+        rows = await self._connection.rows(DUE_ASKS, **values, longest=now + hold + CLOCK_SLACK)
+        due = since + FIRST_ASK_MAX
+        if len(rows) < limit and now < due:
+            del values["now"]
+            values |= {"since": since, "due": due, "held_since": since + hold, "limit": limit - len(rows)}
+            rows += await self._connection.rows(ASKS_IN_THE_AIR, **values)
+        return [attempt_of(row) for row in rows]
+
+    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+        paid_since = now - HASTEN_PAID
+        values = {"gateway": gateway, "environment": environment.value, "now": now, "paid_since": paid_since}
+        return await self._connection.value(HASTEN_ASKS, **values) or 0
+
+    async def end_asks(self, reference: str) -> None:
+        self._connection.send(END_ASKS, reference=reference)
+
+    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+        return await self._connection.value(OLDEST_ASK, gateways=list(gateways), now=now)
+
+    async def has_open(self, gateway_id: str) -> bool:
+        return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None
+
+    async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
+        values = {"gateway_id": gateway_id, "most": most, "accounts": list(other_than)}
+        return await self._connection.value(COUNT_OPEN_ATTEMPTS, **values) or 0

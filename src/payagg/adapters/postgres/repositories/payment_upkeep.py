@@ -1,0 +1,123 @@
+"""What sweeps ask of payments: those to end, and those whose payer is to be forgotten."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+
+from sqlalchemy import (
+    ARRAY,
+    Text,
+    any_,
+    bindparam,
+    func,
+    null,
+    select,
+    text,
+    tuple_,
+    update,
+)
+
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
+from payagg.adapters.postgres.repositories.rows import in_text
+from payagg.adapters.postgres.schema.tables import (
+    HAS_PAYER,
+    attempts,
+    payments,
+)
+from payagg.adapters.postgres.statement import Statement
+from payagg.domain.payment import PAYER_FIELDS, Payment, Status
+
+EXPIRED = Statement(
+    select(*PAYMENT.columns)
+    .where(payments.c.status == in_text(Status.INITIATED.value), payments.c.expires_at <= bindparam("now"))
+    .order_by(payments.c.expires_at, payments.c.reference)
+    .limit(bindparam("limit"))
+    .with_for_update(key_share=True, skip_locked=True)
+)
+INITIATED = Statement(
+    select(*PAYMENT.columns)
+    .where(
+        payments.c.status == in_text(Status.INITIATED.value),
+        tuple_(payments.c.expires_at, payments.c.reference) > tuple_(bindparam("until"), bindparam("reference")),
+    )
+    .order_by(payments.c.expires_at, payments.c.reference)
+    .limit(bindparam("limit"))
+)
+
+
+@cache
+def _settled_with_payer(limit: int) -> Statement:
+    return Statement(
+        select(payments.c.reference)
+        .where(text(HAS_PAYER), payments.c.settled_at < bindparam("before"))
+        .order_by(payments.c.settled_at, payments.c.reference)
+        .limit(in_text(limit))
+        .with_for_update(key_share=True, skip_locked=True)
+    )
+
+
+def _of_payer() -> Statement:
+    # A walk in bounded steps: an index for what is asked once a year would cost every initiation.
+    step = (
+        select(payments.c.reference, payments.c.customer_email)
+        .where(payments.c.reference > bindparam("after"))
+        .order_by(payments.c.reference)
+        .limit(bindparam("limit"))
+        .cte("step")
+    )
+    is_theirs = func.lower(step.c.customer_email) == func.lower(bindparam("email"))
+    return Statement(select(func.array_agg(step.c.reference).filter(is_theirs), func.max(step.c.reference)), reads=True)
+
+
+OF_PAYER = _of_payer()
+_REFERENCES = any_(bindparam("references", type_=ARRAY(Text)))
+CLEAR_PAYER = Statement(
+    update(payments)
+    .where(payments.c.reference == _REFERENCES)
+    .values(dict.fromkeys((*PAYER_FIELDS, "fingerprint"), null()))
+)
+CLEAR_HAND_OFF = Statement(
+    update(attempts).where(attempts.c.reference == _REFERENCES, attempts.c.hand_off_url != "").values(hand_off_url="")
+)
+
+
+# By the day in their references, which many keys share, so that its index takes a few bytes for each. LIMIT keeps the
+# look-up of a payment a look-up. Keys of payments that are still open are met again each time: after years, few.
+@cache
+def _forget_keys(limit: int) -> Statement:
+    return Statement(f"""
+WITH old AS (
+    SELECT k.business_id, k.environment, k.key FROM idempotency_keys k
+    JOIN LATERAL (SELECT settled_at FROM payments WHERE reference = k.reference LIMIT 1) p ON p.settled_at < :before
+    WHERE substr(k.reference, 5, 8) <= :day
+    ORDER BY substr(k.reference, 5, 8) LIMIT {limit:d} FOR UPDATE OF k SKIP LOCKED
+)
+DELETE FROM idempotency_keys k USING old
+WHERE k.business_id = old.business_id AND k.environment = old.environment AND k.key = old.key RETURNING k.reference
+""")  # noqa: S608 - our own number
+
+
+class PostgresPaymentUpkeep:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+        return PAYMENT.all(await self._connection.rows(EXPIRED, now=now, limit=limit))
+
+    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+        return PAYMENT.all(await self._connection.rows(INITIATED, until=until, reference=reference, limit=limit))
+
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        return [row[0] for row in await self._connection.rows(_settled_with_payer(limit), before=before)]
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        [(found, last)] = await self._connection.rows(OF_PAYER, email=email, after=after, limit=limit)
+        return sorted(found or ()), last
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        self._connection.send(CLEAR_PAYER, references=list(references))
+        self._connection.send(CLEAR_HAND_OFF, references=list(references))
+
+    async def forget_keys(self, before: datetime, limit: int) -> int:
+        return len(await self._connection.rows(_forget_keys(limit), before=before, day=f"{before:%Y%m%d}"))
