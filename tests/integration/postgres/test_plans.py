@@ -537,7 +537,6 @@ WRITTEN_FOR_EACH_PAYMENT = [
     *("payments", "idempotency_keys", "transitions", "attempts", "provider_calls"),
     *("events", "event_metadata", "deliveries", "inbox"),
 ]
-OF_THE_RELEASE_BEFORE = {"attempts_to_ask", "attempts_open_of_gateway", "payments_of_email"}
 
 
 def test_every_index_that_a_payment_pays_for_serves_a_statement_or_a_rule(database_url: str) -> None:
@@ -549,4 +548,4 @@ def test_every_index_that_a_payment_pays_for_serves_a_statement_or_a_rule(databa
             [WRITTEN_FOR_EACH_PAYMENT],
         ).fetchall()
     used = set[str]().union(*ALL.values())
-    assert {name for (name,) in rows} - used == OF_THE_RELEASE_BEFORE
+    assert {name for (name,) in rows} - used == set()

@@ -29,6 +29,12 @@ def replace_index(name: str, definition: str) -> None:
         op.execute(f"ALTER INDEX {name}_next RENAME TO {name}")
 
 
+def drop_index(name: str) -> None:
+    """No statement waits."""
+    with _unhurried():
+        op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+
+
 def _build(name: str, definition: str) -> None:
     context = op.get_context()
     if not context.as_sql and op.get_bind().execute(_INVALID, {"name": name}).scalar():

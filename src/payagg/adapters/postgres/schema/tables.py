@@ -219,12 +219,6 @@ payments = Table(
         postgresql_where=text("currency = 'NGN'"),
     ),
     Index(
-        "payments_of_email",
-        *("customer_email", "business_id", "environment", "status", "created_at", "reference"),
-        postgresql_where=text("customer_email IS NOT NULL"),
-    ),
-    # The one above serves servers of the release before.
-    Index(
         "payments_of_payer",
         *(text("lower(customer_email)"), "business_id", "environment", "status", "created_at", "reference"),
         postgresql_where=text("customer_email IS NOT NULL"),
@@ -293,15 +287,6 @@ attempts = Table(
     Index("one_hand_off_per_payment", "reference", unique=True, postgresql_where=text("state = 'HANDED_OFF'")),
     Index("one_claim_per_payment", "reference", unique=True, postgresql_where=text("state = 'CLAIMED'")),
     Index("attempts_unsettled", "gateway_id", "reference", postgresql_where=text(IS_UNSETTLED)),
-    # Goes with the next release: the one before this one asks by it.
-    Index(
-        "attempts_open_of_gateway",
-        "gateway_id",
-        "reference",
-        postgresql_where=text("next_ask_at IS NOT NULL AND gateway_id IS NOT NULL"),
-    ),
-    # Goes with the next release: the one before this one asks by it.
-    Index("attempts_to_ask", "next_ask_at", "reference", postgresql_where=text("next_ask_at IS NOT NULL")),
     Index(
         "attempts_due",
         "gateway",
