@@ -73,6 +73,7 @@ class Action(Enum):
     ANOMALY_CLOSE = "anomaly.close"
     ANOMALY_ASSIGN = "anomaly.assign"
     ANOMALY_NOTE = "anomaly.note"
+    PAYMENT_DISCLOSE = "payment.disclose"  # to the person who paid, because that person asked
     PAYMENT_ERASE = "payment.erase"  # who paid, because that person asked
     RETENTION_CLEAR = "retention.clear"  # who paid long ago, a batch at a time
     PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record

@@ -58,6 +58,12 @@ def traces(url: str, *canaries: str) -> list[str]:
     return [canary for canary in canaries if canary.lower() in found]
 
 
+def trail(url: str) -> list[str]:
+    """The audit trail's rows as text."""
+    with psycopg.connect(url) as connection:
+        return [str(row) for (row,) in connection.execute("SELECT t::text FROM audit t").fetchall()]
+
+
 async def paid(site: InboundWorld, slug: str) -> Payment:
     """A payment of the canary, settled by an event that says everything a provider's may."""
     payment = await site.handed_over(slug, **PAYER)
@@ -99,6 +105,25 @@ async def test_the_command_clears_what_is_old_and_a_dump_says_nothing_of_the_pay
     for wrong in ("-1", "x", "36501"):
         assert payagg("retention", "--older-than", wrong, **url).returncode == 2
     refused = payagg("erase", "--email", "nobody", **url)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("payagg: email: ")
+
+
+@pytest.mark.rule("personal-data.7")
+async def test_a_payer_who_asks_is_told_all_that_is_kept(site: InboundWorld, database_url: str) -> None:
+    payment = await paid(site, "provider_a")
+    await site.handed_over(customer_email="other@payer.example")
+    url = {"PAYAGG_DATABASE_URL": database_url}
+    told = payagg("disclose", "--email", EMAIL.upper(), **url)
+    assert (told.returncode, told.stderr) == (0, "")
+    [shown] = json.loads(told.stdout)["payments"]
+    assert shown["reference"] == payment.reference
+    assert {shown[name] for name in ("customerEmail", "customerName", "customerPhone")} == {EMAIL, NAME, PHONE}
+    assert (shown["metadata"], shown["amount"], shown["status"]) == ({"note": NOTE}, payment.amount, "SUCCESS")
+    assert shown["recipients"][0]["name"] == "provider_a"
+    assert [entry for entry in trail(database_url) if EMAIL in entry.lower()] == []
+    assert [entry for entry in trail(database_url) if "payment.disclose" in entry and payment.reference in entry] != []
+    refused = payagg("disclose", "--email", "nobody", **url)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith("payagg: email: ")
 

@@ -3,7 +3,7 @@
 Each step is a bounded batch and a transaction of its own, and safe to repeat.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -82,16 +82,12 @@ class Retention:
 
     async def erase(self, email: str, *, by: Actor) -> Erasure:
         """Clears every payment of one payer that can no longer be paid; raises VALIDATION_ERROR on `email`."""
-        parse_email(email, "email")
         cleared = waiting = 0
-        after: str | None = ""
-        while after is not None:
-            references, after = await self._step(email, after)
-            for reference in references:
-                if await self._erase_one(reference, by):
-                    cleared += 1
-                else:
-                    waiting += 1
+        async for reference in payments_of_payer(self.store, email):
+            if await self._erase_one(reference, by):
+                cleared += 1
+            else:
+                waiting += 1
         return Erasure(cleared, waiting)
 
     @retried
@@ -111,11 +107,6 @@ class Retention:
             return await tx.inbox.remove(self.clock.now() - INBOX_KEPT, after, BATCH)
 
     @retried
-    async def _step(self, email: str, after: str) -> tuple[list[str], str | None]:
-        async with self.store.begin() as tx:
-            return await tx.payment_upkeep.of_payer(email, after, WALK)
-
-    @retried
     async def _erase_one(self, reference: str, by: Actor) -> bool:
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(reference)
@@ -127,6 +118,22 @@ class Retention:
             now, action = self.clock.now(), Action.PAYMENT_ERASE
             await record(tx, self.entropy, now, by, action, reference, business_id=payment.business_id)
             return True
+
+
+async def payments_of_payer(store: Store, email: str) -> AsyncIterator[str]:
+    """References of all payments with that address, whatever its letter case; raises VALIDATION_ERROR on `email`."""
+    parse_email(email, "email")
+    after: str | None = ""
+    while after is not None:
+        references, after = await _step(store, email, after)
+        for reference in references:
+            yield reference
+
+
+@retried
+async def _step(store: Store, email: str, after: str) -> tuple[list[str], str | None]:
+    async with store.begin() as tx:
+        return await tx.payment_upkeep.of_payer(email, after, WALK)
 
 
 async def _clear(tx: Transaction, references: Sequence[str]) -> None:

@@ -36,6 +36,7 @@ GROUPS = {
     },
     "Keep data in bounds": {
         "retention": "clear who paid from payments that ended long ago",
+        "disclose": "print all that is kept about one payer, as JSON",
         "erase": "clear one payer from every payment that can no longer be paid",
         "archive": "write the history of payments that ended as Parquet files",
         "reseal": "seal every stored secret under the first encryption key",
@@ -142,8 +143,9 @@ def parser() -> argparse.ArgumentParser:
     archive.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
     reseal = _command(commands, "reseal")
     reseal.add_argument("--dry-run", action="store_true", help="list which keys seal how many things, change nothing")
-    erase = _command(commands, "erase")
-    erase.add_argument("--email", required=True, help="the payer's address, in any letter case")
+    for name in ("disclose", "erase"):
+        of_payer = _command(commands, name)
+        of_payer.add_argument("--email", required=True, help="the payer's address, in any letter case")
     catch_up = _command(commands, "catch-up")
     catch_up.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
     reconcile = _command(commands, "reconcile")

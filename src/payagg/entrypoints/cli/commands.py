@@ -139,6 +139,7 @@ COMMANDS: dict[str, Command] = {
     "retention": operators.retention,
     "archive": archives.archive,
     "reseal": keys.reseal,
+    "disclose": operators.disclose,
     "erase": operators.erase,
     "catch-up": operators.catch_up,
     "reconcile": reconciliations.reconcile,

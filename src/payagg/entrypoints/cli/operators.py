@@ -149,6 +149,23 @@ def retention(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def disclose(options: argparse.Namespace, settings: Settings) -> int:
+    import msgspec
+
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
+    from payagg.application.upkeep.disclosure import Disclosure, Disclosures
+
+    async def act(store: Any) -> Disclosure:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        disclosures = Disclosures(store, clock, SystemEntropy(settings.reference_prefix))
+        return await disclosures.make(options.email, by=operator())
+
+    disclosed = msgspec.json.encode(with_store(settings, act))
+    say(msgspec.json.format(disclosed, indent=2).decode())
+    return 0
+
+
 def erase(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.upkeep.retention import Erasure, Retention

@@ -2,8 +2,8 @@
 vacuumed by numbers that fit them.
 
 payments_of_email, attempts_to_ask and attempts_open_of_gateway served the release before payments_of_payer,
-attempts_due and attempts_unsettled. By default a table is vacuumed when a fifth of it is dead: of a hundred million rows
-that is twenty million, which every index carries along meanwhile.
+attempts_due and attempts_unsettled. By default a table is vacuumed when a fifth of it is dead: of a hundred
+million rows that is twenty million, which every index carries along meanwhile.
 """
 
 from alembic import op

@@ -1,0 +1,92 @@
+"""What is kept about one payer, for the person who asks for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from payagg.application.accounts.audit import record
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.application.upkeep.retention import payments_of_payer
+from payagg.domain.audit import Action, Actor
+
+
+class Recipient(msgspec.Struct, rename="camel"):
+    """Who was told about the payer, and when: a provider that a charge was begun at, or an endpoint of the merchant."""
+
+    name: str
+    at: datetime
+
+
+class DisclosedPayment(msgspec.Struct, rename="camel"):
+    """One payment with all that it says of the payer. `amount` is kobo."""
+
+    reference: str
+    merchant: str
+    environment: str
+    amount: int
+    currency: str
+    status: str
+    created_at: datetime
+    customer_email: str | None
+    customer_name: str | None
+    customer_phone: str | None
+    metadata: Any
+    recipients: list[Recipient]
+
+
+class Disclosure(msgspec.Struct, rename="camel"):
+    """`at`: when it was put together."""
+
+    email: str
+    at: datetime
+    payments: list[DisclosedPayment]
+
+
+@dataclass(frozen=True)
+class Disclosures:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    async def make(self, email: str, *, by: Actor) -> Disclosure:
+        """Every payment of the payer, in the order of references. Each is an entry in the audit trail, which never has
+        the address. Raises VALIDATION_ERROR on `email`."""
+        references = [reference async for reference in payments_of_payer(self.store, email)]
+        found = [await self._disclose(reference, by) for reference in references]
+        return Disclosure(email, self.clock.now(), [payment for payment in found if payment is not None])
+
+    @retried
+    async def _disclose(self, reference: str, by: Actor) -> DisclosedPayment | None:
+        async with self.store.begin() as tx:
+            payment = await tx.payments.get(reference)
+            if payment is None:
+                return None
+            names = await tx.businesses.names([payment.business_id])
+            attempts = await tx.attempts.of_payment(reference)
+            _, deliveries = await tx.webhook_events.of_payment(reference)
+            told = [Recipient(attempt.gateway, attempt.created_at) for attempt in attempts]
+            told += [
+                Recipient(one.endpoint_id or "webhookUrl", one.last_attempt_at)
+                for one in deliveries
+                if one.last_attempt_at
+            ]
+            now, business_id = self.clock.now(), payment.business_id
+            await record(tx, self.entropy, now, by, Action.PAYMENT_DISCLOSE, reference, business_id=business_id)
+            return DisclosedPayment(
+                reference=reference,
+                merchant=names.get(business_id, business_id),
+                environment=payment.environment.value,
+                amount=payment.amount,
+                currency=payment.currency,
+                status=payment.status.value,
+                created_at=payment.created_at,
+                customer_email=payment.customer_email,
+                customer_name=payment.customer_name,
+                customer_phone=payment.customer_phone,
+                metadata=payment.metadata,
+                recipients=sorted(told, key=lambda one: one.at),
+            )
