@@ -77,16 +77,17 @@ class TokenBucket:
         self.left = float(limit.most)
         self._at = now
 
-    def take(self, limit: RateLimit, now: datetime) -> float:
-        """Takes a token; where there is none it takes nothing and says in how many seconds there is one. 0 = taken."""
+    def take(self, limit: RateLimit, now: datetime, tokens: int = 1) -> float:
+        """Takes so many tokens, at most `most`; where there are fewer it takes none and says in how many seconds there
+        are enough. 0 = taken."""
         left = self.left
         if now > self._at:  # not where the clock was set back
             left += (now - self._at).total_seconds() * limit.rate
             if left > limit.most:
                 left = float(limit.most)
             self._at = now
-        self.left = left if left < 1 else left - 1
-        return (1 - left) / limit.rate if left < 1 else 0.0
+        self.left = left if left < tokens else left - tokens
+        return (tokens - left) / limit.rate if left < tokens else 0.0
 
     def give_back(self, limit: RateLimit) -> None:
         self.left = min(limit.most, self.left + 1)

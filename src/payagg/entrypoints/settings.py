@@ -136,6 +136,10 @@ class Settings:
     business_rate_limit: int = setting(
         "600000", kinds.COUNT, "the same per business and environment, over its secret keys"
     )
+    sandbox_bytes_a_day: int = setting(
+        "1000000000", kinds.BYTES, "of bodies sent with a secret key for SANDBOX, per business; each process for itself"
+    )
+    live_bytes_a_day: int = setting("100000000000", kinds.BYTES, "the same for LIVE")
     refused_body_limit: int = setting(
         "60",
         kinds.COUNT,

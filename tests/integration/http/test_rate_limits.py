@@ -92,6 +92,29 @@ async def test_the_keys_of_a_business_and_environment_share_a_bucket(
             assert (await api.client.get("/payments/context", headers=headers)).status_code == 200
 
 
+@pytest.mark.rule("limits.38")
+async def test_a_business_sends_so_many_bytes_a_day(shared_store: PostgresStore) -> None:
+    clock = ManualClock()
+    async with limited(shared_store, clock, sandbox_bytes_a_day=100_000) as api:
+        shop, other = await api.open_shop(), await api.open_shop()
+        large = {"amount": 100, "metadata": {f"note {n}": "x" * 1_000 for n in range(15)}}
+
+        async def send(headers: dict[str, str]) -> httpx.Response:
+            return await api.client.post("/payments/initiate", headers=headers, json=large)
+
+        for _ in range(2):  # after which this process remembers whose the key is
+            await api.client.get("/payments/context", headers=shop.as_sandbox)
+        answers = [await send(shop.as_sandbox) for _ in range(7)]
+        assert [answer.status_code for answer in answers] == [201] * 6 + [429]
+        assert_refused(answers[-1], 429, "RATE_LIMITED")
+        reference = answers[0].json()["data"]["reference"]
+        assert (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).status_code == 200
+        assert (await send(other.as_sandbox)).status_code == 201
+        assert (await send(shop.as_live)).status_code == 503  # no provider is connected: it was let through
+        # Six of about 15 KB fit; what the seventh lacks comes back evenly over the day.
+        assert 1 < int(answers[-1].headers["retry-after"]) < 86_400
+
+
 @pytest.mark.rule("limits.30")
 async def test_a_key_that_is_unknown_or_revoked_takes_nothing_of_others(shared_store: PostgresStore) -> None:
     clock = ManualClock()

@@ -66,6 +66,17 @@ def test_a_bucket_gives_its_tokens_at_once_and_as_many_again_over_a_window() -> 
     assert [bucket.take(limit, later) for _ in range(11)] == pytest.approx([0.0] * 10 + [6.0])
 
 
+def test_many_tokens_are_taken_whole_or_not_at_all() -> None:
+    limit = RateLimit(100, timedelta(seconds=50))
+    bucket = TokenBucket(limit, NOON)
+    assert [bucket.take(limit, NOON, 60), bucket.take(limit, NOON, 60), bucket.take(limit, NOON, 40)] == [
+        0.0,
+        10.0,
+        0.0,
+    ]
+    assert [bucket.take(limit, NOON + n * SECOND, 20) for n in (9, 10)] == [pytest.approx(1.0), 0.0]
+
+
 def test_a_token_that_is_given_back_is_there_again_and_no_bucket_overflows() -> None:
     limit = RateLimit(2)
     bucket = TokenBucket(limit, NOON)

@@ -13,11 +13,13 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
 from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
 from payagg.entrypoints.http.server.request_id import REQUEST_ID
-from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, services
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard, services
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SCHEME = b"bearer "
+BODY_MAX = 64 * KB
+TOO_MANY_BYTES = "The bodies of this business have filled their share of the day. Retry-After says when there is room."
 REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
 # What may be said of something that another cell has.
 ABSENT = (
@@ -52,12 +54,26 @@ def secret(request: AnyRequest) -> str:
     last minute, so that one that was revoked takes nothing of the others. Raises UNAUTHORIZED, INVALID_API_KEY or
     RATE_LIMITED."""
     presented, own, access = bearer(request), limits(request), services(request).access
-    _, digest = parse_secret(presented)
+    environment, digest = parse_secret(presented)
     own.keys.hit(request, digest)
     known = access.remembered.get(digest)
+    owner: str | bytes = digest
     if known is not None and not known.key.is_use_stale(access.clock.now()):
-        own.businesses.hit(request, f"{known.business.id} {known.key.environment.value}")
+        owner = f"{known.business.id} {known.key.environment.value}"
+        own.businesses.hit(request, owner)
+    if request.scope["method"] == "POST":
+        own.bytes_a_day[environment].spend(owner, declared_bytes(request), TOO_MANY_BYTES)
     return presented
+
+
+def declared_bytes(request: AnyRequest) -> int:
+    """Bytes of the body as its head has them; of one without a length as many as a body of these routes may have."""
+    for name, value in request.scope["headers"]:
+        if name == b"content-length":
+            return min(int(value), BODY_MAX)
+        if name == b"transfer-encoding":
+            return BODY_MAX
+    return 0
 
 
 async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitable[T]]) -> T:

@@ -1,7 +1,7 @@
 """Limits on requests: shared by all processes where guessing is concerned; in the process's own memory where load is,
 on which no statement may be spent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -12,6 +12,7 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit, TokenBucket
+from payagg.domain.values import Environment
 from payagg.entrypoints.http.server.client_address import SITE_TIMES, Address, Counted, address_of, counted_as
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.settings import Settings
@@ -83,12 +84,7 @@ class LocalLimit:
 
     def hit(self, request: AnyRequest, key: str | bytes) -> None:
         """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
-        now, buckets, limit = self.clock.now(), self.buckets, self.limit
-        bucket = buckets.pop(key, None) or TokenBucket(limit, now)
-        buckets[key] = bucket  # at the end: the one used last
-        if len(buckets) > REMEMBERED_MAX:
-            del buckets[next(iter(buckets))]
-        wait = bucket.take(limit, now)
+        bucket, wait = self._taken(key, 1)
         scope: Any = request.scope
         if RATES in scope:
             scope[RATES].append((self, bucket.left))
@@ -96,6 +92,21 @@ class LocalLimit:
             scope[RATES] = [(self, bucket.left)]
         if wait:
             raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
+
+    def spend(self, key: str | bytes, tokens: int, what: str) -> None:
+        """Takes so many tokens, of which no header tells; raises RATE_LIMITED with the words `what`."""
+        _, wait = self._taken(key, tokens)
+        if wait:
+            raise Refusal(ErrorCode.RATE_LIMITED, what, retry_after=max(1, ceil(wait)))
+
+    def _taken(self, key: str | bytes, tokens: int) -> tuple[TokenBucket, float]:
+        """The bucket, and in how many seconds it has enough; 0 where they were taken."""
+        now, buckets = self.clock.now(), self.buckets
+        bucket = buckets.pop(key, None) or TokenBucket(self.limit, now)
+        buckets[key] = bucket  # at the end: the one used last
+        if len(buckets) > REMEMBERED_MAX:
+            del buckets[next(iter(buckets))]
+        return bucket, bucket.take(self.limit, now, tokens)
 
     def give_back(self, request: AnyRequest, key: str | bytes) -> None:
         """As if it had not been asked: the answer tells nothing of this limit, either."""
@@ -140,6 +151,7 @@ class Limits:
     guesses: SharedLimit  # unknown references, by address
     keys: LocalLimit  # requests with a secret key, by key
     businesses: LocalLimit  # and by business and environment
+    bytes_a_day: Mapping[Environment, LocalLimit]  # of bodies sent with a secret key, by business or by key
     bodies: AddressLimit  # refused bodies of process
     references: LocalLimit  # a payer's requests, by reference: one checkout link
     addresses: AddressLimit  # process and verify
@@ -151,6 +163,13 @@ class Limits:
             guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
             keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
             businesses=LocalLimit(clock, "business", RateLimit(settings.business_rate_limit)),
+            bytes_a_day={
+                environment: LocalLimit(clock, "bytes", RateLimit(most, timedelta(days=1)))
+                for environment, most in (
+                    (Environment.SANDBOX, settings.sandbox_bytes_a_day),
+                    (Environment.LIVE, settings.live_bytes_a_day),
+                )
+            },
             bodies=AddressLimit.of(clock, "body", settings.refused_body_limit),
             references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
             addresses=AddressLimit.of(clock, "address", settings.address_rate_limit),
