@@ -5,6 +5,7 @@ from typing import Any
 
 from payagg_testing.builders import NOW, a_business, a_payment, a_transition
 
+from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
@@ -42,7 +43,7 @@ async def page(
     limit: int = 100,
 ) -> list[Payment]:
     async with store.begin() as tx:
-        return await tx.payment_search.page(wanted, now, after, limit)
+        return (await tx.payment_search.page(wanted, now, after, limit))[0]
 
 
 async def totals(store: Store, wanted: PaymentFilter = OWN, now: datetime = NOW) -> list[PaymentTotal]:
@@ -51,6 +52,20 @@ async def totals(store: Store, wanted: PaymentFilter = OWN, now: datetime = NOW)
 
 
 class PaymentSearchContract:
+    async def test_a_page_of_large_metadata_ends_early_and_the_walk_goes_on(self, store: Store) -> None:
+        large = {"note": "x" * 15_000}
+        every = [await added(store, number, at=NOW - number * MINUTE, metadata=large) for number in range(20)]
+        met: list[str] = []
+        after: PaymentCursor | None = None
+        has_more = True
+        async with store.begin() as tx:
+            while has_more:
+                found, has_more = await tx.payment_search.page(OWN, NOW, after, 100)
+                assert 0 < len(found) * 15_000 < PAGE_BYTES + 15_000
+                met += [payment.reference for payment in found]
+                after = PaymentCursor.of(found[-1])
+        assert met == [payment.reference for payment in every]
+
     async def test_a_cursor_goes_on_strictly_below_itself_over_every_status(self, store: Store) -> None:
         triggers = [None, *Trigger]
         for number in range(14):

@@ -108,7 +108,7 @@ class PersonalDataContract:
         assert first.idempotency_key == "key 0"
         wanted = PaymentFilter(open_one.business_id, idempotency_key="key 0")
         async with store.begin() as tx:
-            found = await tx.payment_search.page(wanted, NOW, None, 9)
+            found, _ = await tx.payment_search.page(wanted, NOW, None, 9)
         assert [payment.reference for payment in found] == [again.reference]
 
     async def test_bodies_of_events_are_replaced_and_nothing_beside(self, store: Store) -> None:

@@ -38,7 +38,7 @@ def drawn(number: int) -> Payment:
 
 async def references(store: PostgresStore, after: PaymentCursor | None = None) -> list[str]:
     async with store.begin() as tx:
-        return [payment.reference for payment in await tx.payment_search.page(OWN, datetime.now(UTC), after, 100)]
+        return [payment.reference for payment in (await tx.payment_search.page(OWN, datetime.now(UTC), after, 100))[0]]
 
 
 @pytest.mark.rule("reports.1")
@@ -52,7 +52,7 @@ async def test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed(
         assert await references(dating) == [old.reference]
         async with dating.begin() as tx:
             sought = replace(OWN, reference=new.reference)
-            assert await tx.payment_search.page(sought, datetime.now(UTC), None, 1) == [new]
+            assert await tx.payment_search.page(sought, datetime.now(UTC), None, 1) == ([new], False)
         await slow.commit()
     assert await references(dating) == [new.reference, "PAY-20250131-SLOW00", old.reference]
 
@@ -90,7 +90,7 @@ async def test_a_reader_that_walks_while_many_initiate_meets_every_payment_once(
             is_last = not running
             async with dating.begin() as tx:
                 wanted = replace(OWN, since=newest.created_at if newest else None)
-                page = await tx.payment_search.page(wanted, datetime.now(UTC), None, 1000)
+                page, _ = await tx.payment_search.page(wanted, datetime.now(UTC), None, 1000)
             fresh = [one for one in page if newest is None or PaymentCursor.of(one) > newest]
             met.extend(one.reference for one in fresh)
             newest = PaymentCursor.of(fresh[0]) if fresh else newest

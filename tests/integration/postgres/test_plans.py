@@ -148,7 +148,7 @@ async def audit(tx: PostgresTransaction) -> None:
 
 
 def listed(wanted: PaymentFilter, after: PaymentCursor | None = None) -> TX:
-    return lambda tx: tx.payment_search.page(wanted, NOW, after, 21)
+    return lambda tx: tx.payment_search.page(wanted, NOW, after, 20)
 
 
 def totals(business_id: str | None, day: datetime) -> TX:

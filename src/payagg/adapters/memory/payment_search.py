@@ -3,8 +3,12 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import accumulate
+
+import msgspec
 
 from payagg.adapters.memory.state import State
+from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 
@@ -15,12 +19,15 @@ class MemoryPaymentSearch:
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> list[Payment]:
+    ) -> tuple[list[Payment], bool]:
         found = [payment for payment in self.state.payments.values() if wanted.matches(payment, now)]
         if wanted.idempotency_key is not None:
             found = [payment for payment in found if payment.reference in self.state.idempotency_keys.values()]
         older = [payment for payment in found if after is None or PaymentCursor.of(payment) < after]
-        return sorted(older, key=PaymentCursor.of, reverse=True)[:limit]
+        newest = sorted(older, key=PaymentCursor.of, reverse=True)
+        sizes = [len(msgspec.json.encode(payment.metadata)) if payment.metadata else 0 for payment in newest[:limit]]
+        fits = sum(before < PAGE_BYTES for before in accumulate(sizes[:-1], initial=0)) if sizes else 0
+        return newest[:fits], fits < len(newest)
 
     async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
         groups: defaultdict[tuple[date, Status], list[Payment]] = defaultdict(list)

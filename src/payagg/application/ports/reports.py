@@ -12,16 +12,20 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTo
 from payagg.domain.reconciliation import OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
+# Bytes of metadata on one page: what is rendered at once, while all other callers of the process wait.
+PAGE_BYTES = 128 * 1024
+
 
 class PaymentSearchRepository(Protocol):
     """Payments by what they have in common. A filter by idempotency key needs the business too."""
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> list[Payment]:
-        """Newest first, strictly after the cursor, as stored; `now` decides what has expired. None is shown while a
-        transaction that may still commit an earlier one is open, so a cursor never passes a payment by; what is looked
-        up by reference or idempotency key is shown at once."""
+    ) -> tuple[list[Payment], bool]:
+        """At most `limit`, and whether there are more: newest first, strictly after the cursor, as stored; `now`
+        decides what has expired. A page ends early with the payment whose metadata takes it to PAGE_BYTES. None is
+        shown while a transaction that may still commit an earlier one is open, so a cursor never passes a payment by;
+        what is looked up by reference or idempotency key is shown at once."""
 
     async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
         """By day, then status in the machine's order, for a filter by business, environment, status and time alone;

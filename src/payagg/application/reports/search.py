@@ -173,16 +173,16 @@ class PaymentSearch:
         became of their money is one statement more, for a page on which something did."""
         now = self.clock.now()
         async with self.store.begin() as tx:
-            found = await tx.payment_search.page(wanted, now, after, limit + 1)
+            found, has_more = await tx.payment_search.page(wanted, now, after, limit)
             owners = {payment.business_id for payment in found} if named else set()
             names = await tx.businesses.names(owners) if owners else {}
-            adjusted = [payment.reference for payment in found[:limit] if payment.has_adjustments]
+            adjusted = [payment.reference for payment in found if payment.has_adjustments]
             facts: defaultdict[str | None, list[Anomaly]] = defaultdict(list)
             for fact in await tx.anomalies.of_payments(adjusted) if adjusted else []:
                 facts[fact.reference].append(fact)
-        shown = [payment.as_of(now) for payment in found[:limit]]
+        shown = [payment.as_of(now) for payment in found]
         details = [PaymentDetail.of(payment, facts[payment.reference]) for payment in shown]
-        return list(zip(shown, details, strict=True)), names, len(found) > limit
+        return list(zip(shown, details, strict=True)), names, has_more
 
 
 async def _formatted(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:

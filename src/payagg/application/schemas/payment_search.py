@@ -25,7 +25,8 @@ KoboSum = Annotated[int, Meta(ge=0, le=2**63 - 1, description="Integer kobo.", e
 
 
 class PaymentPage(Struct, rename="camel", frozen=True):
-    """Payments, newest first. Pass `nextCursor` as `after` to go on while `hasMore`."""
+    """Payments, newest first, fewer than `limit` where their metadata is large. Pass `nextCursor` as `after` to go on
+    while `hasMore`."""
 
     payments: Annotated[list[PaymentDetail], Meta(max_length=PAGE_MAX)]
     next_cursor: Cursor | None

@@ -35,6 +35,7 @@ from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.tables import idempotency_keys, payments
 from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.values import Environment
@@ -124,8 +125,14 @@ def _page(shape: _Shape) -> Statement:
         places = places.select_from(each.join(merged, true()))
     newest = places.order_by(merged.c.created_at.desc(), merged.c.reference.desc())
     page = newest.limit(bindparam("limit", type_=Integer)).subquery("page")
-    query = select(*PAYMENT.columns).join(page, page.c.reference == own.reference).order_by(*_NEWEST_FIRST)
-    return Statement(query, reads=True)
+    # Of a payment without metadata the text is NULL, and no row is looked at twice.
+    bytes_ = func.coalesce(func.octet_length(cast(own.metadata, Text)), 0)
+    before = func.sum(bytes_).over(order_by=_NEWEST_FIRST, rows=(None, -1))
+    found = select(*PAYMENT.columns, before.label("before"), func.count().over().label("of"))
+    whole = found.join(page, page.c.reference == own.reference).subquery("whole")
+    columns = [whole.c[name] for name in PAYMENT.names]
+    query = select(*columns, whole.c.of).where(func.coalesce(whole.c.before, 0) < in_text(PAGE_BYTES))
+    return Statement(query.order_by(whole.c.created_at.desc(), whole.c.reference.desc()), reads=True)
 
 
 def _unfolded(word: str) -> ScalarSelect[str]:
@@ -174,12 +181,12 @@ class PostgresPaymentSearch:
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> list[Payment]:
+    ) -> tuple[list[Payment], bool]:
         if wanted.reference is None and wanted.idempotency_key is None:
             return await self._merged(wanted, now, after, limit)
         found = [payment for payment in await self._looked_up(wanted) if wanted.matches(payment, now)]
         older = [payment for payment in found if after is None or PaymentCursor.of(payment) < after]
-        return sorted(older, key=PaymentCursor.of, reverse=True)[:limit]
+        return sorted(older, key=PaymentCursor.of, reverse=True)[:limit], len(older) > limit
 
     async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
         rows = await self._connection.rows(
@@ -205,7 +212,7 @@ class PostgresPaymentSearch:
 
     async def _merged(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> list[Payment]:
+    ) -> tuple[list[Payment], bool]:
         # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.
         [(horizon,)] = await self._connection.rows(HORIZON)
         until = horizon if wanted.until is None else min(horizon, wanted.until)
@@ -217,7 +224,7 @@ class PostgresPaymentSearch:
             has_email=wanted.email is not None,
             has_environment=wanted.environment is not None,
             status=wanted.status,
-            size=next((size for size in SIZES if size >= limit), limit),
+            size=next((size for size in SIZES if size > limit), limit + 1),
         )
         rows = await self._connection.rows(
             _page(shape),
@@ -228,9 +235,10 @@ class PostgresPaymentSearch:
             since=wanted.since or EARLIEST,
             below_at=below.created_at,
             below_reference=below.reference,
-            limit=limit,
+            limit=limit + 1,
         )
-        return PAYMENT.all(rows)
+        # Each row says how many stand on the page that was not cut.
+        return PAYMENT.all(row[:-1] for row in rows[:limit]), bool(rows) and rows[0][-1] > min(limit, len(rows))
 
 
 def _whole(total: Decimal | None) -> int | None:
