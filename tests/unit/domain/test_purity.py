@@ -16,7 +16,10 @@ OUTSIDE = re.compile(r"\basync\b|\bawait\b|\bopen\(|\bimport (?:os|socket|asynci
 # The adapter that may, and encryption, whose nonces must never repeat.
 MAY = {"adapters/system.py", "adapters/security.py"}
 # The other repositories with a `save`. One that is reached by any other name counts as that of payments.
-OTHERS = {"businesses", "api_keys", "gateways", "inbox", "health", "anomalies"}
+OTHERS = {
+    *("businesses", "api_keys", "gateways", "gateway_choices", "attempts"),
+    *("endpoints", "inbox", "health", "anomalies"),
+}
 
 
 def test_only_the_system_adapter_reads_a_clock_or_draws_a_number() -> None:
