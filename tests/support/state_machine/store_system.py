@@ -192,6 +192,10 @@ class StoreSystem:
         return facts
 
     async def _facts(self, reference: str) -> Facts:
+        found = await self.store.find_payment(reference)
+        assert found is not None
+        # The first read after the window's end writes the expiry, so it comes before the rows are looked at.
+        detail = await self.services.payments.read(reference, self.business.id, found.environment)
         async with self.store.begin() as tx:
             stored = await tx.payments.get(reference)
             transitions = await tx.payments.transitions(reference)
@@ -200,7 +204,6 @@ class StoreSystem:
             events, deliveries = await tx.webhook_events.of_payment(reference)
         assert stored is not None
         payment = stored.as_of(self.clock.now())
-        detail = await self.services.payments.read(reference, self.business.id, payment.environment)
         assert detail == PaymentDetail.of(payment, anomalies), "the merchant is told something else than what is stored"
         return Facts(
             payment=payment,
