@@ -1,17 +1,13 @@
 """Chromium for tests: a page that fails its test on any script error, dialog or breach of the content policy."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
-CHROMIUM = Path(shutil.which("chromium") or "/usr/bin/chromium")
-AXE = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
+from tests.support.machine import node_package, program
+
 SWITCHES = (
     "--no-sandbox",
     "--disable-gpu",
@@ -30,22 +26,11 @@ document.addEventListener("securitypolicyviolation",
 """
 
 
-def require(path: Path, what: str) -> None:
-    """Skips with one plain line where `path` is missing; in CI that is a failure."""
-    if path.exists():
-        return
-    message = f"{what} is not installed here, so this browser test was not run."
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
 @contextmanager
 def launched() -> Iterator[Browser]:
-    require(CHROMIUM, "Chromium")
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        browser = playwright.chromium.launch(executable_path=program("chromium"), args=SWITCHES)
         yield browser
         browser.close()
 
@@ -78,8 +63,7 @@ def opened(browser: Browser, **context_options: Any) -> Iterator[Page]:
 
 def judge_with_axe(page: Page) -> None:
     """Asserts that axe-core finds nothing wrong with what is on the page now."""
-    require(AXE, "axe-core")
-    page.evaluate(AXE.read_text("utf-8"))
+    page.evaluate((node_package("axe-core") / "axe.min.js").read_text("utf-8"))
     result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert [f"{found['id']}: {[node['html'] for node in found['nodes']]}" for found in result["violations"]] == []
 

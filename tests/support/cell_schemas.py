@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from tests.support.machine import ROOT
 from tests.support.postgres_rules import admitted_by, superuser_url
 
-GUIDE = Path(__file__).parents[2] / "docs" / "cells.md"
+GUIDE = ROOT / "docs" / "cells.md"
 ROLES = ("payagg", "pbx", "pcx")
 _numbers = count(1)
 

@@ -2,26 +2,20 @@
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
+from tests.support.machine import program
 from tests.support.ports import free_port
 from tests.support.receivers import listening
-
-BINARY = shutil.which("pgbouncer", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin")))
 
 
 @asynccontextmanager
 async def a_pgbouncer(database_url: str, folder: Path, connections: int) -> AsyncIterator[str]:
     """The URL of that database through a PgBouncer that holds at most so many connections to it."""
-    if BINARY is None:
-        assert os.environ.get("CI") != "true", "CI does not skip this: install pgbouncer"
-        pytest.skip("pgbouncer is not installed (on Debian: apt install pgbouncer)")
+    binary = program("pgbouncer")
     directory = parse_qs(urlsplit(database_url).query)["host"][0]
     name = urlsplit(database_url).path.lstrip("/")
 
@@ -52,7 +46,7 @@ async def a_pgbouncer(database_url: str, folder: Path, connections: int) -> Asyn
         file = folder / "pgbouncer.ini"
         file.write_text("\n".join(lines))
         with (folder / "pgbouncer.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(BINARY, str(file), stdout=log, stderr=log)
+            process = await asyncio.create_subprocess_exec(binary, str(file), stdout=log, stderr=log)
         try:
             await _until_open(port)
             yield f"postgresql://payagg@127.0.0.1:{port}/{name}?sslmode=disable"

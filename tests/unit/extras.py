@@ -5,14 +5,13 @@ import sys
 import tomllib
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.support.machine import ROOT
 from tests.support.processes import environment
 
-ROOT = Path(__file__).parents[2]
 # Stands before a program: modules of the first argument are not installed, and ours may not import the second's.
 ABSENCE = """
 import builtins, sys

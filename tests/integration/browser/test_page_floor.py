@@ -1,16 +1,13 @@
 """The oldest browsers that the hosted page promises to work in: what its files may ask of them."""
 
-import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD, STYLE
+from tests.support.machine import NODE, node_package, program
 
-NODE = Path(__file__).parents[2] / "node"
 SCRIPTS = sorted(name for name in ASSETS if name.endswith(".js"))
 # Style rules that Chrome 80 or Safari 13 drops, where dropping them would change more than an ornament.
 TOO_NEW = {
@@ -35,12 +32,8 @@ TOO_NEW = {
 
 def faults_of(script: str, version: int, kind: str) -> str:
     """What acorn says of the script; empty when it parses."""
-    if shutil.which("node") is None or not (NODE / "node_modules" / "acorn").is_dir():
-        message = "acorn is not installed in tests/node (npm ci there)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    command = ["node", str(NODE / "parse.js"), str(version), kind]
+    node_package("acorn")
+    command = [program("node"), str(NODE / "parse.js"), str(version), kind]
     done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60, check=False)
     return "" if done.returncode == 0 else done.stderr
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine import ROOT
 from tests.support.processes import environment
 
 UNDECLARED = """
@@ -33,8 +34,7 @@ def test_warning(): structlog.get_logger().warning("canary"), logging.getLogger(
 
 def test_a_test_fails_on_each_error_that_it_does_not_declare(tmp_path: Path) -> None:
     (tmp_path / "test_canaries.py").write_text(UNDECLARED)
-    root = Path(__file__).parents[3]
-    options = ["-q", "-n", "0", "-p", "tests.integration.conftest", "-c", str(root / "pyproject.toml"), "-rA"]
+    options = ["-q", "-n", "0", "-p", "tests.integration.conftest", "-c", str(ROOT / "pyproject.toml"), "-rA"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}", str(tmp_path)],
         check=False,

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from datetime import timedelta
@@ -23,11 +22,11 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, bearer
+from tests.support.machine import program
 from tests.support.provider_world import world_on
 from tests.support.receivers import a_receiver
 
 pytestmark = pytest.mark.anyio
-PROMTOOL = shutil.which("promtool")
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -112,13 +111,16 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
         assert (await scraped(other))["payagg_delivery_tries_total", (("result", "2xx"),)] == 3
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool comes with Debian's package prometheus")
 async def test_names_and_labels_are_as_prometheus_wants_them(api: Api) -> None:
-    assert PROMTOOL is not None
     await api.paid(await api.open_shop())
     told = (await api.client.get(f"{api.origin}/metrics")).content
     linted = await asyncio.create_subprocess_exec(
-        PROMTOOL, "check", "metrics", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        program("promtool", "prometheus"),
+        "check",
+        "metrics",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     said, _ = await linted.communicate(told)
     assert (linted.returncode, said) == (0, b""), said.decode()

@@ -25,8 +25,9 @@ from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.contracts.archive import ENDED, named, with_history
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event
-from tests.integration.postgres.test_backup import ROOT, shell
+from tests.integration.postgres.test_backup import shell
 from tests.support.answers.recorder import recorded
+from tests.support.machine import ROOT
 from tests.support.processes import environment, one_line, payagg
 from tests.support.provider_world import world_on
 

@@ -14,11 +14,11 @@ from payagg.adapters.postgres.embedded.programs import MAJOR, installed
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api
+from tests.support.machine import ROOT
 from tests.support.postgres_rules import admitted_by
 from tests.support.processes import environment, payagg
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).parents[3]
 # The server's own programs, and the `payagg` of this environment.
 PATH = os.pathsep.join(
     [str(installed() / f"pginstall{MAJOR}" / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]

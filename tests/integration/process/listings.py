@@ -3,18 +3,16 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import pytest
+from tests.support.machine import NODE, program
 
 PATIENCE = 300  # seconds; Go compiles what it uses of its library
-NODE = Path(__file__).parents[2] / "node" / "node_modules"
 _FENCE = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -32,18 +30,6 @@ def listings(path: Path) -> Iterator[Listing]:
         yield Listing(language, use, code)
 
 
-def absent(what: str) -> NoReturn:
-    """Skips because of what is not there, but never in CI."""
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
-
-
-def program(name: str) -> str:
-    """Where it is installed."""
-    return shutil.which(name) or absent(f"{name} is not installed")
-
-
 @dataclass
 class ReadersShell:
     """One folder and one environment, kept from listing to listing. `printed` is what the last one wrote."""
@@ -53,7 +39,7 @@ class ReadersShell:
     printed: str = ""
 
     def __post_init__(self) -> None:
-        (self.folder / "node_modules").symlink_to(NODE)
+        (self.folder / "node_modules").symlink_to(NODE / "node_modules")
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         modules = os.pathsep.join([str(self.folder), *sys.path])

@@ -1,6 +1,5 @@
 """A server whose machine's clock is wrong, and jumps: expiry and dates go by the database's clock."""
 
-import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -14,6 +13,7 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import Shop, an_api
+from tests.support.machine import absent
 from tests.support.processes import serving, wait_until
 
 pytestmark = pytest.mark.anyio
@@ -28,9 +28,7 @@ CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 def clock(tmp_path: Path) -> tuple[Callable[[str], object], dict[str, str]]:
     """Sets the wall clock of a process, and the environment by which it listens; its monotonic clock is true."""
     if LIBRARY is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("libfaketime is not installed and CI does not skip: apt install faketime")
-        pytest.skip("libfaketime is not installed")
+        absent("libfaketime is not installed (on Debian: apt install faketime)")
     file = tmp_path / "offset"
     file.write_text("+0")
     listening = {

@@ -23,8 +23,9 @@ from payagg.adapters.providers.provider_b import launch
 from payagg.entrypoints.dev.fake_providers import serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.support.in_process import InProcess
+from tests.support.machine import ROOT
 
-SRC = Path(__file__).parents[3] / "src"
+SRC = ROOT / "src"
 BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start
 Wrong = Callable[[str, Answer], None]

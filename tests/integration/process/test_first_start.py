@@ -11,9 +11,9 @@ import pytest
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.integration.process.cramped import FULL, READ_ONLY, ran_with
+from tests.support.machine import ROOT
 from tests.support.processes import environment, payagg
 
-ROOT = Path(__file__).parents[3]
 PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock")
 # What the shell script uses, and no Python.
 PROGRAMS = ("sh", "make", "cat", "cksum", "tail", "head", "grep", "tr", "mkdir", "rm", "tee", "awk", "mktemp")

@@ -14,9 +14,10 @@ from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.settings import Settings
 from tests.integration.process.listings import Listing, ReadersShell, is_refusal, listings, shape
 from tests.integration.process.test_dev import dev, first_line
+from tests.support.machine import ROOT
 from tests.support.ports import free_port
 
-GUIDES = Path(__file__).parents[3] / "docs" / "guide"
+GUIDES = ROOT / "docs" / "guide"
 # Run by tests of their own, because somebody must call them.
 RECEIVERS = {"flask", "django", "fastapi", "express", "laravel", "server", "verify"}
 # Calls that need no id of something that must be made first.

@@ -14,11 +14,12 @@ import pytest
 from payagg_testing.conformance.receiver import check_receiver
 
 from payagg.domain.signing import secret_text, signed_headers
-from tests.integration.process.listings import NODE, ReadersShell, absent, listings, program
+from tests.integration.process.listings import ReadersShell, listings
+from tests.support.machine import ROOT, absent, node_package, program
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = ROOT / "docs"
 RECIPES = {listing.use: listing for listing in listings(DOCS / "guide" / "webhook-recipes.md")}
 VERIFIERS = {one.language: one for one in listings(DOCS / "guide" / "webhooks.md") if one.use == "verify"}
 BY_HAND = {one.language: one.code for one in listings(DOCS / "verifying-webhooks.md")}
@@ -75,8 +76,7 @@ def django(folder: Path, code: str) -> list[str]:
 
 def express(folder: Path, code: str) -> list[str]:
     node = program("node")
-    if not (NODE / "express").is_dir():
-        pytest.skip("run `npm ci` in tests/node first")
+    node_package("express")
     (folder / "receiver.mjs").write_text(code)
     return [node, "receiver.mjs"]
 

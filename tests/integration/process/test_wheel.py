@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.support.machine import ROOT
+
 USE_OF_TESTING = """
 import importlib.metadata
 import sys

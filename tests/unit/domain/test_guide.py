@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import payagg.domain
+from tests.support.machine import ROOT
 
-ROOT = Path(__file__).parents[3]
 PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "domain.md").read_text(encoding="utf-8"), re.DOTALL)
 
 

@@ -4,10 +4,11 @@ import ast
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3] / "src"
-PRODUCT = ROOT / "payagg"
+from tests.support.machine import ROOT
+
+SOURCE = ROOT / "src"
+PRODUCT = SOURCE / "payagg"
 CLOCK_OR_CHANCE = re.compile(
     r"datetime\.(?:now|utcnow|today)\(|date\.today\(|time\.time(?:_ns)?\(|uuid[147]\("
     r"|\bimport (?:random|secrets|uuid)\b|from (?:random|secrets|uuid) import|os\.urandom|\bdefault_rng\b"
@@ -38,7 +39,7 @@ def test_the_domain_is_plain_functions_of_its_arguments() -> None:
 def test_the_domain_imports_with_the_standard_library_alone() -> None:
     modules = sorted(f"payagg.domain.{path.stem}" for path in (PRODUCT / "domain").glob("[a-z]*.py"))
     assert "payagg.domain.payment" in modules
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n" + "".join(f"import {name}\n" for name in modules)
+    program = f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n" + "".join(f"import {name}\n" for name in modules)
     # -S leaves site-packages out, so anything from a third party would fail to import.
     program += "print(*sorted({name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)))"
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)

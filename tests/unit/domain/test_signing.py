@@ -3,22 +3,20 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import standardwebhooks
 import svix
 
 from payagg.domain.signing import secret_key, secret_text, signature, signed_headers
+from tests.support.machine import NODE, ROOT, node_package, program
 
-ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "docs" / "verifying-webhooks.md").read_text()
-MODULES = ROOT / "tests" / "node"
 OLD, NEW, STRANGER = b"o" * 32, b"n" * 32, b"x" * 32
 BODY = '{"id":"evt_1","type":"payment.success","data":{"customerName":"Adébáyọ̀ ₦"}}'.encode()
 
@@ -94,24 +92,9 @@ def test_python_verifies_with_the_current_and_the_previous_secret(verify: Callab
                 verify(secret_text(key), sent, body)
 
 
-def program(name: str) -> str:
-    """Where it is installed; skips without it, but never in CI."""
-    found = shutil.which(name)
-    if found is None:
-        absent(f"{name} is not installed")
-    return found
-
-
-def absent(what: str) -> NoReturn:
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
-
-
 def node(code: str, given: str, _: Path) -> str:
     """`verified` of `code` on each of the given, with what `npm ci` in tests/node brought."""
-    if not (MODULES / "node_modules" / "standardwebhooks").is_dir():
-        absent("run `npm ci` in tests/node first")
+    node_package("standardwebhooks")
     script = """
         const given = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
         const results = given.map(({ secret, headers, body }) => {
@@ -119,7 +102,7 @@ def node(code: str, given: str, _: Path) -> str:
         });
         console.log(JSON.stringify(results));
     """
-    return output([program("node"), "-e", code + script], given, MODULES)
+    return output([program("node"), "-e", code + script], given, NODE)
 
 
 def php(code: str, given: str, folder: Path) -> str:

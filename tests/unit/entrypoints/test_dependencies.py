@@ -4,7 +4,6 @@ import re
 import tomllib
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -14,10 +13,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import payagg
+from tests.support.machine import ROOT
 from tests.unit.extras import brought_by
 from tools.lock import LEFT_OUT, LOCKS
-
-ROOT = Path(__file__).parents[3]
 
 # Classes that a library does not offer for subclassing, or whose inside we use, and the names that we override, read
 # or set there. An upgrade that moves one of them would otherwise fail under load, far from its cause.

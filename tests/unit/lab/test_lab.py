@@ -11,8 +11,7 @@ from lab.__main__ import main
 from lab.kit import figures
 from lab.kit.tally import Tally
 from lab.parts import PARTS, Part
-
-ROOT = Path(__file__).parents[3]
+from tests.support.machine import ROOT
 
 
 def test_without_a_name_every_part_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

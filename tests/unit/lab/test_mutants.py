@@ -5,8 +5,9 @@ from pathlib import Path
 import payagg
 from lab.mutants.explained import EXPLAINED
 from lab.mutants.modules import MODULES
+from tests.support.machine import ROOT
 
-SOURCE, ROOT = Path(payagg.__file__).parent, Path(__file__).parents[3]
+SOURCE = Path(payagg.__file__).parent
 
 
 def test_every_module_and_test_is_there() -> None:

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from payagg_testing.clocks import Chance
@@ -14,8 +13,9 @@ from lab.simulation import simulate
 from lab.simulation.loop import NothingLeft, VirtualLoop
 from lab.simulation.search import search
 from lab.simulation.sometimes import SOMETIMES, never
+from tests.support.machine import ROOT
 
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = ROOT / "src"
 HISTORIES = 300  # as many as show everything that happens sometimes; `make lab` runs more
 DIGESTS = """
 from lab.simulation import simulate

@@ -20,8 +20,8 @@ from payagg.entrypoints.http.docs.markdown import anchor
 from payagg.entrypoints.http.docs.pages import written
 from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
 from payagg.entrypoints.settings import read_settings, variables
+from tests.support.machine import ROOT, program
 
-ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
 MONITORING = DEPLOY / "monitoring"
 RUNBOOK = ROOT / "docs" / "operating" / "runbook.md"
@@ -37,13 +37,6 @@ SELECTOR = re.compile(r"\bpayagg_[a-z_]+")
 
 def loaded(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/bin:/bin:/usr/local/bin")
-    if found is None:
-        pytest.skip(f"{name} is not here")
-    return found
 
 
 def ran(*command: object, cwd: Path = ROOT) -> str:
@@ -111,7 +104,7 @@ def test_the_image_has_no_known_fault_runs_as_a_user_and_installs_by_hash() -> N
         installs = re.findall(r"pip install (.+ requirements\S*\.lock)", text)
         assert installs
         assert all({"--no-deps", "--require-hashes"} <= set(one.split()) for one in installs)
-    assert ran(tool("hadolint"), DEPLOY / "Containerfile") == ""
+    assert ran(program("hadolint"), DEPLOY / "Containerfile") == ""
 
 
 def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None:
@@ -226,7 +219,7 @@ def test_kubernetes_schemas_are_kept() -> None:
     for folder in BASES:
         [base] = loaded(folder / "kustomization.yaml")
         assert sorted(base["resources"]) == [path.name for path in MANIFESTS if path.parent == folder]
-    said = ran(tool("kubernetes-validate"), "--strict", *MANIFESTS)
+    said = ran(program("kubernetes-validate"), "--strict", *MANIFESTS)
     assert said.count(" passed for resource ") == len(list(manifests()))
 
 
@@ -236,7 +229,7 @@ def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
         (tmp_path / unit.name).write_text(text.replace("/opt/payagg/bin/payagg", shutil.which("true") or "/bin/true"))
     (tmp_path / DROP_IN.parent.name).mkdir()
     shutil.copy(DROP_IN, tmp_path / DROP_IN.parent.name)
-    assert ran(tool("systemd-analyze"), "verify", *(tmp_path / unit.name for unit in UNITS)) == ""
+    assert ran(program("systemd-analyze"), "verify", *(tmp_path / unit.name for unit in UNITS)) == ""
 
 
 def told_metrics() -> set[str]:
@@ -296,8 +289,8 @@ def test_every_alert_has_its_entry_in_the_runbook_and_the_reverse() -> None:
         assert rule["labels"]["severity"] in ("critical", "warning", "info")
 
 
-def test_every_alert_is_tried_by_promtool(tmp_path: Path) -> None:
-    promtool = tool("promtool")
+def test_every_alert_is_tried_by_promprogram(tmp_path: Path) -> None:
+    promtool = program("promtool")
     [tests] = loaded(MONITORING / "alerts.test.yaml")
     cases = [case for one in tests["tests"] for case in one["alert_rule_test"]]
     for name in alerts():
@@ -316,7 +309,7 @@ def test_every_alert_is_tried_by_promtool(tmp_path: Path) -> None:
 def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     rules = [{"record": f"panel:{number}", "expr": expr} for number, expr in enumerate(dashboard())]
     (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
-    assert f"{len(rules)} rules found" in ran(tool("promtool"), "check", "rules", tmp_path / "panels.yaml")
+    assert f"{len(rules)} rules found" in ran(program("promtool"), "check", "rules", tmp_path / "panels.yaml")
 
 
 def test_the_balancer_sees_that_a_server_is_about_to_stop_before_it_does() -> None:

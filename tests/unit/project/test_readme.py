@@ -15,8 +15,8 @@ from payagg.domain.webhook import TEST_EVENT, EventType
 from payagg.entrypoints.cli.arguments import parser as the_parser
 from payagg.entrypoints.cli.commands import COMMANDS
 from payagg.entrypoints.settings import read_settings, variables
+from tests.support.machine import ROOT
 
-ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -2,11 +2,11 @@
 
 import ast
 from functools import cache
-from pathlib import Path
 
 from tests.rules import handlers, known, operations, proofs, sentences
+from tests.support.machine import ROOT
 
-PRODUCT = Path(__file__).parents[3] / "src" / "payagg"
+PRODUCT = ROOT / "src" / "payagg"
 
 
 @cache

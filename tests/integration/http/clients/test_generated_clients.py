@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.process.listings import NODE, absent, program
 from tests.support.http_world import Api
+from tests.support.machine import node_package, program
 
 pytestmark = pytest.mark.anyio
 PROGRAMS = Path(sys.executable).parent
@@ -89,10 +89,8 @@ console.log(JSON.stringify([...statuses, refused!.error.code, refused!.error.fie
 
 
 def node(*names: str) -> list[str]:
-    """The command of one of npm's programs, or of node itself; skips without them, but never in CI."""
-    if not (NODE / "openapi-typescript").is_dir():
-        absent("node's packages are not installed: run `npm ci` in tests/node")
-    return [program("node"), *(str(NODE / ".bin" / name) for name in names)]
+    """The command of one of npm's programs, or of node itself."""
+    return [program("node"), *(str(node_package(".bin") / name) for name in names)]
 
 
 async def ran(command: list[str], folder: Path, **environment: str) -> str:
@@ -129,7 +127,7 @@ async def compiled(folder: Path, code: str) -> list[str]:
     """The command of a TypeScript program that compiled, together with all that was generated."""
     (folder / "journey.ts").write_text(code)
     (folder / "package.json").write_text('{"type": "module"}')
-    (folder / "node_modules").symlink_to(NODE)
+    (folder / "node_modules").symlink_to(node_package(""))
     options = ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.iterable"]
     await ran([*node("tsc"), *options, "--types", "node", "--skipLibCheck", "--outDir", "built", "journey.ts"], folder)
     return [*node(), "built/journey.js"]

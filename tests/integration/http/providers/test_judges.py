@@ -4,7 +4,6 @@ import asyncio
 import importlib
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode, serve_asgi
 from tests.integration.http.providers.test_inbound import charge_event, payaza_event
 from tests.support.answers.recorder import recorded
+from tests.support.machine import NODE, node_package, program
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
 from tests.support.provider_world import world_on
 
 pytestmark = pytest.mark.anyio
-NODE = Path(__file__).parents[3] / "node"
 
 
 @pytest.fixture
@@ -163,12 +162,9 @@ async def test_the_vendors_validator_does_refuse(tmp_path: Path) -> None:
 
 async def vendor_validates(parameters: bytes) -> list[dict[str, Any]]:
     """What the vendor's own package finds wrong, run in Node."""
-    if shutil.which("node") is None or not (NODE / "node_modules" / "payaza-web-sdk").is_dir():
-        if os.environ.get("CI"):
-            pytest.fail("the vendor's package must be installed in tests/node for CI")
-        pytest.skip("payaza-web-sdk is not installed in tests/node (npm ci there)")
+    node_package("payaza-web-sdk")
     child = await asyncio.create_subprocess_exec(
-        "node", str(NODE / "validate_launch.js"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        program("node"), str(NODE / "validate_launch.js"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     told, _ = await child.communicate(parameters)
     assert child.returncode == 0

@@ -7,17 +7,16 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from payagg.domain.webhook import ALONE_FROM
 from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
+from tests.support.machine import ROOT
 from tests.support.receivers import Receiver, a_receiver, until
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).parents[4]
 COUNT = 40
 LANES = 4
 

@@ -1,12 +1,12 @@
 """Every registered provider runs the shipped contract, whose tests are what makes an adapter complete."""
 
 import ast
-from pathlib import Path
 
 from payagg.adapters.providers.registry import providers_of
 from payagg.domain.gateway import SANDBOX_SLUG
+from tests.support.machine import ROOT
 
-CONTRACTS = Path(__file__).parents[3] / "integration" / "http" / "providers" / "test_contract.py"
+CONTRACTS = ROOT / "tests" / "integration" / "http" / "providers" / "test_contract.py"
 
 
 def test_every_provider_but_the_simulator_runs_the_contract() -> None:

@@ -9,8 +9,7 @@ from payagg.entrypoints.cli import docs
 from payagg.entrypoints.cli.docs import MACHINES, errors, main, states
 from payagg.entrypoints.http.api.openapi.remedies import REMEDIES
 from payagg.entrypoints.http.server.errors import HTTP_STATUS
-
-ROOT = Path(__file__).parents[4]
+from tests.support.machine import ROOT
 
 
 def test_the_committed_documents_are_current() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,23 +10,16 @@ import pytest
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.settings import Settings
+from tests.support.machine import ROOT, node_package, program
 
-ROOT = Path(__file__).parents[4]
 PROGRAMS = ROOT / "tests" / "node" / "node_modules" / ".bin"
 
 
-def judge(program: str, *arguments: str) -> str:
-    """What the program found; skips where npm's packages are not installed, but never in CI."""
-    found = PROGRAMS / program
-    node = shutil.which("node")
-    if node is None or not found.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{program} is not installed and CI does not skip: run `npm ci` in tests/node")
-        pytest.skip(f"{program} is not installed")
+def judge(name: str, *arguments: str) -> str:
+    """What the program found."""
+    command = [program("node"), str(node_package(".bin") / name), "lint", *arguments]
     environ = {**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "NO_COLOR": "1"}
-    ran = subprocess.run(
-        [node, str(found), "lint", *arguments], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     return "" if ran.returncode == 0 else f"{ran.returncode}: {ran.stdout[:8000]}{ran.stderr[-2000:]}"
 
 
