@@ -194,6 +194,12 @@ def a_gateway_drains_and_is_deleted_with_a_charge_open(told: Told) -> None:
     told.hear(told_of, DISPUTE, id="two", state="opened")
 
 
+def a_gateway_is_retired_while_the_window_ends(told: Told) -> None:
+    told.new()
+    told.gateway(B, "DISABLE", "WAIT", "DELETE", "SWEEP")
+    told.gateway(B, "DISABLE", "WAIT", "DELETE", "SWEEP")
+
+
 def without_any_gateway_nothing_live_begins(told: Told) -> None:
     for slug in GATEWAYS:
         told.gateway(slug, "DISABLE")
@@ -231,6 +237,7 @@ HISTORIES: list[Callable[[Told], None]] = [
     a_suspended_business_takes_no_money,
     a_test_payment_knows_the_simulator_alone,
     a_gateway_drains_and_is_deleted_with_a_charge_open,
+    a_gateway_is_retired_while_the_window_ends,
     without_any_gateway_nothing_live_begins,
     secrets_of_a_deleted_gateway_serve_no_longer_than_the_asking,
     another_account_knows_nothing_of_the_charge,
