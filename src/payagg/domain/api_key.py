@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import NamedTuple
 
 from payagg.domain.checks import check_bytes, check_id, check_instant, check_member, check_text, revised
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -50,13 +51,20 @@ def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def parse_secret(text: str) -> tuple[Environment, bytes]:
+class PresentedKey(NamedTuple):
+    """What a request's secret key says by itself, whether or not there is such a key."""
+
+    environment: Environment
+    secret_hash: bytes
+
+
+def parse_secret(text: str) -> PresentedKey:
     """The environment a presented secret selects and its hash; raises INVALID_API_KEY when it has another form."""
     match = _SECRET.fullmatch(text)
     if match is None:
         raise Refusal(ErrorCode.INVALID_API_KEY)
     environment = Environment.SANDBOX if match[1] == INFIX[Environment.SANDBOX] else Environment.LIVE
-    return environment, hash_secret(text)
+    return PresentedKey(environment, hash_secret(text))
 
 
 @dataclass(frozen=True)

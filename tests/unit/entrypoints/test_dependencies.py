@@ -33,9 +33,8 @@ INSIDES = {
     # entrypoints/route/messages.py
     "httpx.AsyncByteStream": "__aiter__ aclose",
     "httpx.AsyncHTTPTransport": "handle_async_request",
-    # entrypoints/http/server/wire.py, entrypoints/http/app.py
-    "litestar.Response": "to_asgi_response content status_code",
-    "litestar.Litestar": "asgi_handler",
+    # entrypoints/http/server/wire.py
+    "litestar.Response": "to_asgi_response content status_code headers",
     # adapters/postgres/pipeline.py, connections.py, primary.py
     "psycopg.adapt.Transformer": "dump_sequence set_pgresult load_rows types formats encoding",
     "psycopg.pq.PGconn": (

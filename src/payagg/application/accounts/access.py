@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, StaleKey, TokenReader, Unavailable
 from payagg.application.ports.store import Store
-from payagg.domain.api_key import parse_secret
+from payagg.domain.api_key import PresentedKey
 from payagg.domain.audit import ActorRealm
 from payagg.domain.business import Business, ensure_manager
 from payagg.domain.errors import ErrorCode, Refusal
@@ -90,22 +90,22 @@ class Access:
             business.ensure_active()
         return Manager(subject, business)
 
-    async def secret_key(self, secret: str) -> KeyHolder:
+    async def secret_key(self, presented: PresentedKey) -> KeyHolder:
         """An accepted key, read now; raises INVALID_API_KEY, BUSINESS_RESTRICTED or KYC_REQUIRED."""
-        holder = await self._read(secret)
+        holder = await self._read(presented)
         holder.business.ensure_may_use(holder.key.environment)
         self._remember(holder)
         return holder
 
-    async def sandbox_key(self, secret: str) -> KeyHolder:
+    async def sandbox_key(self, presented: PresentedKey) -> KeyHolder:
         """An accepted sandbox key; a live one is refused with SANDBOX_ONLY before anything about the business."""
-        holder = await self._read(secret)
+        holder = await self._read(presented)
         if holder.key.environment is not Environment.SANDBOX:
             raise Refusal(ErrorCode.SANDBOX_ONLY)
         holder.business.ensure_may_use(Environment.SANDBOX)
         return holder
 
-    async def with_key(self, secret: str, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
+    async def with_key(self, presented: PresentedKey, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
         """What `work` makes of the key. It may be a remembered one, which was accepted within the last minute or so and
         may have been revoked since: `work` hands it to the store, which then does nothing for a stale key. So it does
         with one that was just read, which may be revoked or leave for another cell before the store is asked.
@@ -113,8 +113,7 @@ class Access:
         Nothing that `work` refuses on a remembered key is an answer: the key is read, whose own refusals come first,
         and all is done again.
         """
-        _, digest = parse_secret(secret)
-        remembered = self.remembered.get(digest)
+        remembered = self.remembered.get(presented.secret_hash)
         if remembered is not None and not remembered.key.is_use_stale(self.clock.now()):
             try:
                 return await work(remembered)
@@ -122,7 +121,7 @@ class Access:
                 pass
         for _ in range(READS):
             with suppress(StaleKey):
-                return await work(await self.secret_key(secret))
+                return await work(await self.secret_key(presented))
         raise Unavailable("the key kept changing")
 
     async def _claims(self, token: str) -> dict[str, Any]:
@@ -133,11 +132,10 @@ class Access:
             raise Refusal(ErrorCode.UNAUTHORIZED)
         return claims
 
-    async def _read(self, secret: str) -> KeyHolder:
+    async def _read(self, presented: PresentedKey) -> KeyHolder:
         """The key and its business, whatever the business's standing; raises INVALID_API_KEY."""
-        environment, digest = parse_secret(secret)
-        holder = await self.store.find_key(digest)
-        if holder is None or holder.key.environment is not environment:
+        holder = await self.store.find_key(presented.secret_hash)
+        if holder is None or holder.key.environment is not presented.environment:
             raise Refusal(ErrorCode.INVALID_API_KEY)
         holder.key.ensure_accepted()
         now = self.clock.now()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Response, Router, get
@@ -82,6 +83,16 @@ def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
+class Application(Litestar):
+    """Litestar with `edge` round the whole of it: its own middleware runs after routing and would miss its 404s and
+    405s."""
+
+    edge: Edge
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.edge(scope, receive, send)
+
+
 def create_app(
     services: Services,
     *,
@@ -89,7 +100,7 @@ def create_app(
     body_seconds: float = BODY_SECONDS,
     own_hosts: Collection[str] | None = None,
     draining: asyncio.Event | None = None,
-) -> Litestar:
+) -> Application:
     """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`. With `own_hosts` it
     answers under these and loopback names alone. Once `draining` is set it is not ready any more."""
     settings = services.settings
@@ -109,7 +120,7 @@ def create_app(
         readyz,
         *extra_routes,
     ]
-    app = Litestar(
+    app = Application(
         # Litestar builds its routing tree anew after each handler that it is given by itself.
         route_handlers=[Router("/", route_handlers=handlers)],
         plugins=tracing_plugins(settings),
@@ -120,15 +131,13 @@ def create_app(
         request_max_body_size=None,
         debug=False,
     )
-    handler: Any = app.asgi_handler
-    edge: Any = Edge(
-        handler if own_hosts is None else OwnHosts(handler, own_hosts),
+    framework = partial(Litestar.__call__, app)
+    app.edge = Edge(
+        framework if own_hosts is None else OwnHosts(framework, own_hosts),
         services.payments.entropy.hex,
         base_url=settings.base_url,
         body_seconds=body_seconds,
         cors_origins=settings.cors_origins,
         proxies=settings.trusted_proxies,
     )
-    # Litestar's own middleware runs after routing and would miss its 404s and 405s.
-    app.asgi_handler = edge
     return app

@@ -18,7 +18,7 @@ from payagg.entrypoints.process.log_writer import LogWriter
 
 REQUEST = "request"  # the event of the line that each request writes
 # What such a line holds of closed sets and of forms of ours, in which nothing needs to be hidden.
-_PLAIN = frozenset({"event", "method", "route", "reference", "realm", "object"})
+_PLAIN = frozenset({"event", "method", "route", "reference", "realm", "object", "level"})
 _stamped = structlog.processors.TimeStamper("iso")
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
 _HIDE = re.compile(

@@ -102,7 +102,7 @@ class RouterApp:
         presented = b"".join(value for name, value in headers if name == b"authorization")
         if not token or not hmac.compare_digest(presented, b"Bearer " + token):
             raise Refusal(ErrorCode.UNAUTHORIZED)
-        return ReadyAnswer(exposition(), OK, None, CONTENT_TYPE_LATEST.encode())
+        return ReadyAnswer(exposition(), OK, None, CONTENT_TYPE_LATEST)
 
     async def _own_list(self, request: Incoming) -> Any:
         """The businesses of one user in every cell. Of a cell that is away none is shown, which a header tells; where

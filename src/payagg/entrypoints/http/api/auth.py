@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from payagg.application.accounts.access import Administrator, Manager, MerchantUser
 from payagg.application.ports.accounts import KeyHolder
-from payagg.domain.api_key import parse_secret
+from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal, misdirected
 from payagg.domain.values import parse_reference
@@ -48,13 +48,13 @@ def bearer(request: AnyRequest) -> str:
     return str(values[0][len(SCHEME) :].decode("latin-1"))
 
 
-def secret(request: AnyRequest) -> str:
+def secret(request: AnyRequest) -> PresentedKey:
     """The presented secret key, counted against its limit, whether or not it is a good one: by its digest, before the
     database is asked. Where this process knows whose it is, against the business's too: a key that stood within the
     last minute, so that one that was revoked takes nothing of the others. Raises UNAUTHORIZED, INVALID_API_KEY or
     RATE_LIMITED."""
-    presented, own, access = bearer(request), limits(request), services(request).access
-    environment, digest = parse_secret(presented)
+    presented, own, access = parse_secret(bearer(request)), limits(request), services(request).access
+    environment, digest = presented
     own.keys.hit(request, digest)
     known = access.remembered.get(digest)
     owner: str | bytes = digest
@@ -162,10 +162,10 @@ async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callab
         raise
 
 
-async def _look_for_key(use_cases: Services, presented: str, refusal: Refusal) -> None:
+async def _look_for_key(use_cases: Services, presented: PresentedKey, refusal: Refusal) -> None:
     """Raises for a key that moved to another cell. What was not found by a key that is here never was its own."""
     if refusal.code in ABSENT:
-        await use_cases.signposts.ensure_key_here(parse_secret(presented)[1])
+        await use_cases.signposts.ensure_key_here(presented.secret_hash)
 
 
 async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:

@@ -46,13 +46,9 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
                 raise Refusal(ErrorCode.UNAUTHORIZED)
             return await answer(request, use_cases, among)
 
-        return HTTPRouteHandler(path, http_method=method, before_request=endpoint, opt=opt)(_unreached)
+        return HTTPRouteHandler(path, http_method=method, opt=opt)(endpoint)
 
     return declare
-
-
-async def _unreached() -> Response[bytes]:
-    raise RuntimeError("the endpoint answers before")
 
 
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:

@@ -148,18 +148,13 @@ def _declared(method: Any, path: str, realm: Realm, back: Show | None, **opt: An
         return HTTPRouteHandler(
             path,
             http_method=method,
-            before_request=endpoint,
             exception_handlers=PAGES,
             include_in_schema=False,
             status_code=200,
             opt=opt,
-        )(_unreached)
+        )(endpoint)
 
     return declare
-
-
-async def _unreached() -> Response[bytes]:
-    raise RuntimeError("the endpoint answers before")
 
 
 def fields_of(request: AnyRequest, body: bytes) -> dict[str, str]:

@@ -154,8 +154,8 @@ class Edge:
             if message["type"] == "http.response.start":
                 body.is_answered = True
                 status = message["status"]
+                present = {name.lower() for name, _ in message["headers"]}
                 headers = [*message["headers"], *added]
-                present = {name.lower() for name, _ in headers}
                 if scope.get(RATES):
                     if b"ratelimit" in present:  # of a refusal, which knows nothing of the limit but its time
                         headers = [header for header in headers if header[0].lower() != b"ratelimit"]

@@ -154,14 +154,9 @@ def route(
             status_code=operation.status,
             name=id,
             opt={"operation": operation},
-            before_request=endpoint,  # which answers; a handler's own parameters would be resolved for every request
-        )(_unreached)
+        )(endpoint)
 
     return declare
-
-
-async def _unreached() -> Response[bytes]:
-    raise RuntimeError("the endpoint answers before")
 
 
 def services(request: AnyRequest) -> Services:
