@@ -23,6 +23,8 @@ class ConformanceMachine(RuleBasedStateMachine):
     target: ClassVar[ConformanceTarget]
     steps_taken: ClassVar[list[int]]  # one number: requests sent over all histories
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
+    live: ClassVar[list[str]]  # references of LIVE payments, over all histories
+    tries_live: ClassVar[bool] = False  # whether rules are about LIVE payments, too
     gone: ClassVar[set[str]]  # what earlier histories cleaned away, which must not be there any more
 
     @classmethod
@@ -87,6 +89,8 @@ class ConformanceMachine(RuleBasedStateMachine):
         if fault is not None:
             self.fail(fault)
         if answer.status == 201 and isinstance(answer.data, dict):
+            if answer.data.get("environment") == "LIVE" and "reference" in answer.data:
+                self.live.append(answer.data["reference"])
             self.raw_secrets |= {answer.data[n] for n in ("secretKey", "signingSecret") if n in answer.data}
         return answer
 

@@ -29,6 +29,7 @@ class Owned:
 
 class BusinessConformance(ConformanceMachine):
     title = "businesses"
+    tries_live = True
 
     @classmethod
     def check_needs(cls, target: ConformanceTarget) -> None:

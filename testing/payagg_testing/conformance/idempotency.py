@@ -1,23 +1,26 @@
 """Idempotency keys: unique per business and environment, under replay, under race and after the end."""
 
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from payagg.domain.values import Environment
 from payagg_testing.conformance.base import needs
 from payagg_testing.conformance.payments import PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ConformanceTarget
-from payagg_testing.state_machine.model import FINAL, HOUR
+from payagg_testing.state_machine.model import CARDS, FINAL, HOUR, SIMULATOR
 
 TOGETHER = 4
-KEYS = st.sampled_from(["order-1", "order-2"])
+KEYS = st.sampled_from(["order-1", "ORDER-1", "order-2"])
 AMOUNTS = st.sampled_from([5_000, 7_500])
 MERCHANTS = st.integers(0, 1)
 SERVERS = st.tuples(MERCHANTS, st.sampled_from(["SANDBOX", "SANDBOX", "LIVE"]))
 INITIATE = "/payments/initiate"
+DAY = timedelta(days=1)
+NO_ANSWER = next(card for card, (outcome, _, _) in CARDS.items() if outcome == "PENDING")
 
 
 class IdempotencyConformance(PaymentsByUrl):
@@ -53,6 +56,8 @@ class IdempotencyConformance(PaymentsByUrl):
 
     def _initiate(self, who: str, path: str, bearer: str, slot: tuple[int, str, str], amount: int) -> None:
         original, key = self.originals.get(slot), slot[2]
+        if original is not None and self.is_left_open(original):
+            return
         body = {"amount": amount, "idempotencyKey": f"{self.nonce}-{key}"}
         words = f"initiates a payment of {amount} kobo under the key {key}"
         if original is None:
@@ -62,14 +67,17 @@ class IdempotencyConformance(PaymentsByUrl):
         elif self.is_final(original):
             self.ask(who, words, "POST", path, 409, bearer=bearer, body=body, code="DUPLICATE_PAYMENT")
         else:
-            self.ask(who, words, "POST", path, 200, bearer=bearer, body=body, data=original)
+            data = original | {"status": self.models[original["reference"]].status}
+            self.ask(who, words, "POST", path, 200, bearer=bearer, body=body, data=data)
 
     @rule(merchant=MERCHANTS, key=KEYS, amount=AMOUNTS)
     def initiate_together(self, merchant: int, key: str, amount: int) -> None:
         merchant %= len(self.merchants)
         slot = merchant, "SANDBOX", f"race-{key}"
         original = self.originals.get(slot)
-        if not self.may_initiate(merchant, "SANDBOX") or (original is not None and self.is_final(original)):
+        if not self.may_initiate(merchant, "SANDBOX"):
+            return
+        if original is not None and (self.is_final(original) or self.is_left_open(original)):
             return
         body = {"amount": amount, "idempotencyKey": f"{self.nonce}-race-{key}"}
         calls = [ServiceCall("POST", INITIATE, self.merchants[merchant].keys["SANDBOX"], body)] * TOGETHER
@@ -88,9 +96,33 @@ class IdempotencyConformance(PaymentsByUrl):
     def is_final(self, original: dict[str, Any]) -> bool:
         return self.models[original["reference"]].status in FINAL
 
+    def is_left_open(self, original: dict[str, Any]) -> bool:
+        """Whether it was never begun in its hour: what it is until somebody reads it, the interface leaves open."""
+        return self.models[original["reference"]].is_expired(self.now)
+
     @rule(pick=st.integers(0, 7), outcome=st.sampled_from(FINAL))
     def end(self, pick: int, outcome: str) -> None:
         """The payment of some key comes to its end: the key is used up."""
-        ours = [s for s, original in self.originals.items() if s[1] == "SANDBOX" and not self.is_final(original)]
-        if ours:
-            self.simulate_outcome(self.originals[ours[pick % len(ours)]]["reference"], outcome)
+        if (reference := self._running(pick)) is not None:
+            self.simulate_outcome(reference, outcome)
+
+    @rule(pick=st.integers(0, 7))
+    def begin(self, pick: int) -> None:
+        """The payer is sent on and never comes back: the payment stays PENDING, and has its key."""
+        if (reference := self._running(pick)) is not None:
+            self.choose_gateway(reference, f"chooses the simulator with the card {NO_ANSWER}", SIMULATOR, NO_ANSWER)
+            self.agrees(reference)
+
+    @precondition(lambda self: self.target.service.can_wait)
+    @rule(duration=st.sampled_from([HOUR, DAY, 30 * DAY]))
+    def time_passes(self, duration: timedelta) -> None:
+        self.wait(duration)
+
+    def _running(self, pick: int) -> str | None:
+        """The reference of a sandbox payment of some key that is neither final nor past its hour untouched."""
+        ours = [
+            original["reference"]
+            for slot, original in self.originals.items()
+            if slot[1] == "SANDBOX" and not self.is_final(original) and not self.is_left_open(original)
+        ]
+        return ours[pick % len(ours)] if ours else None

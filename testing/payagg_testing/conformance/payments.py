@@ -70,6 +70,8 @@ class PaymentsByUrl(ConformanceMachine):
     """Drives payments with requests, beside the model that also judges the domain and the use cases. What the interface
     leaves open stays open: the status of what was never begun in its hour, and which of two true refusals is told."""
 
+    tries_live = True
+
     def __init__(self) -> None:
         super().__init__()
         self.models: dict[str, UrlPayment] = {}
@@ -121,10 +123,12 @@ class PaymentsByUrl(ConformanceMachine):
             self.fail("a reference was given out twice")
         self.models[reference] = model
 
-    def choose_gateway(self, reference: str, what: str, gateway: str, card: str | None = None) -> None:
+    def choose_gateway(
+        self, reference: str, what: str, gateway: str, card: str | None = None, *, is_active: bool = True
+    ) -> None:
         """The payer, by process."""
         model, body = self.models[reference], {"gatewaySlug": gateway} | ({"cardNumber": card} if card else {})
-        code = model.refusal_of_process(self.now, gateway, is_active=True, refused=False, takes_money=True)
+        code = model.refusal_of_process(self.now, gateway, is_active=is_active, refused=False, takes_money=True)
         statuses, data = [200 if code is None else STATUS_OF[code]], None
         if code is None:
             data = {"checkoutUrl": model.hand_off or matches(r".+")}

@@ -53,13 +53,18 @@ class MachineVerdict:
     seconds: float = 0.0
     violation: Violation | None = None
     skipped: str | None = None
+    lacks_live: bool = False  # its rules are about LIVE payments too, and none could be initiated
     seed: int | None = None  # which repeats the search
 
     @property
     def words(self) -> str:
         if self.skipped is not None:
             return f"skipped: it needs {self.skipped}"
-        return "keeps the interface" if self.violation is None else f"BROKEN: {self.violation.fault}"
+        if self.violation is not None:
+            return f"BROKEN: {self.violation.fault}"
+        return "keeps the interface" + (
+            "; LIVE WAS NOT TRIED: no gateway takes its payments" if self.lacks_live else ""
+        )
 
 
 def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
@@ -68,12 +73,13 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     if name in target.left_out:
         return MachineVerdict(name, skipped=target.left_out[name])
     target.with_keys()
+    target.with_providers()
     try:
         machine.check_needs(target)
     except MissingAccess as missing:
         return MachineVerdict(name, skipped=str(missing))
-    steps, last, began = [0], list[Violation](), time.monotonic()
-    facts = {"target": target, "steps_taken": steps, "last": last, "gone": set()}
+    steps, last, live, began = [0], list[Violation](), list[str](), time.monotonic()
+    facts = {"target": target, "steps_taken": steps, "last": last, "live": live, "gone": set()}
     bound = type(machine.__name__, (machine,), facts)
     chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
     bound = seed(chosen)(bound)
@@ -86,7 +92,8 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
         if not last:
             raise
         return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1], seed=chosen)
-    return MachineVerdict(name, steps[0], time.monotonic() - began, seed=chosen)
+    lacks_live = machine.tries_live and not live
+    return MachineVerdict(name, steps[0], time.monotonic() - began, seed=chosen, lacks_live=lacks_live)
 
 
 def run_machines(

@@ -64,12 +64,9 @@ class SettlementConformance(PaymentsByUrl):
             body = {"slug": self.provider.slug, "name": "Played by the harness"}
             row = self.ask(who, "creates it", "POST", "/admin/gateways", 201, bearer=token, body=body).data
         self.path = f"/admin/gateways/{row['id']}"
-        stored = f"a fake account of {self.provider.slug}: store yours again"
-        if stored not in self.target.left_behind:
-            self.target.left_behind.append(stored)
         self.store_account("stores its account")
         if row["status"] != "ACTIVE":
-            self.ask(who, "enables it", "POST", f"{self.path}/enable", 200, bearer=token, data={"status": "ACTIVE"})
+            self.administer("enables it", "enable", "ACTIVE")
 
     def store_account(self, what: str) -> None:
         for environment, secret in self.provider.secrets.items():
@@ -116,6 +113,27 @@ class SettlementConformance(PaymentsByUrl):
         if fault is not None:
             self.fail(fault, is_replayed=True)
         self.agrees(reference)
+
+    @rule(reference=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS))
+    def drain(self, reference: str, environment: str) -> None:
+        """At a gateway that drains no charge begins; what was begun there goes on, and is told of."""
+        if environment not in self.merchants[0].keys:
+            return
+        body = {"amount": 5_000, "gateway": self.provider.slug}
+        fresh = self.initiate_payment(0, environment, body)
+        self.administer("disables it", "disable", "DRAINING")
+        words = "chooses the provider, whose gateway drains"
+        self.choose_gateway(fresh, words, self.provider.slug, is_active=False)
+        if self.provider.charges(fresh):
+            self.fail("the provider was asked for a charge")
+        self.agrees(fresh)
+        self._pay(reference, 0)
+        self.event(reference, 1)
+        self.administer("enables it", "enable", "ACTIVE")
+
+    def administer(self, what: str, move: str, status: str) -> None:
+        who, token = "the administrator", self.target.admin_token
+        self.ask(who, what, "POST", f"{self.path}/{move}", 200, bearer=token, data={"status": status})
 
     def arrive(self, model: UrlPayment) -> None:
         """The payer's browser goes where it is sent, once."""

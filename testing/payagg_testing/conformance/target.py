@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from payagg_testing.conformance.inbox import Inbox
-from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
-from payagg_testing.conformance.service import Driver, ServiceCall
+from payagg_testing.conformance.provider import PlayedProvider, ProviderAccount, ProviderBAccount
+from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 
 ENVIRONMENTS = ("SANDBOX", "LIVE")
 
@@ -45,7 +45,8 @@ class ConformanceTarget:
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
     rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet
-    _takes_live: bool | None = None
+    _takes_live: bool = False
+    _has_providers: bool = False
 
     def with_keys(self) -> None:
         """Gives every merchant with a token the secret keys that it lacks; they stay for the whole run."""
@@ -62,12 +63,38 @@ class ConformanceTarget:
         return replace(merchant, keys=keys)
 
     def takes_live(self, merchant: MerchantAccess) -> bool:
-        """Whether LIVE payments can be initiated: a deployment without a usable gateway answers 503."""
-        if self._takes_live is None:
-            key = merchant.keys.get("LIVE")
-            asked = self.service.send(ServiceCall("POST", "/payments/initiate", key, {"amount": 100})) if key else None
-            self._takes_live = asked is not None and asked.status == 201
+        """Whether LIVE payments can be initiated: a deployment without a usable gateway answers 503. A "no" is asked
+        again, as an account may have come since."""
+        key = merchant.keys.get("LIVE")
+        if not self._takes_live and key is not None:
+            asked = self.service.send(ServiceCall("POST", "/payments/initiate", key, {"amount": 100}))
+            self._takes_live = asked.status == 201
         return self._takes_live
+
+    def with_providers(self) -> None:
+        """Gives the providers that the harness plays their gateways and accounts, so that LIVE payments are tried by
+        every machine. What a service refuses of it, the settlement machines find out."""
+        if self._has_providers or self.admin_token is None:
+            return
+        self._has_providers = True
+        for provider in (self.provider, self.provider_b):
+            if provider is not None:
+                self._set_up(provider)
+
+    def _set_up(self, provider: PlayedProvider) -> None:
+        own = provider.slug
+        rows = self._administer("GET", "").data or []
+        row = next((row for row in rows if row["slug"] == own), None)
+        if row is None:
+            row = self._administer("POST", "", {"slug": own, "name": "Played by the harness"}).data or {}
+        self.left_behind.append(f"a fake account of {own}: store yours again")
+        path = f"/{row.get('id')}"
+        self._administer("PATCH", f"{path}/credentials", {"credentials": provider.credentials})
+        if row.get("status") != "ACTIVE":
+            self._administer("POST", f"{path}/enable")
+
+    def _administer(self, method: str, path: str, body: Any = None) -> ServiceAnswer:
+        return self.service.send(ServiceCall(method, f"/admin/gateways{path}", self.admin_token, body))
 
     def close(self) -> None:
         self._revoke()

@@ -39,6 +39,15 @@ def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> No
     assert verdict.violation.fault == 'status is "SUCCESS"'
 
 
+@pytest.mark.parametrize("name", ["payments", "idempotency", "businesses"])
+def test_a_verdict_says_that_live_was_not_tried(name: str) -> None:
+    target = InProcess(MemoryStore()).target()  # where no gateway takes LIVE payments
+    verdict = run_machine(name, target, BRIEF)
+    target.close()
+    assert verdict.words == "keeps the interface; LIVE WAS NOT TRIED: no gateway takes its payments"
+    assert run_machine(name, domain_target(), BRIEF).words == "keeps the interface"
+
+
 def test_what_the_domain_cannot_answer_is_said() -> None:
     target = domain_target()
     skipped = {name: run_machine(name, target).skipped for name in MACHINES if name not in OF_THE_DOMAIN}
