@@ -12,6 +12,8 @@ from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 
 LIMIT = 5
+REVOKED_LISTED = 20  # per environment
+INSTANT = r"\d{4}-\d\d-\d\dT.+"
 INFIX = {"SANDBOX": "sand", "LIVE": "live"}
 BAD_BODIES: list[dict[str, Any]] = [
     {},
@@ -47,6 +49,7 @@ class ApiKeyConformance(ConformanceMachine):
         super().__init__()
         self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
         self.keys: list[ModelKey] = []
+        self.revoked: list[ModelKey] = []  # in that order
         self.room: dict[tuple[int, str], int] = {}
 
     def teardown(self) -> None:
@@ -131,8 +134,23 @@ class ApiKeyConformance(ConformanceMachine):
         what, path = f"revokes key {self.keys.index(key) + 1}", f"/api-keys/{key.id}"
         self.ask_as_owner(key.merchant, what, "DELETE", path, status, data=data)
         key.is_active = False
+        self.revoked.append(key)
         self.use_key(key)
         self.lists(key.merchant)
+
+    @precondition(lambda self: not self.revoked)
+    @rule(number=st.integers(0, 1), all_of_them=st.sampled_from([False, False, False, True]))
+    def replace_often(self, number: int, all_of_them: bool) -> None:
+        """As many are revoked as a list shows, and one more."""
+        merchant, group = self.owner(number), ENVIRONMENTS[0]
+        if not all_of_them or self.active(merchant, group) >= LIMIT:
+            return
+        body = {"environment": group, "name": "Server"}
+        for _ in range(REVOKED_LISTED + 1):
+            made = self.ask_as_owner(merchant, "generates a key", "POST", "/api-keys", 201, body=body).data
+            self.ask_as_owner(merchant, "revokes it", "DELETE", f"/api-keys/{made['id']}", 200)
+            self.revoked.append(ModelKey(made["id"], merchant, group, made["secretKey"], made["publicKey"], False))
+        self.lists(merchant)
 
     @rule(pick=st.integers(0, 9))
     def use(self, pick: int) -> None:
@@ -142,7 +160,7 @@ class ApiKeyConformance(ConformanceMachine):
     def use_key(self, key: ModelKey) -> None:
         """For every purpose, as a revoked key must fail for all of them."""
         who, owner = f"the server with key {self.keys.index(key) + 1}", self.merchants[key.merchant]
-        own = {"businessId": owner.business_id, "environment": key.environment}
+        own = {"businessId": owner.business_id, "environment": key.environment, "businessName": matches(".+")}
         status, code = (200, None) if key.is_active else (401, "INVALID_API_KEY")
         what, path, data = "asks what it stands for", "/payments/context", None if code else own
         self.ask(who, what, "GET", path, status, bearer=key.secret, code=code, data=data)
@@ -191,6 +209,8 @@ class ApiKeyConformance(ConformanceMachine):
         secret, data = made.data["secretKey"], {"businessId": owner.business_id, "environment": "SANDBOX"}
         self.ask("its server", "asks what it stands for", "GET", "/payments/context", 200, bearer=secret, data=data)
         self.ask(who, "revokes it", "DELETE", f"{path}/{made.data['id']}", 200, bearer=owner.token)
+        path, amount, code = f"{owner.path}/test-payment", {"amount": 5_000}, "NO_SANDBOX_KEY"
+        self.ask(who, "tries a payment without a key", "POST", path, 400, bearer=owner.token, body=amount, code=code)
 
     @precondition(lambda self: self.target.suspended is not None)
     @rule()
@@ -221,7 +241,13 @@ class ApiKeyConformance(ConformanceMachine):
                         rf"ssk_{INFIX[environment]}_\S*{key.secret[-4:]}"
                     )
                     data[f"{group}[id={key.id}].publicKey"] = key.public
-        revoked = [key for key in self.keys if key.merchant == merchant and not key.is_active][-1:]
-        for key in revoked:
-            data[f"{key.environment.lower()}[id={key.id}].status"] = "REVOKED"
+                    data[f"{group}[id={key.id}].lastUsedAt"] = matches(INSTANT)
+            revoked = [key for key in self.revoked if (key.merchant, key.environment) == (merchant, environment)]
+            data[f"{group}[*].id"] += (
+                has(*(key.id for key in revoked[-REVOKED_LISTED:])),
+                lacks(*(key.id for key in revoked[:-REVOKED_LISTED])),
+            )
+            for key in revoked[-1:]:
+                data[f"{group}[id={key.id}].status"] = "REVOKED"
+                data[f"{group}[id={key.id}].revokedAt"] = matches(INSTANT)
         self.ask_as_owner(merchant, "lists the keys", "GET", "/api-keys", 200, data=data)

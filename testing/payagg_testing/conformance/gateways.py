@@ -41,6 +41,7 @@ class ModelGateway:
     draining: timedelta | None = None  # since when
     order: int = 0
     has_credentials: bool = False
+    businesses: int | None = None  # that use it, while nobody of ours has opted out
     opted_out: set[int] = field(default_factory=set)
 
     @property
@@ -227,6 +228,27 @@ class GatewayConformance(ConformanceMachine):
             model.opted_out.add(merchant)
             self.agrees(id)
 
+    @precondition(lambda self: self.owners)
+    @rule(orders=st.permutations([1, 2, 3]))
+    def reorder(self, orders: list[int]) -> None:
+        """The business's own order, and nobody else's."""
+        active = [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
+        wanted = dict(zip(active, orders, strict=False))
+        if not wanted:
+            return
+        body = {"order": [{"gatewayId": id, "displayOrder": order} for id, order in wanted.items()]}
+        data: dict[str, Any] = {f"[id={id}].businessDisplayOrder": order for id, order in wanted.items()}
+        owner, what = self.owners[0], "reorders its options"
+        self.ask_as_owner(owner, what, "POST", "/gateways/reorder", 200, body=body, data=data)
+        self.ask_as_owner(owner, "lists the options", "GET", "/gateways", 200, data=data)
+        for other in self.owners[1:]:
+            others = {f"[id={id}].businessDisplayOrder": None for id in wanted}
+            self.ask_as_owner(other, "lists the options", "GET", "/gateways", 200, data=others)
+        left_out = [id for id, model in self.gateways.items() if model.seen != "ACTIVE"][:1]
+        for id in left_out:
+            body = {"order": [{"gatewayId": id, "displayOrder": 1}]}
+            self.ask_as_owner(owner, f"{what}, one of them not active", "POST", "/gateways/reorder", 400, body=body)
+
     @rule(body=st.sampled_from([{"displayName": "D" * 51}, {"isEnabled": "no"}, {"displayOrder": -1}, {"slug": "x"}]))
     def settle_badly(self, body: dict[str, Any]) -> None:
         active = [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
@@ -271,7 +293,10 @@ class GatewayConformance(ConformanceMachine):
         data = {"status": model.seen, "isActive": model.seen == "ACTIVE", "name": model.name}
         data |= {"displayOrder": model.order, "hasCredentials": model.has_credentials}
         data["overrides[*].businessId"] = (has(*overrides), lacks(*others))
-        self.admin("reads it", "GET", f"/{id}", 200, data=data)
+        if model.businesses is not None:
+            data["businessCount"] = model.businesses - len(model.opted_out)
+        read = self.admin("reads it", "GET", f"/{id}", 200, data=data)
+        model.businesses = read.data["businessCount"] + len(model.opted_out)
         for merchant in self.owners:
             is_on = merchant not in model.opted_out
             listed = {f"[id={id}].isEnabled": is_on} if model.seen == "ACTIVE" else {"[*].id": lacks(id)}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import (
     PROVES_FOR,
     SANDBOX_SLUG,
@@ -15,6 +15,7 @@ from payagg.domain.gateway import (
     ReplacedSecret,
     after_rotation,
     checkout_order,
+    parse_order,
 )
 from payagg.domain.values import Environment
 from payagg_testing.conformance.domain.world import DomainWorld, instant, no_others
@@ -66,6 +67,11 @@ class DomainGateways(DomainWorld):
     def offered(self, business_id: str) -> list[Gateway]:
         is_offered = self.rules.is_offered
         return [one for one in self.living() if is_offered(one, self.own(business_id, one.id))]
+
+    def businesses_using(self, gateway: Gateway) -> list[str]:
+        """Active ones that did not opt out."""
+        active = [id for id, business in self.businesses.items() if business.is_active]
+        return [id for id in active if (own := self.own(id, gateway.id)) is None or own.is_enabled]
 
     def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND, GATEWAY_DISABLED or NO_GATEWAY_AVAILABLE."""
@@ -119,18 +125,18 @@ class GatewayRoutes:
 
     def listed(self, bearer: str | None, body: Body) -> Reply:
         self.world.admit_administrator(bearer)
-        return 200, [_summary(gateway) for gateway in self.world.living()]
+        return 200, [self._summary(gateway) for gateway in self.world.living()]
 
     def create(self, bearer: str | None, body: Body) -> Reply:
         self.world.admit_administrator(bearer)
         more = {"description": body.get("description"), "display_order": body.get("displayOrder", 0)}
-        return 201, _summary(self.world.create_gateway(body.get("slug", ""), body.get("name", ""), **more))
+        return 201, self._summary(self.world.create_gateway(body.get("slug", ""), body.get("name", ""), **more))
 
     def read(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         gateway = self._found(bearer, gateway_id)
         off = [own for own in self.world.settings.values() if own.gateway_id == gateway_id and not own.is_enabled]
         overrides = [{"businessId": own.business_id, "updatedAt": instant(own.updated_at)} for own in off]
-        return 200, _summary(gateway) | {"overrides": overrides}
+        return 200, self._summary(gateway) | {"overrides": overrides}
 
     def change(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         gateway = self._found(bearer, gateway_id)
@@ -139,13 +145,13 @@ class GatewayRoutes:
             no_others(body, "displayOrder")
         names = {"name": "name", "description": "description", "displayOrder": "display_order"}
         changes = {names[name]: value for name, value in body.items()}
-        return 200, _summary(self.world.keep_gateway(replace(gateway, **changes, updated_at=self.world.now())))
+        return 200, self._summary(self.world.keep_gateway(replace(gateway, **changes, updated_at=self.world.now())))
 
     def enable(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        return 200, _summary(self.world.keep_gateway(self._found(bearer, gateway_id).enable(self.world.now())))
+        return 200, self._summary(self.world.keep_gateway(self._found(bearer, gateway_id).enable(self.world.now())))
 
     def disable(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        return 200, _summary(self.world.keep_gateway(self._found(bearer, gateway_id).disable(self.world.now())))
+        return 200, self._summary(self.world.keep_gateway(self._found(bearer, gateway_id).disable(self.world.now())))
 
     def delete(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         self.world.keep_gateway(self._found(bearer, gateway_id).delete(self.world.now()))
@@ -186,12 +192,28 @@ class GatewayRoutes:
         world.settings[business_id, gateway_id] = chosen
         return 200, _option(gateway, chosen)
 
+    def reorder(self, bearer: str | None, body: Body, business_id: str) -> Reply:
+        world = self.world
+        world.admit_manager(bearer, business_id).ensure_active()
+        active = {one.id: one for one in world.living() if one.is_active}
+        wanted = {item["gatewayId"]: item["displayOrder"] for item in body.get("order", ())}
+        if not active.keys() >= set(parse_order(list(wanted))):
+            raise invalid("order", "Every gateway must be active.")
+        for id, order in wanted.items():
+            if not active[id].is_built_in:
+                own = world.own(business_id, id) or world.rules.settings(business_id, id)
+                world.settings[business_id, id] = own.changed(active[id], world.now(), display_order=order)
+        return self.options(bearer, body, business_id)
+
+    def _summary(self, gateway: Gateway) -> Body:
+        return _shown(gateway) | {"businessCount": len(self.world.businesses_using(gateway))}
+
     def _found(self, bearer: str | None, gateway_id: str) -> Gateway:
         self.world.admit_administrator(bearer)
         return self.world.gateway(gateway_id)
 
 
-def _summary(gateway: Gateway) -> Body:
+def _shown(gateway: Gateway) -> Body:
     return {
         "id": gateway.id,
         "slug": gateway.slug,
@@ -216,5 +238,6 @@ def _option(gateway: Gateway, own: BusinessGateway | None) -> Body:
         "isEnabled": own is None or own.is_enabled,
         "isDefault": own is not None and own.is_default,
         "displayName": own.display_name if own else None,
-        "displayOrder": own.display_order if own and own.display_order is not None else gateway.display_order,
+        "displayOrder": gateway.display_order,
+        "businessDisplayOrder": own.display_order if own else None,
     }

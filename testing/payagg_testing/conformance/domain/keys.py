@@ -40,7 +40,7 @@ class KeyRoutes:
             public_hex=world.entropy.hex(PUBLIC_BYTES),
             now=world.now(),
         )
-        if len(self._with(business_id, environment, ApiKeyStatus.ACTIVE)) >= world.rules.active_keys_max:
+        if len(world.active_keys(business_id, environment)) >= world.rules.active_keys_max:
             raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
         world.keys[key.id] = key
         return 201, {
@@ -66,13 +66,9 @@ class KeyRoutes:
             self.world.keys[key_id] = key
         return 200, {"message": "The key is revoked."}
 
-    def _with(self, business_id: str, environment: Environment, status: ApiKeyStatus) -> list[ApiKey]:
-        slot = (business_id, environment, status)
-        return [key for key in self.world.keys.values() if (key.business_id, key.environment, key.status) == slot]
-
     def _group(self, business_id: str, environment: Environment) -> list[Body]:
-        active = self._with(business_id, environment, ApiKeyStatus.ACTIVE)
-        revoked = self._with(business_id, environment, ApiKeyStatus.REVOKED)[-REVOKED_KEYS_LISTED:]
+        active = self.world.active_keys(business_id, environment)
+        revoked = self.world.keys_with(business_id, environment, ApiKeyStatus.REVOKED)[-REVOKED_KEYS_LISTED:]
         return [_record(key) for key in [*active, *revoked]]
 
 

@@ -36,8 +36,7 @@ class PaymentRoutes:
     def initiate_test(self, bearer: str | None, body: Body, business_id: str) -> Reply:
         business = self.world.admit_manager(bearer, business_id)
         business.ensure_active()
-        keys = self.world.keys.values()
-        if not any((one.business_id, one.environment) == (business_id, Environment.SANDBOX) for one in keys):
+        if not self.world.active_keys(business_id, Environment.SANDBOX):
             raise Refusal(ErrorCode.NO_SANDBOX_KEY)
         return self._initiated(body, business, Environment.SANDBOX, SANDBOX_SLUG, is_test=True)
 

@@ -72,6 +72,7 @@ class DomainService:
             ("DELETE", f"{BUSINESS}/webhooks/{{}}", webhooks.remove),
             ("GET", f"{BUSINESS}/gateways", gateways.options),
             ("PATCH", f"{BUSINESS}/gateways/{{}}", gateways.choose),
+            ("POST", f"{BUSINESS}/gateways/reorder", gateways.reorder),
             ("GET", "/admin/gateways", gateways.listed),
             ("POST", "/admin/gateways", gateways.create),
             ("GET", "/admin/gateways/{}", gateways.read),

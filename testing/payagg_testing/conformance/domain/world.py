@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.api_key import ApiKey
+from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -58,6 +58,13 @@ class DomainWorld:
         self.members[business.id, f"owner-{number}"] = Role.OWNER
         return business.id, f"owner-{number}"
 
+    def active_keys(self, business_id: str, environment: Environment) -> list[ApiKey]:
+        return self.keys_with(business_id, environment, ApiKeyStatus.ACTIVE)
+
+    def keys_with(self, business_id: str, environment: Environment, status: ApiKeyStatus) -> list[ApiKey]:
+        slot = (business_id, environment, status)
+        return [key for key in self.keys.values() if (key.business_id, key.environment, key.status) == slot]
+
     def admit_administrator(self, bearer: str | None) -> None:
         """Raises UNAUTHORIZED for no token or an unknown one, FORBIDDEN for a merchant's."""
         if self._is_merchant(bearer):
@@ -85,6 +92,7 @@ class DomainWorld:
         key.ensure_accepted()
         business = self.businesses[key.business_id]
         business.ensure_may_use(environment)
+        self.keys[key.id] = replace(key, last_used_at=self.now())
         return business, key
 
     def _is_merchant(self, bearer: str | None) -> bool:
