@@ -6,8 +6,9 @@ Exit status 0: nothing found; 1: something is broken; 2: wrong usage, or nobody 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 import httpx
 
@@ -15,7 +16,7 @@ from payagg_testing.conformance.access import AccessError, ServiceAccess
 from payagg_testing.conformance.over import WORDS, open_target
 from payagg_testing.conformance.receiver import check_receiver
 from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine
-from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.conformance.target import PARTS, ConformanceTarget
 
 LEFT_SHOWN = 4
 
@@ -51,6 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--histories", type=int, default=30, help="per machine (30)")
     run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
     run.add_argument("--seed", type=int, help="repeat a search")
+    run.add_argument("--kinds", type=int, default=5, help="of breaks that a machine looks for before it stops (5)")
+    run.add_argument("--without", action="append", choices=PARTS, default=[], help="what is not built yet")
+    run.add_argument("--junit", type=Path, help="write the verdicts there as JUnit's XML")
     run.add_argument("--scripts", type=Path, help="write a replaying script for each counterexample there")
     receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
     receiver.add_argument("--url", required=True, help="where the handler listens")
@@ -61,21 +65,50 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    effort, verdicts = Effort(chosen.histories, chosen.actions, chosen.seed), []
+    verdicts: list[MachineVerdict] = []
     target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
+    target.without = frozenset(chosen.without)
     try:
         for name in chosen.machine or MACHINES:
-            if sys.stderr.isatty():
-                print(f"{name} ...", end="\r", file=sys.stderr, flush=True)  # noqa: T201
+            effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds, told=_counter(name))
             verdicts.append(run_machine(name, target, effort))
             _tell(verdicts[-1], chosen.scripts)
+        if chosen.without:
+            print(f"NOT TRIED: {', '.join(chosen.without)}.")  # noqa: T201
         if chosen.url is not None and target.left_behind:
             _tell_what_stays(target.left_behind)
     finally:
         target.close()
+        if chosen.junit is not None:
+            chosen.junit.write_bytes(_junit(verdicts))
     if all(verdict.skipped for verdict in verdicts):
         raise AccessError("nothing was tried: give tokens or keys")
     return 1 if any(verdict.violation for verdict in verdicts) else 0
+
+
+def _counter(machine: str) -> Callable[[int], None]:
+    """Tells somebody at a terminal that the search goes on."""
+
+    def tell(requests: int) -> None:
+        if sys.stderr.isatty():
+            print(f"{machine:12} {requests:6} requests ...", end="\r", file=sys.stderr, flush=True)  # noqa: T201
+
+    tell(0)
+    return tell
+
+
+def _junit(verdicts: Sequence[MachineVerdict]) -> bytes:
+    """A test case for each machine, as CI servers show them."""
+    suite = ElementTree.Element("testsuite", name="payagg-testing", tests=str(len(verdicts)))
+    for verdict in verdicts:
+        seconds = f"{verdict.seconds:.1f}"
+        case = ElementTree.SubElement(suite, "testcase", classname="conformance", name=verdict.machine, time=seconds)
+        if verdict.skipped is not None:
+            ElementTree.SubElement(case, "skipped", message=verdict.words)
+        for violation in verdict.violations:
+            ElementTree.SubElement(case, "failure", message=violation.headline).text = str(violation)
+    xml: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return xml
 
 
 def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
@@ -96,15 +129,15 @@ def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
 
 def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
     print(f"{verdict.machine:12} {verdict.requests:6} requests {verdict.seconds:7.1f} s  {verdict.words}")  # noqa: T201
-    if verdict.violation is None:
-        return
-    print(verdict.violation)  # noqa: T201
-    print(f"Search again with --machine {verdict.machine} --seed {verdict.seed}.")  # noqa: T201
-    if scripts is not None:
-        scripts.mkdir(parents=True, exist_ok=True)
-        path = scripts / f"replay-{verdict.machine}.py"
-        path.write_text(verdict.violation.script(), encoding="utf-8")
-        print(f"Replay it with {path}.")  # noqa: T201
+    for number, violation in enumerate(verdict.violations, 1):
+        print(violation)  # noqa: T201
+        if scripts is not None:
+            scripts.mkdir(parents=True, exist_ok=True)
+            path = scripts / f"replay-{verdict.machine}{f'-{number}' if number > 1 else ''}.py"
+            path.write_text(violation.script(), encoding="utf-8")
+            print(f"Replay it with {path}.")  # noqa: T201
+    if verdict.violations:
+        print(f"Search again with --machine {verdict.machine} --seed {verdict.seed}.")  # noqa: T201
 
 
 def _tell_what_stays(left_behind: Sequence[str]) -> None:

@@ -106,6 +106,7 @@ class IdempotencyConformance(PaymentsByUrl):
         if (reference := self._running(pick)) is not None:
             self.simulate_outcome(reference, outcome)
 
+    @precondition(lambda self: self.has_payer)
     @rule(pick=st.integers(0, 7))
     def begin(self, pick: int) -> None:
         """The payer is sent on and never comes back: the payment stays PENDING, and has its key."""

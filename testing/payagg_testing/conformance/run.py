@@ -2,11 +2,11 @@
 
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
-from hypothesis.errors import Flaky
+from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.stateful import run_state_machine_as_test
 
 from payagg_testing.conformance.api_keys import ApiKeyConformance
@@ -42,26 +42,33 @@ class Effort:
     actions: int = 20
     seed: int | None = None
     shrinks: bool = True  # whether a counterexample is made small
+    kinds: int = 1  # of violations, after which a machine stops; each is searched for anew
+    told: Callable[[int], None] = lambda _: None  # hears how many requests a machine has sent, now and then
 
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """What came of one machine: `violation` breaks the interface, `skipped` says what the target lacks."""
+    """What came of one machine: `violations` break the interface, one of each kind that was found; `skipped` says what
+    the target lacks."""
 
     machine: str
     requests: int = 0
     seconds: float = 0.0
-    violation: Violation | None = None
+    violations: tuple[Violation, ...] = ()
     skipped: str | None = None
     lacks_live: bool = False  # its rules are about LIVE payments too, and none could be initiated
     seed: int | None = None  # which repeats the search
 
     @property
+    def violation(self) -> Violation | None:
+        return self.violations[0] if self.violations else None
+
+    @property
     def words(self) -> str:
         if self.skipped is not None:
             return f"skipped: it needs {self.skipped}"
-        if self.violation is not None:
-            return f"BROKEN: {self.violation.fault}"
+        if self.violations:
+            return "BROKEN: " + "; ".join(violation.headline for violation in self.violations)
         return "keeps the interface" + (
             "; LIVE WAS NOT TRIED: no gateway takes its payments" if self.lacks_live else ""
         )
@@ -78,22 +85,35 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
         machine.check_needs(target)
     except MissingAccess as missing:
         return MachineVerdict(name, skipped=str(missing))
-    steps, last, live, began = [0], list[Violation](), list[str](), time.monotonic()
-    facts = {"target": target, "steps_taken": steps, "last": last, "live": live, "gone": set()}
-    bound = type(machine.__name__, (machine,), facts)
+    steps, live, began = [0], list[str](), time.monotonic()
     chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
-    bound = seed(chosen)(bound)
+    facts = {"target": target, "steps_taken": steps, "live": live, "gone": set(), "told": staticmethod(effort.told)}
+    found: list[Violation] = []
+    while len(found) < effort.kinds:
+        facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
+        bound = seed(chosen + len(found))(type(machine.__name__, (machine,), facts))
+        violation = _searched(bound, effort)
+        if violation is None:
+            break
+        found.append(violation)
+    lacks_live = machine.tries_live and not live
+    return MachineVerdict(name, steps[0], time.monotonic() - began, tuple(found), seed=chosen, lacks_live=lacks_live)
+
+
+def _searched(bound: type[ConformanceMachine], effort: Effort) -> Violation | None:
+    """What the search comes upon; None where nothing but what is known breaks."""
     try:
         run_state_machine_as_test(bound, settings=_settings(effort))
     except Violation as violation:
-        return MachineVerdict(name, steps[0], time.monotonic() - began, violation, seed=chosen)
+        return violation
+    except Unsatisfiable:
+        return None  # every history met what is known
     except Flaky:
         # A service remembers: what one history did may break the next one. The last break seen is told as it was.
-        if not last:
+        if not bound.last:
             raise
-        return MachineVerdict(name, steps[0], time.monotonic() - began, last[-1], seed=chosen)
-    lacks_live = machine.tries_live and not live
-    return MachineVerdict(name, steps[0], time.monotonic() - began, seed=chosen, lacks_live=lacks_live)
+        return bound.last[-1]
+    return None
 
 
 def run_machines(

@@ -39,6 +39,7 @@ class SettlementConformance(PaymentsByUrl):
 
     @classmethod
     def check_needs(cls, target: ConformanceTarget) -> None:
+        needs("payer" not in target.without, "payers")
         needs(cls.account(target), "a provider's account that the harness may play")
         needs(target.admin_token, "an administrator's token")
         needs(target.merchants and "SANDBOX" in target.merchants[0].keys, "a sandbox key")

@@ -9,6 +9,7 @@ from payagg_testing.conformance.provider import PlayedProvider, ProviderAccount,
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 
 ENVIRONMENTS = ("SANDBOX", "LIVE")
+PARTS = ("payer",)  # what a service may be built without: the public routes of payments
 
 
 class MissingAccess(Exception):
@@ -42,6 +43,7 @@ class ConformanceTarget:
     provider: ProviderAccount | None = None
     provider_b: ProviderBAccount | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)  # machines that cannot run here: what each would need
+    without: frozenset[str] = frozenset()  # what the service does not have yet, of PARTS
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
     rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet

@@ -1,9 +1,16 @@
 """The machines without a URL: over the domain's rules alone, over the in-memory store, over what a function opens."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+from xml.etree import ElementTree
+
 import pytest
 from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
 from payagg_testing.command import main
 from payagg_testing.conformance.run import MACHINES
+from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
@@ -39,11 +46,54 @@ def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> No
     assert verdict.violation.fault == 'status is "SUCCESS"'
 
 
+class Altered:
+    """The domain's service, whose answers `alter` changes."""
+
+    def __init__(self, service: Driver, alter: Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]) -> None:
+        self._service, self._alter = service, alter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    def send(self, call: ServiceCall) -> ServiceAnswer:
+        return self._alter(call, self._service.send(call))
+
+
+def altered(alter: Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]) -> ConformanceTarget:
+    target = domain_target()
+    return replace(target, service=cast(Driver, Altered(target.service, alter)))
+
+
+def with_data(answer: ServiceAnswer, **data: Any) -> ServiceAnswer:
+    return replace(answer, body={"success": True, "data": {**answer.data, **data}})
+
+
+def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+    if call.method != "GET" or not call.path.startswith("/payments/PAY"):
+        return answer
+    status = answer.data["status"] if answer.status == 200 else None
+    if status == "REVERSED":
+        return with_data(answer, status="SUCCESS")
+    return with_data(answer, amount=1) if status == "FAILED" else answer
+
+
+def test_a_search_goes_on_after_a_finding_and_tells_each_kind_once() -> None:
+    effort = Effort(histories=100, actions=20, seed=1, shrinks=False, kinds=2)
+    verdict = run_machine("payments", altered(two_defects), effort)
+    kinds = [violation.kind for violation in verdict.violations]
+    assert sorted(kinds) == ["GET /payments/_: amount is _", "GET /payments/_: status is _"]
+    assert all(violation.headline in verdict.words for violation in verdict.violations)
+
+
+def no_live_gateway(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+    is_live = call.path == "/payments/initiate" and answer.data and answer.data["environment"] == "LIVE"
+    body = {"success": False, "error": {"code": "NO_GATEWAY_AVAILABLE", "message": "No gateway."}}
+    return ServiceAnswer(503, body, {}, "") if is_live else answer
+
+
 @pytest.mark.parametrize("name", ["payments", "idempotency", "businesses"])
 def test_a_verdict_says_that_live_was_not_tried(name: str) -> None:
-    target = InProcess(MemoryStore()).target()  # where no gateway takes LIVE payments
-    verdict = run_machine(name, target, BRIEF)
-    target.close()
+    verdict = run_machine(name, altered(no_live_gateway), BRIEF)
     assert verdict.words == "keeps the interface; LIVE WAS NOT TRIED: no gateway takes its payments"
     assert run_machine(name, domain_target(), BRIEF).words == "keeps the interface"
 
@@ -62,6 +112,27 @@ def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pyte
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
     assert told.count("keeps the interface") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
+
+
+def without_payers() -> ConformanceTarget:
+    """A service without the public routes of payments."""
+
+    def missing(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        assert not call.path.startswith("/public/payments/"), call.path
+        return answer
+
+    return altered(missing)
+
+
+def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    over, junit = f"{__name__}:without_payers", tmp_path / "verdicts.xml"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--over", over, "--histories", "20", "--without", "payer", "--junit", str(junit)])
+    told = capsys.readouterr().out
+    assert (ended.value.code, "NOT TRIED: payer." in told) == (0, True)
+    cases = ElementTree.parse(junit).findall("testcase")
+    assert [case.get("name") for case in cases] == list(MACHINES)
+    assert {str(case.get("name")) for case in cases if case.find("skipped") is not None} >= {"settlement"}
 
 
 def a_target_of_ours() -> ConformanceTarget:
