@@ -19,7 +19,8 @@ from payagg.entrypoints.http.api.openapi.components import TAGS
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
 from payagg.entrypoints.http.api.openapi.examples import FILE, recorded
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
-from payagg.entrypoints.http.docs.site import MISSING, DocsSite
+from payagg.entrypoints.http.docs.pages import MISSING
+from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, assert_refused

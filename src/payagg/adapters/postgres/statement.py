@@ -1,6 +1,7 @@
-"""A statement: written once, in SQLAlchemy Core or in SQL, and compiled once, when its module is imported."""
+"""A statement: written once, in SQLAlchemy Core or in SQL, and compiled once, when it is first sent."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, LiteralString
 
 from sqlalchemy import CTE, ClauseElement, Select, func, literal_column, select, text
@@ -27,18 +28,35 @@ class Statement:
     """
 
     def __init__(self, query: ClauseElement | LiteralString, *, reads: bool = False) -> None:
-        clause = text(query) if isinstance(query, str) else query
-        compiled = clause.compile(dialect=DIALECT)
-        self.sql = str(compiled).encode()
-        # Values are not in it, as all of them are parameters.
-        self.attributes = {"db.system.name": "postgresql", "db.query.text": str(compiled)}
-        is_plain = isinstance(clause, Select) and not self.sql.startswith(b"WITH ")
-        self.reads = reads or (is_plain and _LOCK not in self.sql)
+        self._clause = text(query) if isinstance(query, str) else query
+        self._only_reads = reads
+
+    @cached_property
+    def _compiled(self) -> SQLCompiler:
+        compiled = self._clause.compile(dialect=DIALECT)
         assert isinstance(compiled, SQLCompiler)
-        self._parameters = tuple(
+        return compiled
+
+    @cached_property
+    def sql(self) -> bytes:
+        return str(self._compiled).encode()
+
+    @cached_property
+    def attributes(self) -> dict[str, str]:
+        """Of its span. Values are not in it, as all of them are parameters."""
+        return {"db.system.name": "postgresql", "db.query.text": str(self._compiled)}
+
+    @cached_property
+    def reads(self) -> bool:
+        is_plain = isinstance(self._clause, Select) and not self.sql.startswith(b"WITH ")
+        return self._only_reads or (is_plain and _LOCK not in self.sql)
+
+    @cached_property
+    def _parameters(self) -> tuple[tuple[str, Any, Callable[[Any], Any] | None], ...]:
+        return tuple(
             (name, _REQUIRED if parameter.required else parameter.effective_value, _processor(parameter.type))
-            for name in compiled.positiontup or ()
-            for parameter in (compiled.binds[name],)
+            for name in self._compiled.positiontup or ()
+            for parameter in (self._compiled.binds[name],)
         )
 
     def ordered(self, values: Mapping[str, Any]) -> list[Any]:

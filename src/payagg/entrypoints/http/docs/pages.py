@@ -9,6 +9,7 @@ import payagg
 # In an installed package the texts lie beside it; in a working tree they are the repository's own.
 _INSTALLED = Path(payagg.__file__).parent / "docs"
 DOCS: Final = _INSTALLED if _INSTALLED.is_dir() else Path(payagg.__file__).parents[2] / "docs"
+MISSING = "404"  # the name of the page that is shown for what is none
 OPERATING: Final = "Operating"
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Start": ("guide/index.md", "guide/installing.md", "guide/quick-start.md", "guide/authentication.md"),

@@ -13,7 +13,7 @@ from litestar.params import FromPath
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
-from payagg.entrypoints.http.docs.site import MISSING, DocsSite
+from payagg.entrypoints.http.docs.pages import MISSING
 
 CACHED = {"Cache-Control": "public, max-age=300"}
 HEADERS = {
@@ -32,6 +32,8 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
 
     @cache
     def files() -> Mapping[str, tuple[bytes, bytes]]:
+        from payagg.entrypoints.http.docs.site import DocsSite  # what it renders with is slow to load, and rarely used
+
         return {name: (body, gzip.compress(body, mtime=0)) for name, body in DocsSite(document()).files().items()}
 
     @cache

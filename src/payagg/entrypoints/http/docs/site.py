@@ -12,7 +12,7 @@ from typing import Any
 
 from payagg.entrypoints.http.docs import reference
 from payagg.entrypoints.http.docs.markdown import rendered, resolved
-from payagg.entrypoints.http.docs.pages import OPERATING, DocsPage, text_of, written
+from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, text_of, written
 
 ASSETS = Path(__file__).with_name("assets")
 SHOWN_OF_A_SECTION = 400  # characters that the search keeps of each
@@ -141,7 +141,6 @@ class DocsSite:
 
 DESCRIPTION_MAX = 160  # characters that search engines show
 CURRENT = ' aria-current="page"'
-MISSING = "404"
 _MISSING = DocsPage("", MISSING, "No such page")
 
 

@@ -14,9 +14,9 @@ from payagg.entrypoints.cli.site import broken_links, written
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from payagg.entrypoints.http.docs.markdown import rendered
-from payagg.entrypoints.http.docs.pages import DOCS, OPERATING, SECTIONS
+from payagg.entrypoints.http.docs.pages import DOCS, MISSING, OPERATING, SECTIONS
 from payagg.entrypoints.http.docs.samples import samples
-from payagg.entrypoints.http.docs.site import MISSING, DocsSite
+from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.http.server.errors import help_link
 
 DOCUMENT = document(api_routes(), DEFAULTS)
