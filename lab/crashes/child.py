@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
 from payagg_testing.builders import AN_ADMIN, a_business
 from payagg_testing.clocks import ManualClock
 
-from lab.crashes.labels import CrashKind
 from lab.kit.around import AroundProvider
-from lab.kit.kills import cut_connections, kill_postgres
+from lab.kit.processes import cut_connections, kill_postgres
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
@@ -37,6 +37,14 @@ from tests.support.images import an_image
 REACHED = "reached"  # the file that says so
 KEY, AMOUNT, GATEWAY = "order 1", 150_000, "gw_provider_a"
 Step = Callable[[str], None]
+
+
+class CrashKind(Enum):
+    """Our own process, the whole database server, or every connection to it."""
+
+    PROCESS = "our process killed"
+    POSTGRES = "Postgres killed"
+    CONNECTION = "connections cut"
 
 
 def crash_at_step(step: str, kind: CrashKind, url: str, folder: Path) -> Step:

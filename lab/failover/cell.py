@@ -14,7 +14,6 @@ from lab.failover.prober import Prober
 from lab.failover.routes import ROLE, DatabaseRoute, direct, hosts, url
 from lab.kit.buyer import FINAL, Buyer, Load
 from lab.kit.site import Site, a_site
-from tests.support.processes import SECRETS, payagg
 
 EVERY = 0.25  # seconds between two payments, however the ones before fare
 READ_EVERY = 0.2
@@ -125,11 +124,8 @@ async def judged(load: RouteLoad, prober: Prober) -> CellVerdict:
 
 def verdict(load: RouteLoad, prober: Prober) -> CellVerdict:
     """By the primary itself, past the route. What was acknowledged under the faults before must be there still."""
-    database = direct(load.cluster, load.route)
     began, ended = load.buyer.longest_gap()
-    done = payagg("doctor", PAYAGG_DATABASE_URL=database, **SECRETS)
-    wrong = load.site.losses(database, *load.earlier, load.buyer)
-    wrong += [f"doctor: {done.stdout}{done.stderr}"] * (done.returncode != 0)
+    wrong = load.site.wrongs(direct(load.cluster, load.route), *load.earlier, load.buyer)
     load.earlier.append(load.buyer)
     ours = max(0.0, ended - prober.recovered(began, ended))
     return CellVerdict(f"{len(load.buyer.purchases)} payments, {load.buyer.phase}", ended - began, ours, wrong)

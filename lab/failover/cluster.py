@@ -13,10 +13,9 @@ import httpx
 import yaml
 
 from lab.failover.network import UNPRIVILEGED, drop_packets
-from lab.kit.figures import ROOT
-from lab.kit.kills import postmaster, signalled
-from lab.kit.processes import Processes, needed, until
+from lab.kit.processes import Processes, postmaster, signalled, until
 from payagg.adapters.postgres.embedded.programs import installed
+from tests.support.machine import ROOT, program
 
 CONFIG = ROOT / "deploy" / "failover" / "patroni.yml"
 PATRONI = ROOT / ".patroni" / "bin" / "patroni"
@@ -43,7 +42,7 @@ class Etcd:
     def start(self) -> None:
         clients, peers = f"http://{self.address}:2379", f"http://{self.address}:2380"
         everybody = ",".join(f"etcd{number}=http://127.0.0.{20 + number}:2380" for number in (1, 2, 3))
-        command = [needed("etcd"), "--name", self.name, "--data-dir", str(self.processes.folder / self.name)]
+        command = [program("etcd"), "--name", self.name, "--data-dir", str(self.processes.folder / self.name)]
         command += ["--listen-client-urls", clients, "--advertise-client-urls", clients]
         command += ["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]
         command += ["--initial-cluster", everybody, "--initial-cluster-state", "new"]

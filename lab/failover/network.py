@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from lab.kit.processes import needed
+from tests.support.machine import program
 
 INSIDE = "PAYAGG_TEST_HA_INSIDE"
 # Postgres and PgBouncer refuse to run as root: they see themselves as somebody who has a name, and own our files.
@@ -18,8 +18,8 @@ def enter_network(arguments: Sequence[str]) -> None:
     if os.environ.get(INSIDE):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         return
-    for program in ("unshare", "ip", "iptables"):
-        needed(program)
+    for name in ("unshare", "ip", "iptables"):
+        program(name)
     mapped = () if os.geteuid() == 0 else ("--map-root-user",)
     command = ["unshare", "--net", *mapped, "--", sys.executable, "-m", "lab", "failover", *arguments]
     os.execvpe(command[0], command, {**os.environ, INSIDE: "yes", "PAYAGG_LAB_INSTALLED": "yes"})
@@ -29,4 +29,4 @@ def drop_packets(address: str, *, is_dropped: bool) -> None:
     """To the address: whatever is sent there has no answer, not even that nobody listens."""
     for what in ("-d", "-s"):
         rule = ["INPUT", what, address, "-j", "DROP"]
-        subprocess.run([needed("iptables"), "-A" if is_dropped else "-D", *rule], check=True)
+        subprocess.run([program("iptables"), "-A" if is_dropped else "-D", *rule], check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from lab.kit.buyer import Buyer, a_client
-from lab.kit.losses import losses
+from lab.kit.judgement import wrongs
 from lab.kit.processes import Processes, until
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.dev.fake_providers import FakePaystack
@@ -58,10 +58,10 @@ class Site:
         until(is_up, "payagg ready")
 
     def buyer(self, retry: tuple[float, float]) -> Buyer:
-        return Buyer(self.clients, self.shop.as_sandbox, self.provider, retry)
+        return Buyer(self.clients, self.shop.as_sandbox, self.shop.business.id, self.provider, retry)
 
-    def losses(self, url: str, *buyers: Buyer) -> list[str]:
-        return losses(url, buyers, self.provider.book, self.merchant)
+    def wrongs(self, url: str, *buyers: Buyer) -> list[str]:
+        return wrongs(url, buyers, {"provider_a": self.provider.book}, self.merchant)
 
 
 @asynccontextmanager

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from lab.kit.buyer import Buyer, Purchase
-from lab.kit.kills import kill_postgres
-from lab.kit.losses import paid_in
+from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
+from lab.kit.processes import kill_postgres
 from lab.kit.site import Site, a_site
 from lab.kit.tally import Tally
 from lab.soak.steady import steady
@@ -91,7 +91,7 @@ async def a_round(site: Site, url: str, folder: Path, buyer: Buyer, seed: int) -
         if not settled and await asyncio.to_thread(paid_in, url) >= wanted:
             settled = time.monotonic() - began
         await asyncio.sleep(RETRY[0])
-    wrong = site.losses(url, buyer) + [f"{one} is never paid" for one in wanted - paid_in(url)]
+    wrong = site.wrongs(url, buyer) + [f"{one} is never paid" for one in wanted - paid_in(url)]
     count = len(buyer.purchases) - earlier
     return f"seed {seed}: {count} payments, {len(late)} paid unseen, settled {settled:.1f} s after the restart", wrong
 

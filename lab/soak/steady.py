@@ -37,7 +37,7 @@ async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int
     limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
     with serving(url, "--workers", "2", **limits) as (process, origin):
         async with a_client(0, base_url=f"{origin}/api/v1") as client:
-            buyer = Buyer([client], shop.as_sandbox)
+            buyer = Buyer([client], shop.as_sandbox, shop.business.id)
             load = Load(buyer.journey("steady"), 1 / JOURNEYS)
             running = asyncio.create_task(load.evenly())
             asyncio.get_running_loop().call_later(seconds, load.finish)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.kit.figures import ROOT
-from lab.kit.processes import Processes, needed, until, with_addresses
+from lab.kit.processes import Processes, until, with_addresses
+from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
@@ -42,6 +42,6 @@ def balancing(folder: Path, ports: Sequence[int]) -> Iterator[Balancer]:
     text = with_addresses(CONFIG.read_text(), f"127.0.0.1:{port}", [f"127.0.0.1:{one}" for one in ports])
     file.write_text(text.replace("global\n", f"global\n    stats socket {stats} level admin\n", 1))
     with Processes(folder) as processes:
-        processes.start("haproxy", [needed("haproxy"), "-q", "-db", "-f", str(file)])
+        processes.start("haproxy", [program("haproxy"), "-q", "-db", "-f", str(file)])
         until(stats.exists, "HAProxy started", PATIENCE)
         yield Balancer(f"http://127.0.0.1:{port}", stats)

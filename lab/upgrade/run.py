@@ -21,7 +21,7 @@ import psycopg
 from psycopg import sql
 
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
-from lab.kit.losses import losses
+from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
 from lab.kit.processes import Processes
 from lab.kit.tally import Tally
@@ -102,7 +102,7 @@ async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> Rolling
             site.start(one, old)
         for one in ("api1", "api2"):
             await asyncio.to_thread(site.wait_for, one)
-        key = bearer(await a_secret_key(site, old))
+        business, secret = await a_secret_key(site, old)
         async with contextlib.AsyncExitStack() as stack:
             loads = []
             for number in range(BUYERS):
@@ -110,13 +110,13 @@ async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> Rolling
                 limits = httpx.Limits(max_keepalive_connections=None if number % 2 else 0)
                 base = f"{balancer.origin}/api/v1"
                 client = await stack.enter_async_context(a_client(0, base_url=base, limits=limits))
-                site.buyers.append(Buyer([client], key))
+                site.buyers.append(Buyer([client], bearer(secret), business))
                 loads.append(Load(site.buyers[-1].journey(f"buyer {number} payment"), PAUSE))
             site.phase("two servers of the previous release")
             async with loaded(*loads):
                 await story(site, old, new)
             site.phase("judged")
-        wrong = losses(server.url, site.buyers)
+        wrong = wrongs(server.url, site.buyers)
         tally.line(f"{sum(len(one.purchases) for one in site.buyers)} payments acknowledged", wrong)
         new.say("doctor", PAYAGG_DATABASE_URL=server.url)
     return site
@@ -143,8 +143,8 @@ async def story(site: RollingSite, old: Release, new: Release) -> None:
     await asyncio.sleep(STEADY_SECONDS)
 
 
-async def a_secret_key(site: RollingSite, release: Release) -> str:
-    """Of a new business, made as an operator and its owner make one."""
+async def a_secret_key(site: RollingSite, release: Release) -> tuple[str, str]:
+    """A new business and its key, made as an operator and its owner make one."""
     url = {"PAYAGG_DATABASE_URL": site.database_url}
     made = release.say("business", "create", "--name", "Shop", "--owner", "ada", "--kyc", "APPROVED", **url)
     business = made.split('"')[3]
@@ -155,7 +155,7 @@ async def a_secret_key(site: RollingSite, release: Release) -> str:
             json={"environment": "SANDBOX", "name": "Server"},
             headers={"Authorization": f"Bearer {token}"},
         )
-        return str(answer.raise_for_status().json()["data"]["secretKey"])
+        return business, str(answer.raise_for_status().json()["data"]["secretKey"])
 
 
 async def waits_not_ready(site: RollingSite) -> None:

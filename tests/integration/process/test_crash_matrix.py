@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.crashes.labels import LABELS, CrashKind
-from lab.crashes.run import tried
+from lab.crashes.child import CrashKind
+from lab.crashes.run import LABELS, tried
 from lab.kit.places import Databases, databases
 
 OF_LABEL = {label.name: label for label in LABELS}
