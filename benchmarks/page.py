@@ -17,14 +17,15 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from benchmarks import seed
 from benchmarks.deployment import Deployment
-from benchmarks.harness import HERE
 from lab.kit.figures import between
 from tests.support.browser import PHONE, launched
+from tests.support.http_world import bearer
+from tests.support.machine import ROOT
 
 BITS_A_SECOND, LATENCY_MS = 100_000, 800
 TARGET_MS, TARGET_BYTES = 1_500, 25 * 1024
 BEGIN, END = "<!-- first paint: written by `make bench ARGS=page` -->", "<!-- first paint: end -->"
-DOCUMENT = HERE.parent / "docs" / "performance.md"
+DOCUMENT = ROOT / "docs" / "performance.md"
 SUCCESS_CARD = "4242424242424242"
 # When the amount has been painted, and when the page's own script has taken over.
 WATCH = """
@@ -86,7 +87,7 @@ def opened(context: BrowserContext, address: str) -> Opening:
 def measured(browser: Browser, own: Deployment) -> dict[str, Opening]:
     """A payer who opens the link, the same one who opens it again, and the receipt."""
     wish = {"amount": 15_000_000, "callbackUrl": "https://shop.example/thanks"}
-    reference = own.call("POST", "payments/initiate", seed.secret(1), json=wish)["reference"]
+    reference = own.call("POST", "payments/initiate", headers=bearer(seed.secret(1)), json=wish)["reference"]
     address, public = f"{own.address}/checkout/{reference}", f"public/payments/{reference}"
     context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
     try:

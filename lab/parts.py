@@ -37,7 +37,7 @@ PARTS = (
          needs=("haproxy",)),
     Part("fuzz", "the API answers as it is described, whatever Schemathesis sends", "6 min"),
     Part("parsers", "what reads strangers' bytes keeps its properties under libFuzzer", "4 min"),
-    Part("attack", "known attacks are held; a new class is a module in lab/attack/classes/", "2 min"),
+    Part("attack", "known attacks are held; a new one is a function in lab/attack", "2 min"),
     Part("simulation", "the invariants hold in 100,000 histories in virtual time", "45 min"),
     Part("defects", "each planted defect is noticed by its test, the simulation or the harness", "35 min"),
     Part("mutants", "unit tests notice what is changed in the money's code", "12 min"),

@@ -18,9 +18,9 @@ import psycopg
 
 from lab.cells.site import NAMES, ROUTER, CellSite, three_cells_running
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
+from lab.kit.figures import Tally
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
-from lab.kit.tally import Tally
 from tests.support.http_world import admin_token, bearer, merchant_token
 
 KILLED = "PBX"

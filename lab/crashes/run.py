@@ -21,9 +21,9 @@ from payagg_testing.builders import AN_ADMIN, a_business, a_key
 
 from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED, CrashKind
 from lab.kit.buyer import Buyer, Purchase
+from lab.kit.figures import Tally
 from lab.kit.judgement import left_over, sweep, wrongs
 from lab.kit.places import Databases, databases, long_ago
-from lab.kit.tally import Tally
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of

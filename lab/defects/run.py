@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lab.defects.table import DEFECTS, DETECTORS, Defect
+from lab.kit.figures import Tally
 from lab.kit.product_copy import Copy, a_copy
-from lab.kit.tally import Tally
 
 SECONDS_MAX = 900.0  # an end for a detector that a defect stops, never an expectation
 # A defect that only breaks the program would be caught by anything: a test must see what it does.

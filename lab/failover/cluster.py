@@ -1,9 +1,11 @@
-"""Three nodes of Patroni on three members of etcd, as deploy/failover/patroni.yml has it."""
+"""Three nodes of Patroni on three members of etcd, as deploy/failover/patroni.yml has it, in a network of their own."""
 
 import copy
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +14,34 @@ from typing import Any
 import httpx
 import yaml
 
-from lab.failover.network import UNPRIVILEGED, drop_packets
 from lab.kit.processes import Processes, postmaster, signalled, until
 from payagg.adapters.postgres.embedded.programs import installed
 from tests.support.machine import ROOT, program
+
+INSIDE = "PAYAGG_TEST_HA_INSIDE"
+# Postgres and PgBouncer refuse to run as root: they see themselves as somebody who has a name, and own our files.
+UNPRIVILEGED = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")
+
+
+def enter_network(arguments: Sequence[str]) -> None:
+    """Starts this run again in a network namespace with a loopback and nothing else: addresses and ports are free
+    there, and packets can be dropped without anybody else's noticing. Somebody who is not root is root in it."""
+    if os.environ.get(INSIDE):
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        return
+    for name in ("unshare", "ip", "iptables"):
+        program(name)
+    mapped = () if os.geteuid() == 0 else ("--map-root-user",)
+    command = ["unshare", "--net", *mapped, "--", sys.executable, "-m", "lab", "failover", *arguments]
+    os.execvpe(command[0], command, {**os.environ, INSIDE: "yes", "PAYAGG_LAB_INSTALLED": "yes"})
+
+
+def drop_packets(address: str, *, is_dropped: bool) -> None:
+    """To the address: whatever is sent there has no answer, not even that nobody listens."""
+    for what in ("-d", "-s"):
+        rule = ["INPUT", what, address, "-j", "DROP"]
+        subprocess.run([program("iptables"), "-A" if is_dropped else "-D", *rule], check=True)
+
 
 CONFIG = ROOT / "deploy" / "failover" / "patroni.yml"
 PATRONI = ROOT / ".patroni" / "bin" / "patroni"

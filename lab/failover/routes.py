@@ -8,8 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from lab.failover.cluster import POSTGRES, Cluster
-from lab.failover.network import UNPRIVILEGED
+from lab.failover.cluster import POSTGRES, UNPRIVILEGED, Cluster
 from lab.kit.processes import Processes, with_addresses
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.machine import ROOT, program

@@ -1,13 +1,12 @@
 """The faults of a network, the places where they strike, and the product over HTTP with a proxy before each of those."""
 
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from payagg_testing.builders import AN_ADMIN
@@ -26,15 +25,13 @@ from payagg_testing.network_faults import (
     Then,
 )
 
-from lab.kit.around import AroundProvider
+from lab.kit.around import around
 from lab.kit.places import long_ago
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application import deadline
-from payagg.application.ports.providers import Provider
-from payagg.application.ports.webhooks import TryResult
 from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import Book, WebhookMode
@@ -116,16 +113,6 @@ class WatchedStore(PostgresStore):
             _in_transaction.set(False)
 
 
-class WatchedSender(HttpSender):
-    def __init__(self, watch: Callable[[], None]) -> None:
-        super().__init__(allow_loopback=True, deadline=IMPATIENCE)
-        self.watch = watch
-
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **more: Any) -> TryResult:
-        self.watch()
-        return await super().send(url, headers, body, **more)
-
-
 @dataclass
 class FaultSite:
     """`world` looks at the database past the proxy. `wrong`: what the product did that it never may."""
@@ -170,13 +157,15 @@ async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
             await world.set_credentials("provider_a", {**credentials_a(world.fakes), "sandboxBaseUrl": a})
             await world.set_credentials("provider_b", {**credentials_b(world.fakes), "sandboxBaseUrl": f"{b}/live"})
             proxies[Neighbour.POSTGRES], own_url = await stack.enter_async_context(by_proxy(url))
-            store, sender = WatchedStore(own_url, pool_size=POOL, pgbouncer=False), WatchedSender(watch)
+            store = WatchedStore(own_url, pool_size=POOL, pgbouncer=False)
             stack.push_async_callback(store.close)
+            sender = HttpSender(allow_loopback=True, deadline=IMPATIENCE)
             stack.push_async_callback(sender.close)
-            providers: dict[str, Provider] = {
-                slug: AroundProvider(one, before=watch)
-                for slug, one in providers_of(allow_loopback=True, deadline=IMPATIENCE).items()
-            }
+            around(sender, "send", before=watch)
+            providers = providers_of(allow_loopback=True, deadline=IMPATIENCE)
+            for provider in providers.values():
+                for call in ("start_charge", "fetch_charge"):
+                    around(provider, call, before=watch)
             world.services = services_over(store, SETTINGS, world.clock, providers=providers, sender=sender)
             api = await stack.enter_async_context(an_api(world.services))
             shop = await api.open_shop()

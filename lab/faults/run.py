@@ -20,9 +20,9 @@ import structlog
 
 from lab.faults.network import KINDS, FaultSite, Neighbour, NetworkFaultKind, a_fault_site, drawn
 from lab.kit.buyer import Buyer, Purchase
+from lab.kit.figures import Tally
 from lab.kit.judgement import left_over, paid_in, sweep, wrongs
 from lab.kit.places import databases
-from lab.kit.tally import Tally
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.attempt import HandOff, HandOffKind
 from payagg.entrypoints.dev.fake_providers import WebhookMode

@@ -14,10 +14,9 @@ from typing import Any
 import httpx
 
 from lab.kit.dev import dev, environ_in
-from lab.kit.figures import ROOT
+from lab.kit.figures import ROOT, Tally
 from lab.kit.places import a_folder
 from lab.kit.processes import PAYAGG
-from lab.kit.tally import Tally
 
 HERE = Path(__file__).parent
 OWNER = "demo-owner"

@@ -21,6 +21,8 @@ from tests.support.processes import SECRETS, environment, is_ready
 from tests.support.provider_rigs import credentials_a, fakes_running
 from tests.support.receivers import Receiver, a_receiver
 
+LOOPBACK = (sys.executable, "-m", "lab.kit.loopback_process")
+
 
 async def opened_shop(url: str) -> Shop:
     store = PostgresStore(url, pool_size=2, pgbouncer=False)
@@ -46,13 +48,12 @@ class Site:
     def start(self) -> None:
         """Whatever does not run; returns when all of it is ready. What dies at its start is started again."""
         environ = environment(**self.settings)
-        module = (sys.executable, "-m", "lab.kit.loopback_process")
 
         def is_up() -> bool:
             for name, port in self.ports.items():
                 if not self.processes.lives(name):
                     role = name.rstrip("0123456789")
-                    self.processes.start(name, [*module, role, str(port), self.url], environ)
+                    self.processes.start(name, [*LOOPBACK, role, str(port), self.url], environ)
             return all(is_ready(port) for name, port in self.ports.items() if not name.startswith("worker"))
 
         until(is_up, "payagg ready")

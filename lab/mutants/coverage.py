@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.kit.figures import ROOT
+from lab.kit.figures import ROOT, Tally
 from lab.kit.places import a_folder
-from lab.kit.tally import Tally
 from lab.mutants.modules import MODULES
 
 

@@ -1,4 +1,4 @@
-"""The code that decides about money, and the unit tests that are to notice when it decides otherwise."""
+"""The code that decides about money, the unit tests that are to notice when it decides otherwise, and where they need not."""
 
 # By module: tests/unit/FOLDER/test_NAME.py, as FOLDER/NAME.
 _NAMED = {
@@ -42,4 +42,53 @@ _NAMED = {
 MODULES: dict[str, tuple[str, ...]] = {
     module: tuple("unit/{}/test_{}.py".format(*name.rsplit("/", 1)) for name in names.split())
     for module, names in _NAMED.items()
+}
+
+
+_WAITING = "how often a waiting caller looks is another; the hand-off that it gets is the same"
+_CHOICE = "the number is a choice, and the test counts by its name"
+_WORDS = "words for a person; the refusal and its field are tested"
+
+EXPLAINED: dict[tuple[str, str], str] = {
+    ("application/payments/checkout.py", "pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)"): _WAITING,
+    (
+        "application/accounts/access.py",
+        'issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)',
+    ): "nothing is before 1970: what is less than 0 becomes 0",
+    (
+        "application/payments/provider_events.py",
+        "pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)",
+    ): "the tenth doubling is far beyond the longest pause",
+    ("application/payments/status_checks.py", "raise failures[0]"): "any of them tells that the database went away",
+    ("application/payments/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
+    (
+        "application/payments/settlement.py",
+        "has_cells: bool = False",
+    ): "the service says which; with True an unknown reference costs a statement more",
+    (
+        "application/webhooks/dispatcher.py",
+        "if len(claimed) < room or not room:",
+    ): "after a claim that took all the room there is none to look for, until a try that ends says so",
+    ("application/webhooks/dispatcher.py", "if len(self._keys) >= KEYS_CACHED_MAX:"): "it grows by one at a time",
+    (
+        "domain/machine.py",
+        'object.__setattr__(self, "final", frozenset(self.states) - leaving)',
+    ): "what leads on is a part of the states, so both are the rest",
+    (
+        "domain/values.py",
+        "if found is None or not 0 < int(found[2] or 1) < 2**16:",
+    ): "it stands for a port that is not named, and any good one does",
+    ("domain/values.py", "@lru_cache(maxsize=256)  # a shop sends the same few with every payment"): _CHOICE,
+    (
+        "domain/api_key.py",
+        'raise invalid("secretKey", f"Must have {2 * SECRET_BYTES} lower-case hexadecimal digits.")',
+    ): _WORDS,
+    (
+        "domain/business.py",
+        "if text != text.strip() or not text.isprintable():",
+    ): "where there is nothing to strip it is the same object",
+    (
+        "domain/checks.py",
+        'raise invalid(field, "Must be bytes." if length is None else f"Must be {length} bytes.")',
+    ): _WORDS,
 }

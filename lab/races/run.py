@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from lab.kit.tally import Tally
+from lab.kit.figures import Tally
 
 FILES = {
     "pairs": "tests/integration/postgres/test_race_grid.py",

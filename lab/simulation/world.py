@@ -1,12 +1,14 @@
-"""What everybody in a history shares: time, chance, the store, the network between them, and what is told of it all."""
+"""What everybody in a history shares: virtual time, chance, the store, the network between them, how badly things go, and what
+is told of it all."""
 
 import asyncio
 import hashlib
-from collections import Counter
+import selectors
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
@@ -15,11 +17,113 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from payagg_testing.clocks import START, Chance, SeededEntropy
 
 from lab.simulation.ledger import Ledger
-from lab.simulation.loop import VirtualLoop
-from lab.simulation.weather import CALM, Weather
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
+
+
+class NothingLeft(Exception):
+    """Every task waits for something that no timer and no task will bring."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Runs on no file and no clock: sockets, threads and subprocesses are errors. Seconds begin at 0.
+
+    `each_turn` is called once before each round of what is ready; what it raises ends the run.
+    """
+
+    _ready: "deque[asyncio.Handle]"  # asyncio's own
+
+    def __init__(self, order: Chance, each_turn: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self._seconds = 0.0
+        self._order = order
+        self._each_turn = each_turn
+        # Coarser than what a sum of seconds can tell apart after years; otherwise a timer might never be due.
+        self._clock_resolution = 1e-6
+        self._selector = self  # what asyncio asks whether anything came, and how long to wait for it
+        self.turns = 0
+
+    def time(self) -> float:
+        return self._seconds
+
+    def select(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Nothing ever comes from outside, so the whole wait passes at once."""
+        self.turns += 1
+        self._each_turn()
+        if timeout is None:
+            raise NothingLeft
+        self._seconds += timeout
+        if len(self._ready) > 1:
+            self._order.shuffle(self._ready)
+        return []
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """No other thread exists to wake this loop."""
+
+
+@dataclass(frozen=True)
+class Weather:
+    """Shares of 0 to 1 of what may go wrong, each drawn anew whenever it could."""
+
+    # A client's request to us.
+    lost_request: float = 0.0
+    lost_answer: float = 0.0
+    # Our processes: killed at a port, killed at any turn of the loop, frozen for longer than any lease.
+    crash: float = 0.0
+    crash_anywhere: float = 0.0
+    freeze: float = 0.0
+    # The database: a transaction rolled back, one whose COMMIT had no answer.
+    conflict: float = 0.0
+    unknown_commit: float = 0.0
+    # Our calls to providers and merchants.
+    lost_call: float = 0.0
+    lost_reply: float = 0.0
+    slow: float = 0.0
+    provider_error: float = 0.0
+    # Providers' events, and merchants' answers to ours.
+    event_lost: float = 0.0
+    event_twice: float = 0.0
+    event_late: float = 0.0
+    merchant_error: float = 0.0
+
+    @classmethod
+    def drawn(cls, chance: Chance) -> "Weather":
+        names = [each.name for each in fields(cls)]
+        if chance.happens(0.4):
+            # A few faults and no other: what they lead to is then not hidden by what comes later.
+            shares = {name: WORST[name] * (0.5 + chance.random()) for name in chance.sample(names, 2)}
+        else:
+            shares = {name: WORST[name] * chance.random() if chance.happens(0.5) else 0.0 for name in names}
+        return replace(CALM, **shares)
+
+    def latency(self, chance: Chance) -> float:
+        """Seconds that a message travels."""
+        return 4.0 + chance.random() * 8.0 if chance.happens(self.slow) else chance.random() * 0.3
+
+
+CALM = Weather()
+WORST = {
+    "lost_request": 0.15,
+    "lost_answer": 0.2,
+    "crash": 0.03,
+    "crash_anywhere": 0.004,
+    "freeze": 0.05,
+    "conflict": 0.1,
+    "unknown_commit": 0.05,
+    "lost_call": 0.2,
+    "lost_reply": 0.3,
+    "slow": 0.3,
+    "provider_error": 0.3,
+    "event_lost": 0.65,
+    "event_twice": 0.5,
+    "event_late": 0.5,
+    "merchant_error": 0.5,
+}
+
 
 if TYPE_CHECKING:
     from lab.simulation.process import Life, SimulatedProcess

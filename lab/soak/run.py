@@ -1,4 +1,4 @@
-"""Kills processes and Postgres at random under load, searches for long, and loads steadily for half an hour."""
+"""Kills processes and Postgres at random under load, and loads steadily for half an hour."""
 
 import argparse
 import asyncio
@@ -8,15 +8,74 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from lab.kit.buyer import Buyer, Purchase
+import psutil
+import psycopg
+
+from lab.kit.buyer import Buyer, Load, Purchase, a_client
+from lab.kit.figures import Tally
 from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import kill_postgres
-from lab.kit.site import Site, a_site
-from lab.kit.tally import Tally
-from lab.soak.steady import steady
+from lab.kit.site import Site, a_site, opened_shop
 from payagg.application.payments.status_checks import HOLD
 from tests.support.pgbouncer import a_pgbouncer
+from tests.support.processes import serving
+
+JOURNEYS = 20  # begun each second
+REQUESTS = 5  # of one
+WARM_SECONDS = 120.0  # until memory is looked at
+LOOK_SECONDS = 10.0
+REACHED = 0.95  # of the rate, or the figures are of another load
+GROWTH = 0.05
+LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
+
+
+def connections_of(url: str) -> int:
+    asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(url) as connection:
+        return len(connection.execute(asked).fetchall())
+
+
+async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int]]:
+    shop = await opened_shop(url)
+    memory: list[int] = []  # bytes of all processes
+    connections: list[int] = []
+    limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
+    with serving(url, "--workers", "2", **limits) as (process, origin):
+        async with a_client(0, base_url=f"{origin}/api/v1") as client:
+            buyer = Buyer([client], shop.as_sandbox, shop.business.id)
+            load = Load(buyer.journey("steady"), 1 / JOURNEYS)
+            running = asyncio.create_task(load.evenly())
+            asyncio.get_running_loop().call_later(seconds, load.finish)
+            await asyncio.sleep(min(WARM_SECONDS, seconds / 3))
+            while not running.done():
+                whole = psutil.Process(process.pid)
+                memory.append(sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True))))
+                connections.append(await asyncio.to_thread(connections_of, url))
+                await asyncio.wait([running], timeout=LOOK_SECONDS)
+            await running
+    return buyer, memory, connections
+
+
+def steady(arguments: Sequence[str], minutes: float) -> int:
+    tally = Tally("soak", arguments)
+    with a_folder("steady") as folder, a_postgres(folder) as postgres:
+        buyer, memory, connections = asyncio.run(measured(postgres.url, minutes * 60))
+    faults = buyer.phase.failed.total()
+    requests, growth = buyer.phase.good + faults, memory[-1] / memory[0] - 1
+    rate = round(requests / (minutes * 60))
+    is_reached = rate >= REACHED * JOURNEYS * REQUESTS
+    tally.line(f"rate: {rate} requests a second", [] if is_reached else ["this machine has something else to do"])
+    tally.line(f"answers: {buyer.phase}", [*buyer.false, *(f"{n} x {name}" for name, n in buyer.phase.failed.items())])
+    held = f"{growth:+.1%} ({memory[-1] >> 20} MiB)"
+    tally.line(f"memory: {held}", [] if growth < GROWTH else ["it grows"])
+    span = f"{min(connections)} to {max(connections)}"
+    tally.line(f"connections: {span}")
+    return tally.end(
+        whole=is_reached and minutes >= 30, name="soak steady",
+        rate=rate, requests=requests, faults=faults, growth=held, connections=span,
+    )  # fmt: skip
+
 
 # What `payagg serve --workers N --no-worker` and `payagg worker` are on several machines, all through one PgBouncer.
 CREWS = {

@@ -1,22 +1,27 @@
-"""The load of the steps and journeys: keep-alive connections on raw sockets, driven by one event loop.
+"""The load of every benchmark: keep-alive connections on raw sockets, driven by one event loop.
 
-wrk sends what was prepared and reads nothing of the answers, and a journey's next request is made of the last answer.
-A client in Python that only looks for the status and the length costs 0.03 ms a request, a tenth of the cheapest
-request of the server, and runs on the other core.
+A journey's next request is made of the last answer, which wrk cannot do, and libraries cost as much as the server. A client
+that only looks for the status and the length costs a tenth of the cheapest request, and runs on the other core.
 """
 
 import asyncio
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeVar
 
-API = "/api/v1"
+import uvloop
+
+from benchmarks.figures import Round
+
 T = TypeVar("T")
-_payers = count(1)
+
+
+class WrongAnswer(Exception):
+    """Not the answer that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +33,11 @@ class Reply:
     def data(self) -> Any:
         return json.loads(self.body)["data"]
 
-
-def payer() -> dict[str, str]:
-    """The header a trusted proxy adds, with an address that nobody had before."""
-    number = next(_payers)
-    return {"X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"}
-
-
-def request(
-    method: str, path: str, headers: dict[str, str] | None = None, *, bearer: str = "", body: Any = None
-) -> bytes:
-    """The bytes of one request; `body` is JSON, or bytes that are sent as they are."""
-    content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
-    lines += [f"Authorization: Bearer {bearer}"] if bearer else []
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
-    if method != "GET":
-        lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
-    return "\r\n".join([*lines, "", ""]).encode() + content
+    def checked(self, status: int, word: bytes = b"") -> "Reply":
+        """Itself, when it has the status and holds `word`; raises WrongAnswer."""
+        if self.status != status or word not in self.body:
+            raise WrongAnswer(f"{self.status} {self.body[:300]!r}")
+        return self
 
 
 class Connection(asyncio.Protocol):
@@ -65,12 +57,12 @@ class Connection(asyncio.Protocol):
             return
         head = self._buffer[:end].lower() + b"\r\n"
         at = head.find(b"content-length:")
-        length = int(head[at + 15 : head.find(b"\r\n", at)]) if at >= 0 else 0
-        if len(self._buffer) >= end + 4 + length and self._waiting is not None:
-            status, body = int(self._buffer[9:12]), self._buffer[end + 4 : end + 4 + length]
-            self._buffer, waiting, self._waiting = self._buffer[end + 4 + length :], self._waiting, None
+        whole = end + 4 + (int(head[at + 15 : head.find(b"\r\n", at)]) if at >= 0 else 0)
+        if len(self._buffer) >= whole and self._waiting is not None:
+            answer = int(self._buffer[9:12]), self._buffer[end + 4 : whole]
+            self._buffer, waiting, self._waiting = self._buffer[whole:], self._waiting, None
             if not waiting.done():
-                waiting.set_result((status, body))
+                waiting.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -114,10 +106,44 @@ async def share(
 
 async def send_all(connections: Sequence[Connection], requests: Sequence[bytes]) -> list[Reply]:
     """The replies, in the order of the requests."""
-    replies: list[Reply | None] = [None] * len(requests)
+    replies: dict[int, Reply] = {}
 
     async def send(connection: Connection, number: int) -> None:
         replies[number] = await connection.exchange(requests[number])
 
     await share(connections, range(len(requests)), send)
-    return [reply for reply in replies if reply is not None]
+    return [replies[number] for number in range(len(requests))]
+
+
+def rate(port: int, connections: int, seconds: float, act: Callable[[Connection], Awaitable[float]]) -> Round:
+    """Each connection acts again and again for so long. `act` gives the seconds that count, or raises WrongAnswer."""
+    taken: list[float] = []
+    wrong: list[WrongAnswer] = []
+
+    async def keep_on(connection: Connection, end: float) -> None:
+        while time.monotonic() < end:
+            try:
+                taken.append(await act(connection))
+            except WrongAnswer as answer:
+                wrong.append(answer)
+
+    async def run() -> float:
+        async with connected(port, connections) as opened:
+            begun = time.monotonic()
+            await asyncio.gather(*(keep_on(one, begun + seconds) for one in opened))
+            return time.monotonic() - begun
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        took = runner.run(run())
+    for answer in wrong[:3]:
+        print(f"  not the answer that is measured: {answer}", file=sys.stderr, flush=True)
+    return Round.of([one * 1000 for one in taken], took, len(wrong))
+
+
+def exchanges(call: Callable[[], bytes], status: int = 200) -> Callable[[Connection], Awaitable[float]]:
+    """An act: one request, and its answer."""
+
+    async def act(connection: Connection) -> float:
+        return (await connection.exchange(call())).checked(status).seconds
+
+    return act
