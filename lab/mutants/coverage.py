@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.kit.figures import ROOT, Tally
+from lab.kit.figures import Tally
 from lab.kit.places import a_folder
 from lab.mutants.modules import MODULES
+from tests.support.machine import ROOT
 
 
 def measured(modules: Sequence[str]) -> dict[str, Mapping[str, Any]]:

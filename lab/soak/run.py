@@ -87,13 +87,6 @@ SERVER_CONNECTIONS = 20  # that a PgBouncer makes of those of all processes
 PAYERS, PAYMENTS, KILLS = 8, 4, 3  # of one round; payments by each payer
 RETRY = (0.2, 0.3)  # seconds
 END = 2 * HOLD.total_seconds()  # for a round to end; a bound, never an expectation
-STORE = "tests/integration/postgres"
-SEARCHES = (
-    f"tests/unit/testing/test_payment_machine.py {STORE}/test_payment_machine.py {STORE}/test_conformance.py",
-    f"{STORE}/test_store_in_schema.py",
-    "tests/integration/http/test_hostile.py",
-)
-TIMES = 10  # as many histories as in `make test`
 
 
 @asynccontextmanager
@@ -172,7 +165,7 @@ async def kills(tally: Tally, crew: str, rounds: int) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab soak", description=__doc__)
-    parser.add_argument("--only", choices=("kills", "searches", "steady"))
+    parser.add_argument("--only", choices=("kills", "steady"))
     parser.add_argument("--crew", choices=CREWS, help="that alone is killed; several and many go through PgBouncer")
     parser.add_argument("--rounds", type=int, help="of kills, for each crew; default: 60, 1 and 3")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the steady load")
@@ -184,11 +177,6 @@ def main(arguments: Sequence[str]) -> int:
         payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in crews)
         whole = chosen.rounds is None and chosen.crew is None
         status |= tally.end(whole=whole, name="soak kills", payments=payments)
-    if chosen.only in (None, "searches"):
-        tally = Tally("soak", arguments)
-        for files in SEARCHES:
-            tally.searched(files, files, TIMES)
-        status |= tally.end(whole=True, name="soak searches", times=TIMES)
     if chosen.only in (None, "steady"):
         status |= steady(arguments, chosen.minutes)
     return status

@@ -9,9 +9,8 @@ from payagg_testing.conformance.run import MACHINES, Effort, run_machine
 
 import payagg
 from lab.defects.detect import product
-from lab.defects.run import main
-from lab.defects.table import DEFECTS, Defect, EditDoesNotFit
-from lab.kit.product_copy import ROOT
+from lab.defects.run import DEFECTS, Defect, EditDoesNotFit, main
+from tests.support.machine import ROOT
 from tests.support.rounds import scaled
 
 SOURCE = Path(payagg.__file__).parent

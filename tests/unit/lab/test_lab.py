@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.__main__ import main
+from lab.__main__ import PARTS, Part, main
 from lab.kit import figures
 from lab.kit.figures import Tally
-from lab.parts import PARTS, Part
 from tests.support.machine import ROOT
 
 
