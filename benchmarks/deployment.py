@@ -70,9 +70,9 @@ class Deployment:
         """Allowed to reach a receiver on loopback, as `dev` is."""
         return self.start("worker", *LOOPBACK, "worker", "0", self.url)
 
-    def start(self, name: str, *command: str, port: int | None = None, **settings: str) -> psutil.Process:
+    def start(self, name: str, *command: str, port: int | None = None) -> psutil.Process:
         """Ready where it has a port."""
-        self.processes.start(name, command, self.environment | settings, cwd=ROOT)
+        self.processes.start(name, command, self.environment, cwd=ROOT)
         if port is not None:
             until(lambda: is_ready(port), f"{name} ready")
         return psutil.Process(self.processes.running[name].pid)

@@ -1,11 +1,11 @@
-"""Initiations and reads a second beside pgbench, which sends the same rows and statements, and beside the plain build;
-deliveries a second; the memory of a process and the time that it takes to start."""
+"""Initiations and reads a second beside pgbench, which sends the same rows and statements; deliveries a second; the memory
+of a process and the time that it takes to start."""
 
 import json
-import sys
 import time
 from argparse import Namespace
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from statistics import median
 from typing import Any
@@ -19,7 +19,6 @@ from tests.support.ports import free_port
 
 CONNECTIONS = 64
 PAST = 10_000
-PLAIN = ("-m", "uvicorn", "benchmarks.reference:app", "--no-access-log", "--log-level", "warning", "--port")
 
 
 def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
@@ -30,28 +29,16 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
     with ExitStack() as stack:
         own = Deployment(stack, "peers", server)
         seed.payments(own.url, 1, PAST)
-        service, plain = own.serve(), free_port()
-        url = own.url.replace("postgresql://", "postgresql+psycopg://", 1)
-        own.start("plain", sys.executable, *PLAIN, str(plain), port=plain, BENCH_DATABASE_URL=url)
-        for name, act, script, variables in (
-            ("initiate", initiate, "initiate.sql", keys),
-            ("read", read, "read.sql", keys | {"payments": PAST}),
+        service = own.serve()
+        for name, act, connections, script, variables in (
+            ("initiate", initiate, CONNECTIONS, "initiate.sql", keys),
+            ("read", read, CONNECTIONS, "read.sql", keys | {"payments": PAST}),
+            ("initiate, one connection", initiate, 1, "initiate.sql", keys),
         ):
+            ours = partial(rate, own.port, connections, seconds, act)
             rounds.add(
-                name,
-                {
-                    "payagg": lambda: rate(own.port, CONNECTIONS, seconds, act),  # noqa: B023
-                    "limit": lambda: pgbench(own.url, script, CONNECTIONS, seconds, **variables),  # noqa: B023
-                    "plain build": lambda: rate(plain, CONNECTIONS, seconds, act),  # noqa: B023
-                },
+                name, {"payagg": ours, "limit": partial(pgbench, own.url, script, connections, seconds, **variables)}
             )
-        rounds.add(
-            "initiate, one connection",
-            {
-                "payagg": lambda: rate(own.port, 1, seconds, initiate),
-                "limit": lambda: pgbench(own.url, "initiate.sql", 1, seconds, **keys),
-            },
-        )
         while next(numbers) < 200_000:
             rate(own.port, CONNECTIONS, 10, initiate)
         others = {"MiB of a server process": memory_mib(service), "after so many requests": next(numbers)}
