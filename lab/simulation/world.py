@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
@@ -20,6 +20,14 @@ from lab.simulation.ledger import Ledger
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
+
+if TYPE_CHECKING:
+    from lab.simulation.process import Life, SimulatedProcess
+    from payagg.entrypoints.bootstrap import Services
+
+R = TypeVar("R")
+CLIENT_SECONDS = 60.0  # how long a client waits for an answer
+SHORT_SECONDS = 5.0  # waits up to this pass in the loop's time, in which the product's own timers run
 
 
 class NothingLeft(Exception):
@@ -67,71 +75,45 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @dataclass(frozen=True)
 class Weather:
-    """Shares of 0 to 1 of what may go wrong, each drawn anew whenever it could."""
+    """Shares of 0 to 1 of what may go wrong, each drawn anew whenever it could. A default is the worst that is drawn."""
 
     # A client's request to us.
-    lost_request: float = 0.0
-    lost_answer: float = 0.0
+    lost_request: float = 0.15
+    lost_answer: float = 0.2
     # Our processes: killed at a port, killed at any turn of the loop, frozen for longer than any lease.
-    crash: float = 0.0
-    crash_anywhere: float = 0.0
-    freeze: float = 0.0
+    crash: float = 0.03
+    crash_anywhere: float = 0.004
+    freeze: float = 0.05
     # The database: a transaction rolled back, one whose COMMIT had no answer.
-    conflict: float = 0.0
-    unknown_commit: float = 0.0
+    conflict: float = 0.1
+    unknown_commit: float = 0.05
     # Our calls to providers and merchants.
-    lost_call: float = 0.0
-    lost_reply: float = 0.0
-    slow: float = 0.0
-    provider_error: float = 0.0
+    lost_call: float = 0.2
+    lost_reply: float = 0.3
+    slow: float = 0.3
+    provider_error: float = 0.3
     # Providers' events, and merchants' answers to ours.
-    event_lost: float = 0.0
-    event_twice: float = 0.0
-    event_late: float = 0.0
-    merchant_error: float = 0.0
+    event_lost: float = 0.65
+    event_twice: float = 0.5
+    event_late: float = 0.5
+    merchant_error: float = 0.5
+
+    @classmethod
+    def of(cls, **shares: float) -> "Weather":
+        """Nothing else goes wrong."""
+        return cls(**{each.name: shares.get(each.name, 0.0) for each in fields(cls)})
 
     @classmethod
     def drawn(cls, chance: Chance) -> "Weather":
-        names = [each.name for each in fields(cls)]
+        worst = {each.name: float(each.default) for each in fields(cls)}  # type: ignore[arg-type]
         if chance.happens(0.4):
             # A few faults and no other: what they lead to is then not hidden by what comes later.
-            shares = {name: WORST[name] * (0.5 + chance.random()) for name in chance.sample(names, 2)}
-        else:
-            shares = {name: WORST[name] * chance.random() if chance.happens(0.5) else 0.0 for name in names}
-        return replace(CALM, **shares)
+            return cls.of(**{name: worst[name] * (0.5 + chance.random()) for name in chance.sample(list(worst), 2)})
+        return cls.of(**{name: most * chance.random() if chance.happens(0.5) else 0.0 for name, most in worst.items()})
 
     def latency(self, chance: Chance) -> float:
         """Seconds that a message travels."""
         return 4.0 + chance.random() * 8.0 if chance.happens(self.slow) else chance.random() * 0.3
-
-
-CALM = Weather()
-WORST = {
-    "lost_request": 0.15,
-    "lost_answer": 0.2,
-    "crash": 0.03,
-    "crash_anywhere": 0.004,
-    "freeze": 0.05,
-    "conflict": 0.1,
-    "unknown_commit": 0.05,
-    "lost_call": 0.2,
-    "lost_reply": 0.3,
-    "slow": 0.3,
-    "provider_error": 0.3,
-    "event_lost": 0.65,
-    "event_twice": 0.5,
-    "event_late": 0.5,
-    "merchant_error": 0.5,
-}
-
-
-if TYPE_CHECKING:
-    from lab.simulation.process import Life, SimulatedProcess
-    from payagg.entrypoints.bootstrap import Services
-
-R = TypeVar("R")
-CLIENT_SECONDS = 60.0  # how long a client waits for an answer
-SHORT_SECONDS = 5.0  # waits up to this pass in the loop's time, in which the product's own timers run
 
 
 class InvariantBroken(AssertionError):
@@ -331,7 +313,7 @@ class SimulatedWorld:
     def make_peace(self) -> None:
         """From now on nothing fails any more."""
         self.is_peace = True
-        self.weather = CALM
+        self.weather = Weather.of()
         self.down_until = 0.0
         self.unreachable.clear()
         self.killer = lambda: None
