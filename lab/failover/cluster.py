@@ -197,6 +197,10 @@ class Cluster:
             return False
         return len({one["timeline"] for one in members}) == 1
 
+    def lose_etcd(self, members: int) -> None:
+        for member in self.etcd[:members]:
+            member.kill()
+
     def repair(self) -> None:
         for member in self.etcd:
             if member.name not in member.processes.running:
