@@ -6,10 +6,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import psutil
 import psycopg
@@ -38,29 +37,29 @@ class Round:
 
 
 class Alternation:
-    """Operations whose sides run in turn, `rounds` times after one warm-up each. `figures`: every round."""
+    """Operations whose sides run in turn, `rounds` times after one warm-up each."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = rounds
-        self.figures: dict[str, Any] = {}
+        self._taken: dict[str, dict[str, list[Round]]] = {}
 
     def add(self, name: str, sides: Mapping[str, Callable[[], Round]]) -> None:
         """Runs the sides, the first of which is ours."""
-        taken = self.figures[name] = {side: [] for side in sides}
+        taken = self._taken[name] = {side: [] for side in sides}
         for number in range(self._rounds + 1):
             for side, run in sides.items():
                 result = run()
                 if number:
-                    taken[side].append(asdict(result))
+                    taken[side].append(result)
                     print(f"  {name} {side} {result.rate:9.0f}/s", file=sys.stderr, flush=True)
 
     def table(self) -> str:
         lines = ["| operation | side | rate/s | p50 ms | p99 ms | errors | payagg's ratio |", "|---" * 7 + "|"]
-        for name, sides in self.figures.items():
+        for name, sides in self._taken.items():
             own = None
             for side, rounds in sides.items():
-                rate, p50, p99 = (median(one[key] for one in rounds) for key in ("rate", "p50", "p99"))
-                errors, ratio = sum(one["errors"] for one in rounds), "" if own is None else f"{own / rate:.2f}"
+                rate, p50, p99 = map(median, zip(*((one.rate, one.p50, one.p99) for one in rounds), strict=True))
+                errors, ratio = sum(one.errors for one in rounds), "" if own is None else f"{own / rate:.2f}"
                 own = own or rate
                 lines.append(f"| {name} | {side} | {rate:.0f} | {p50:.2f} | {p99:.2f} | {errors} | {ratio} |")
         return "\n".join(lines)

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from typing import Any
 
 import psycopg
 
@@ -89,7 +88,7 @@ class Grown(Deployment):
         return Round(number / asyncio.run(timed()))
 
 
-def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
+def measure(server: str, chosen: Namespace) -> str:
     """Every operation and sweep on `--past` payments and on SMALL."""
     past, rounds = chosen.past, Alternation(chosen.rounds)
     with ExitStack() as stack:
@@ -101,4 +100,4 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
         for sweep in SWEEPS:
             works = {name: partial(side.sweep, sweep) for name, side in sides.items()}
             rounds.add(f"sweep: {sweep} at {past:,} and {SMALL:,}", works)
-    return rounds.figures, rounds.table()
+    return rounds.table()

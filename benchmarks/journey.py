@@ -7,7 +7,6 @@ from argparse import Namespace
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
-from typing import Any
 
 from benchmarks import calls, seed
 from benchmarks.deployment import Deployment
@@ -17,7 +16,7 @@ from benchmarks.load import Connection, rate
 AT_ONCE = 64
 
 
-def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
+def measure(server: str, chosen: Namespace) -> str:
     rounds, numbers, ended = Alternation(chosen.rounds), count(), 0
     with ExitStack() as stack:
         own = Deployment(stack, "journey", server)
@@ -47,4 +46,4 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
             return pgbench(limit.url, "journey.sql", AT_ONCE, chosen.seconds, keys=seed.BUSINESSES)
 
         rounds.add("journey", {"payagg": journeys, "limit": least})
-    return rounds.figures, rounds.table()
+    return rounds.table()

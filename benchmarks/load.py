@@ -1,7 +1,7 @@
 """The load of every benchmark: keep-alive connections on raw sockets, driven by one event loop.
 
-A journey's next request is made of the last answer, which wrk cannot do, and libraries cost as much as the server. A client
-that only looks for the status and the length costs a tenth of the cheapest request, and runs on the other core.
+A journey's next request is made of the last answer, which wrk cannot do, and libraries cost as much as the server. A
+client that only looks for the status and the length costs a tenth of the cheapest request, and runs on the other core.
 """
 
 import asyncio

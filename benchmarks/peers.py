@@ -1,5 +1,5 @@
-"""Initiations and reads a second beside pgbench, which sends the same rows and statements; deliveries a second; the memory
-of a process and the time that it takes to start."""
+"""Initiations and reads a second beside pgbench, which sends the same rows and statements; deliveries a second; the
+memory of a process and the time that it takes to start."""
 
 import json
 import time
@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from statistics import median
-from typing import Any
 
 from benchmarks import calls, seed
 from benchmarks.deployment import Deployment
@@ -21,7 +20,7 @@ CONNECTIONS = 64
 PAST = 10_000
 
 
-def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
+def measure(server: str, chosen: Namespace) -> str:
     seconds, keys, numbers = chosen.seconds, {"keys": seed.BUSINESSES}, count()
     rounds = Alternation(chosen.rounds)
     initiate = exchanges(lambda: calls.initiate(seed.owner(next(numbers))), 201)
@@ -44,7 +43,7 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
         others = {"MiB of a server process": memory_mib(service), "after so many requests": next(numbers)}
         others["seconds from start to ready"] = median(_start(own) for _ in range(chosen.rounds))
         others |= _delivered(own, 4_000 * seconds)
-    return rounds.figures | others, f"{rounds.table()}\n\n{json.dumps(others)}"
+    return f"{rounds.table()}\n\n{json.dumps(others)}"
 
 
 def _start(deployment: Deployment) -> float:

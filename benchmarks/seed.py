@@ -1,4 +1,4 @@
-"""Rows for a benchmark, by the statements of seed.sql: 1,000 businesses with one sandbox key each, and past payments."""
+"""Rows for a benchmark, by the statements of seed.sql: 1,000 businesses with a sandbox key each, past payments."""
 
 import re
 from collections.abc import Callable

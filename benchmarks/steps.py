@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -174,8 +174,8 @@ STEPS: dict[str, tuple[Step, float | None]] = {
 }
 
 
-def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
-    """The rounds of each step, and a table of their medians."""
+def measure(server: str, chosen: Namespace) -> str:
+    """A table of the medians of each step."""
     taken: dict[str, list[Cost]] = {}
     with ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         own = Deployment(stack, "steps", server)
@@ -189,7 +189,7 @@ def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
                 if side.rounds:
                     taken.setdefault(step, []).append(cost)
                     print(f"  {step} {cost.server:.2f} + {cost.postgres:.2f} ms", file=sys.stderr, flush=True)
-    return {step: [asdict(cost) for cost in costs] for step, costs in taken.items()}, table(taken)
+    return table(taken)
 
 
 def one_round(side: Side, runner: asyncio.Runner) -> dict[str, Cost]:

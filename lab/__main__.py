@@ -28,7 +28,7 @@ class Part:
 
 
 PARTS = (
-    Part("soak", "killed at random and loaded for long, it loses nothing and does not grow", "1 h", needs=("pgbouncer",)),
+    Part("soak", "killed at random and loaded for long, it loses nothing, nor grows", "1 h", needs=("pgbouncer",)),
     Part("crashes", "at each step of a payment we, Postgres or its connections may die", "3 min"),
     Part("faults", "the network to each neighbour may fail in every way", "7 min"),
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),

@@ -1,5 +1,5 @@
-"""Every attack of this folder against a started product: `payagg dev` for its data, and on the same database `payagg serve` as
-in production, but for the few files that it may open."""
+"""Every attack of this folder against a started product: `payagg dev` for its data, and on the same database `payagg
+serve` as in production, but for the few files that it may open."""
 
 import argparse
 import contextlib

@@ -1,9 +1,9 @@
 """`make lab ARGS="defects"`: plants each defect of the table in a copy of the product, and sees it noticed.
 
-The table stands in the TOML files beside this one. A name says what is wrong. A key that ends in `.py` or `.sql` is a file
-below src/payagg, with old text, which stands there once, and new text, in turn; the others are detectors. `--only` chooses
-by a part of the name or of what must notice it, `--detector` by its kind. Exit status 1 when a defect is missed, or a test
-that must fail does so without any.
+The table stands in the TOML files beside this one. A name says what is wrong. A key that ends in `.py` or `.sql` is a
+file below src/payagg, with old text, which stands there once, and new text, in turn; the others are detectors. `--only`
+chooses by a part of the name or of what must notice it, `--detector` by its kind. Exit status 1 when a defect is
+missed, or a test that must fail does so without any.
 """
 
 import argparse

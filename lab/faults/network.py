@@ -1,4 +1,4 @@
-"""The faults of a network, the places where they strike, and the product over HTTP with a proxy before each of those."""
+"""The faults of a network, the places where they strike, and the product over HTTP with a proxy before each."""
 
 import random
 from collections.abc import AsyncIterator

@@ -69,7 +69,7 @@ class Site:
 async def a_site(
     url: str, folder: Path, roles: Sequence[str] = ("both",), *, direct: str = "", **settings: str
 ) -> AsyncIterator[Site]:
-    """A process for each of `roles` of loopback_process.py, started and selling. `direct` is the database past proxies."""
+    """A process for each of `roles` of loopback_process.py, started and selling. `direct`: the database past proxies."""
     whole = {
         "PAYAGG_SHUTDOWN_DELAY": "0",
         "PAYAGG_STATE_DIR": str(folder),

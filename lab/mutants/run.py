@@ -136,9 +136,8 @@ def main(arguments: Sequence[str]) -> int:
             tried, killed = tried + len(mutants), killed + len(mutants) - len(survivors)
             why = {one: EXPLAINED.get((one.file, one.before)) for one in survivors}
             for one in survivors:
-                print(
-                    f"        {one.file}:{one.line} survives: {why[one] or 'not explained'}\n    - {one.before}\n    + {one.after}"
-                )
+                print(f"        {one.file}:{one.line} survives: {why[one] or 'not explained'}")
+                print(f"    - {one.before}\n    + {one.after}")
             bare = [f"line {one.line} survives, and nobody says why" for one in survivors if why[one] is None]
             tally.line(f"{file}: {len(mutants) - len(survivors)} of {len(mutants)} killed", bare)
     tally.line(f"{killed} of {tried} killed", ["too few"] * (killed < KILLED * tried))

@@ -1,5 +1,5 @@
-"""The tests of `make test` that search, with many times as many rounds: the race grid, its crowds, and histories that are
-compared with a model."""
+"""The tests of `make test` that search, with many times as many rounds: the race grid, its crowds, and histories that
+are compared with a model."""
 
 import argparse
 import os

@@ -1,5 +1,6 @@
-"""A process of the product: every use case over the ports of one life, the worker's loops beside the requests, and the store
-as that life reaches it: slowly, with transactions that are rolled back or whose end nobody tells, and not at all once dead."""
+"""A process of the product: every use case over the ports of one life, the worker's loops beside the requests, and the
+store as that life reaches it: slowly, with transactions that are rolled back or whose end nobody tells, and not at
+all once dead."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -1,5 +1,5 @@
-"""What everybody in a history shares: virtual time, chance, the store, the network between them, how badly things go, and what
-is told of it all."""
+"""What everybody in a history shares: virtual time, chance, the store, the network between them, how badly things go,
+and what is told of it all."""
 
 import asyncio
 import hashlib
@@ -75,7 +75,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @dataclass(frozen=True)
 class Weather:
-    """Shares of 0 to 1 of what may go wrong, each drawn anew whenever it could. A default is the worst that is drawn."""
+    """Shares of 0 to 1 of what may go wrong, drawn anew whenever it could. A default is the worst that is drawn."""
 
     # A client's request to us.
     lost_request: float = 0.15
