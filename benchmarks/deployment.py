@@ -111,14 +111,3 @@ class Deployment:
         """The answer's data; it must be good."""
         answer = httpx.request(method, f"{self.address}/api/v1/{path}", trust_env=False, **more)
         return answer.raise_for_status().json().get("data")
-
-    def quiet(self) -> None:
-        """Leaves nothing for a worker to ask or to send."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(
-                "UPDATE attempts SET next_ask_at = now() + interval '1 day' WHERE next_ask_at IS NOT NULL"
-            )
-            connection.execute(
-                "UPDATE deliveries SET status = 'DELIVERED', next_attempt_at = NULL WHERE status = 'PENDING'"
-            )
-            connection.execute("VACUUM ANALYZE")

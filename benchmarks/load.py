@@ -91,27 +91,15 @@ async def connected(port: int, number: int) -> AsyncIterator[list[Connection]]:
             connection.close()
 
 
-async def share(
-    connections: Sequence[Connection], items: Sequence[T], work: Callable[[Connection, T], Awaitable[None]]
-) -> None:
-    """Does `work` for each item, each connection taking the next one when it is free."""
-    left = iter(items)
-
-    async def take(connection: Connection) -> None:
-        for item in left:
-            await work(connection, item)
-
-    await asyncio.gather(*(take(connection) for connection in connections))
-
-
 async def send_all(connections: Sequence[Connection], requests: Sequence[bytes]) -> list[Reply]:
-    """The replies, in the order of the requests."""
-    replies: dict[int, Reply] = {}
+    """The replies, in the order of the requests; each connection takes the next one when it is free."""
+    left, replies = iter(enumerate(requests)), dict[int, Reply]()
 
-    async def send(connection: Connection, number: int) -> None:
-        replies[number] = await connection.exchange(requests[number])
+    async def send(connection: Connection) -> None:
+        for number, request in left:
+            replies[number] = await connection.exchange(request)
 
-    await share(connections, range(len(requests)), send)
+    await asyncio.gather(*(send(connection) for connection in connections))
     return [replies[number] for number in range(len(requests))]
 
 

@@ -1,4 +1,4 @@
-"""What each step of a payment costs: CPU of the server and of Postgres for one request, and for one whole journey.
+"""What each step of a payment costs: CPU of the server and of Postgres for one request.
 
 CPU is what can be compared on a machine that others use too; rates drift with their load. The requests of a round
 make the payments of the next step, so that a round is one pass through the steps; the first pass is a warm-up.
@@ -16,18 +16,16 @@ from typing import Any
 import psutil
 import uvloop
 
-from benchmarks import calls, seed, sweeps
+from benchmarks import calls, seed
 from benchmarks.calls import API, request
 from benchmarks.deployment import PROVIDER, PROVIDER_KEY, Deployment
 from benchmarks.figures import Cost, PostgresCpu, cpu_seconds
-from benchmarks.load import Connection, Reply, connected, send_all, share
+from benchmarks.load import Reply, connected, send_all
 from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
 from tests.support.http_world import merchant_token
 
 CONNECTIONS = 16
 PAST = 20_000  # payments, of which each business has 20 in its log of deliveries
-ITEMS = {"expiry": 400, "reconciliation": 100, "inbox": 200, "dispatch": 2_000}  # of sweeps
-TARGET_OF_SWEEPS, POSTGRES_OF_JOURNEY = 0.5, 2.5  # ms
 
 
 @dataclass
@@ -118,33 +116,8 @@ async def event_accepted(side: Side) -> Cost:
     return cost
 
 
-async def journey(side: Side) -> Cost:
-    """Initiate, page, detail, gateways, process, two verifies, read, and the webhook received."""
-    own = side.deployment
-    own.quiet()
-    worker = own.worker()
-    async with connected(own.port, CONNECTIONS) as connections:
-
-        async def one(connection: Connection, n: int) -> None:
-            await calls.whole(connection, seed.owner(n))
-
-        received = own.received()
-        await share(connections, range(CONNECTIONS), one)
-        own.wait_for(received + CONNECTIONS)  # so the worker is up
-        side.postgres.start()
-        begun = cpu_seconds(side.server) + cpu_seconds(worker)
-        await share(connections, range(side.number), one)
-        own.wait_for(received + CONNECTIONS + side.number)
-        await asyncio.sleep(0.2)
-        used = cpu_seconds(side.server) + cpu_seconds(worker) - begun
-        used_there = side.postgres.stop()
-    own.processes.stop("worker")
-    return Cost(used * 1000 / side.number, used_there * 1000 / side.number)
-
-
-JOURNEY = "whole journey"
 VERIFY = of_opened(calls.verify, b'"SUCCESS"')  # the first after `process` settles, the second finds the end
-# What each is, and the target: ms of CPU of the server, and for the journey of the worker too.
+# What each is, and the target: ms of CPU of the server.
 STEPS: dict[str, tuple[Step, float | None]] = {
     "context": (
         sent(
@@ -170,7 +143,6 @@ STEPS: dict[str, tuple[Step, float | None]] = {
     "deliveries log": (sent(lambda side: side.of_merchant("webhooks/whe_bench_{}/deliveries"), b'"total":'), 0.6),
     "keys": (sent(lambda side: side.of_merchant("api-keys"), b"key_bench_"), 0.6),
     "webhooks": (sent(lambda side: side.of_merchant("webhooks"), b"whe_bench_"), 0.6),
-    JOURNEY: (journey, 6.0),
 }
 
 
@@ -185,20 +157,12 @@ def measure(server: str, chosen: Namespace) -> str:
         side = Side(own, own.serve(), PostgresCpu(own.url), chosen.requests)
         own.configure_provider()
         for side.rounds in range(chosen.rounds + 1):
-            for step, cost in one_round(side, runner).items():
+            for name, (step, _) in STEPS.items():
+                cost = runner.run(step(side))
                 if side.rounds:
-                    taken.setdefault(step, []).append(cost)
-                    print(f"  {step} {cost.server:.2f} + {cost.postgres:.2f} ms", file=sys.stderr, flush=True)
+                    taken.setdefault(name, []).append(cost)
+                    print(f"  {name} {cost.server:.2f} + {cost.postgres:.2f} ms", file=sys.stderr, flush=True)
     return table(taken)
-
-
-def one_round(side: Side, runner: asyncio.Runner) -> dict[str, Cost]:
-    found = {name: runner.run(step(side)) for name, (step, _) in STEPS.items()}
-    own = side.deployment
-    own.quiet()
-    for sweep, number in ITEMS.items():
-        sweeps.SWEEPS[sweep][0](own.url, side.rounds, PAST, number)
-    return found | runner.run(sweeps.costs(own, ITEMS))
 
 
 def table(taken: dict[str, list[Cost]]) -> str:
@@ -206,7 +170,6 @@ def table(taken: dict[str, list[Cost]]) -> str:
     lines = ["| step | server ms | target | Postgres ms |", "|---|---|---|---|"]
     for step, costs in taken.items():
         server, postgres = (median(cost) for cost in zip(*((one.server, one.postgres) for one in costs), strict=True))
-        target = STEPS[step][1] if step in STEPS else TARGET_OF_SWEEPS
-        told = f"{postgres:.2f}" + f" (target {POSTGRES_OF_JOURNEY:g})" * (step == JOURNEY)
-        lines.append(f"| {step} | {server:.2f} | {'' if target is None else f'{target:g}'} | {told} |")
+        target = STEPS[step][1]
+        lines.append(f"| {step} | {server:.2f} | {'' if target is None else f'{target:g}'} | {postgres:.2f} |")
     return "\n".join(lines)

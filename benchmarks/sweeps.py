@@ -1,13 +1,11 @@
-"""What the worker's sweeps do, one call after the other, and what an item of each costs."""
+"""What the worker's sweeps do, one call after the other."""
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from benchmarks import seed
 from benchmarks.deployment import Deployment
-from benchmarks.figures import Cost, PostgresCpu
 from payagg.application.ports.webhooks import DeliveryResult, TryResult
 from payagg.application.webhooks.dispatcher import FAILING_MAX
 from payagg.domain.webhook import CONCURRENCY_MAX
@@ -60,16 +58,3 @@ async def services_on(deployment: Deployment) -> AsyncIterator[Services]:
     async with running(read_settings(deployment.environment), deployment.url) as services:
         await services.store.is_current()
         yield services
-
-
-async def costs(deployment: Deployment, numbers: Mapping[str, int]) -> dict[str, Cost]:
-    """What an item costs in each sweep, which is run until so many are done."""
-    postgres, found = PostgresCpu(deployment.url), {}
-    async with services_on(deployment) as services:
-        for name, number in numbers.items():
-            postgres.start()
-            begun = time.process_time()
-            done = await until_done(services, SWEEPS[name][1], number)
-            used = time.process_time() - begun
-            found[f"sweep: {name}"] = Cost(used * 1000 / done, postgres.stop() * 1000 / done)
-    return found
