@@ -1,22 +1,15 @@
-"""`python -m benchmarks [peers] [steps] [journey] [growth] [page] [reconciliation]`: what is measured, `peers` unless named.
+"""`python -m benchmarks [peers] [steps] [journey] [growth] [page]`: what is measured, `peers` unless named.
 
 An operation alternates rounds with its limit in one run, so that a machine whose speed drifts still gives a fair ratio.
 Figures are medians over rounds; docs/performance.md shows them.
 """
 
 import argparse
-import json
-import platform
-from pathlib import Path
 
-import psutil
+from benchmarks import growth, journey, page, peers, steps
+from benchmarks.deployment import postgres
 
-from benchmarks import growth, journey, page, peers, reconciliation, steps
-from benchmarks.harness import postgres
-
-MEASURES = {
-    module.__name__.rpartition(".")[2]: module for module in (peers, steps, journey, growth, page, reconciliation)
-}
+MEASURES = {module.__name__.rpartition(".")[2]: module for module in (peers, steps, journey, growth, page)}
 
 
 def main() -> None:
@@ -26,19 +19,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=5, help="of a round")
     parser.add_argument("--requests", type=int, default=400, help="of each of `steps` in a round")
     parser.add_argument("--past", type=int, default=10_000_000, help="payments in the large database of `growth`")
-    parser.add_argument("--payments", type=int, default=100_000, help="of the day of `reconciliation`")
-    parser.add_argument("--json", type=Path, help="where all rounds go")
     chosen = parser.parse_args()
     if unknown := set(chosen.what) - set(MEASURES):
         parser.error(f"nothing is called {', '.join(sorted(unknown))}")
-    figures = {}
     for name in chosen.what:
         with postgres() as server:
-            figures[name], told = MEASURES[name].measure(server, chosen)
-        print(told)
-    if chosen.json:
-        machine = {"cpus": psutil.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-        chosen.json.write_text(json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n")
+            print(MEASURES[name].measure(server, chosen))
 
 
 if __name__ == "__main__":

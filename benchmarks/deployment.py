@@ -1,9 +1,8 @@
-"""payagg at work: a database of its own, one server process, a worker when wanted."""
+"""payagg at work: a database of its own, one server process, a worker and a merchant when wanted."""
 
-import tempfile
-import time
-from base64 import b64decode
-from contextlib import AbstractContextManager, ExitStack
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
@@ -11,18 +10,19 @@ import psutil
 import psycopg
 
 from benchmarks import seed
-from benchmarks.client import API
-from benchmarks.harness import process
+from lab.kit.places import a_folder
+from lab.kit.processes import PAYAGG, Processes, until
+from lab.kit.site import LOOPBACK
+from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from payagg.adapters.security import AesVault, Tokens
+from payagg.adapters.security import AesVault
 from payagg.domain.webhook import secret_context
+from tests.support.assembly import KEYS
+from tests.support.http_world import admin_token, bearer
+from tests.support.machine import ROOT
 from tests.support.ports import free_port
+from tests.support.processes import SECRETS, environment, is_ready
 
-SECRETS = {
-    "PAYAGG_JWT_KEY": "a key of the benchmarks with 32 bytes or more",
-    "PAYAGG_JWT_ALGORITHM": "HS256",
-    "PAYAGG_ENCRYPTION_KEYS": "bench:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=",
-}
 PROVIDER = "provider_a"
 PROVIDER_KEY = "sk_test_bench"
 # What a deployment behind a proxy sets: each payer has an address of his own, and so few providers send so much that
@@ -30,15 +30,29 @@ PROVIDER_KEY = "sk_test_bench"
 SETTINGS = {"PAYAGG_TRUSTED_PROXIES": "127.0.0.0/8", "PAYAGG_WEBHOOK_RATE_LIMIT": "100000000"}
 
 
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A fresh embedded Postgres with its default durability; removed afterwards."""
+    with a_folder("bench") as folder, EmbeddedPostgres(folder / "state") as server:
+        # More than the application may: benchmarks make databases and fill them past the triggers.
+        with psycopg.connect(server.superuser_url, autocommit=True) as connection:
+            connection.execute("ALTER ROLE payagg CREATEDB")
+            connection.execute("GRANT pg_checkpoint TO payagg")
+            connection.execute("GRANT SET ON PARAMETER session_replication_role TO payagg")
+        yield server.url
+
+
 class Deployment:
-    """A new database of the Postgres at `server`, migrated and loaded with the benchmark's businesses."""
+    """A new database of the Postgres at `server`, migrated and loaded with the benchmark's businesses. The access logs
+    of its processes are written, as in production."""
 
     def __init__(self, stack: ExitStack, name: str, server: str) -> None:
         self.url = server.replace("/payagg?", f"/{name}?")
-        state = stack.enter_context(tempfile.TemporaryDirectory())
-        self.environment = SECRETS | SETTINGS | {"PAYAGG_DATABASE_URL": self.url, "PAYAGG_STATE_DIR": state}
-        self.port = 0
-        self._stack = stack
+        folder = stack.enter_context(a_folder("bench"))
+        own = {"PAYAGG_DATABASE_URL": self.url, "PAYAGG_STATE_DIR": str(folder)}
+        self.environment = environment(**SECRETS, **SETTINGS, **own)
+        self.port = self._receiver = free_port()
+        self.processes = stack.enter_context(Processes(folder))
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
         migrate(self.url)
@@ -50,55 +64,50 @@ class Deployment:
 
     def serve(self) -> psutil.Process:
         """The server at `address`, ready."""
-        self.port = free_port()
-        return self._stack.enter_context(self.server(self.port))
+        return self.start("server", *PAYAGG, "serve", "--no-worker", "--port", str(self.port), port=self.port)
 
-    def server(self, port: int) -> AbstractContextManager[psutil.Process]:
-        arguments = ["-m", "payagg", "serve", "--no-worker", "--port", str(port)]
-        return process(arguments, self.environment, f"http://127.0.0.1:{port}/readyz")
-
-    def worker(self) -> AbstractContextManager[psutil.Process]:
+    def worker(self) -> psutil.Process:
         """Allowed to reach a receiver on loopback, as `dev` is."""
-        return process(["-m", "tests.support.loopback_process", "worker", "0", self.url], self.environment, None)
+        return self.start("worker", *LOOPBACK, "worker", "0", self.url)
 
-    def token(self, **claims: Any) -> str:
-        tokens = Tokens(SECRETS["PAYAGG_JWT_KEY"], SECRETS["PAYAGG_JWT_ALGORITHM"])
-        return tokens.issue({"sub": "bench", **claims}, 86_400, int(time.time()))
+    def start(self, name: str, *command: str, port: int | None = None) -> psutil.Process:
+        """Ready where it has a port."""
+        self.processes.start(name, command, self.environment, cwd=ROOT)
+        if port is not None:
+            until(lambda: is_ready(port), f"{name} ready")
+        return psutil.Process(self.processes.running[name].pid)
 
-    def configure_provider(self) -> None:
-        """Gives provider_a its sandbox key and enables it, as an administrator does."""
-        token, place = self.token(type="admin", role="SUPER_ADMIN"), f"admin/gateways/gw_{PROVIDER}"
-        self.call("PATCH", f"{place}/credentials", token, json={"credentials": {"sandboxSecretKey": PROVIDER_KEY}})
-        self.call("POST", f"{place}/enable", token)
-
-    def call(self, method: str, path: str, token: str = "", **more: Any) -> Any:
-        """The answer's data; it must be good."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        answer = httpx.request(method, f"{self.address}{API}/{path}", headers=headers, trust_env=False, **more)
-        return answer.raise_for_status().json().get("data")
-
-    def endpoints(self, target: str) -> None:
-        """One owner and one endpoint for each business, told at `target` how a payment ends."""
-        kid, _, key = SECRETS["PAYAGG_ENCRYPTION_KEYS"].partition(":")
-        vault = AesVault(((kid, b64decode(key)),))
+    def receive(self) -> None:
+        """Starts a merchant who counts, with one owner and one endpoint for each business."""
+        self._receiver = free_port()
+        self.start("receiver", sys.executable, "-m", "benchmarks.receiver", str(self._receiver), port=self._receiver)
+        vault = AesVault(KEYS)
         seed.endpoints(self.url)
+        events, target = ["payment.success", "payment.failed"], f"http://127.0.0.1:{self._receiver}/hook"
         with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
             cursor.executemany(
                 "UPDATE webhook_endpoints SET url = %s, secret = %s, events = %s WHERE id = %s",
                 [
-                    (target, vault.seal(b"k" * 32, secret_context(id)), ["payment.success", "payment.failed"], id)
+                    (target, vault.seal(b"k" * 32, secret_context(id)), events, id)
                     for id in (f"whe_bench_{n}" for n in range(1, seed.BUSINESSES + 1))
                 ],
             )
 
-    def quiet(self) -> None:
-        """Leaves nothing for a worker to ask or to send."""
-        with psycopg.connect(self.url) as connection:
-            connection.execute(
-                "UPDATE attempts SET next_ask_at = now() + interval '1 day' WHERE next_ask_at IS NOT NULL"
-            )
-            connection.execute(
-                "UPDATE deliveries SET status = 'DELIVERED', next_attempt_at = NULL WHERE status = 'PENDING'"
-            )
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("VACUUM ANALYZE")
+    def received(self) -> int:
+        """How many deliveries the merchant has."""
+        return int(httpx.get(f"http://127.0.0.1:{self._receiver}/count", trust_env=False).text)
+
+    def wait_for(self, number: int) -> None:
+        until(lambda: self.received() >= number, f"{number} deliveries")
+
+    def configure_provider(self) -> None:
+        """Gives provider_a its sandbox key and enables it, as an administrator does."""
+        headers, place = bearer(admin_token("SUPER_ADMIN")), f"admin/gateways/gw_{PROVIDER}"
+        credentials = {"credentials": {"sandboxSecretKey": PROVIDER_KEY}}
+        self.call("PATCH", f"{place}/credentials", headers=headers, json=credentials)
+        self.call("POST", f"{place}/enable", headers=headers)
+
+    def call(self, method: str, path: str, **more: Any) -> Any:
+        """The answer's data; it must be good."""
+        answer = httpx.request(method, f"{self.address}/api/v1/{path}", trust_env=False, **more)
+        return answer.raise_for_status().json().get("data")

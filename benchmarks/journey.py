@@ -1,90 +1,57 @@
 """Whole journeys a second, from initiate to the webhook received, 64 at a time: of one server and one worker process,
 and of pgbench sending what a journey asks of the database (`journey.sql`). Latencies are of `process`, of pgbench's a
-whole journey's."""
+whole journey's. With them the CPU of a journey, which can be compared where others use the machine too."""
 
-import asyncio
 import sys
-import time
 from argparse import Namespace
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from itertools import count
+from statistics import median
 
-import uvloop
-
-from benchmarks import journey_calls as calls
-from benchmarks import seed
-from benchmarks.client import Connection, connected, share
+from benchmarks import calls, seed
 from benchmarks.deployment import Deployment
-from benchmarks.harness import Alternation, Round, count, pgbench, receiver, wait_for
+from benchmarks.figures import Alternation, Cost, PostgresCpu, Round, cpu_seconds, pgbench
+from benchmarks.load import Connection, rate
 
 AT_ONCE = 64
 
 
-@dataclass
-class Load:
-    """Journeys against one server on loopback; latencies are of `process`."""
-
-    port: int
-    receiver: str
-    sent: int = 0  # journeys that ended, so webhooks that must come
-
-    def run(self, seconds: int) -> Round:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(self._run(seconds))
-
-    async def _run(self, seconds: int) -> Round:
-        taken: list[float] = []
-        errors = ended = 0
-        end = time.monotonic() + seconds
-
-        async def keep_on(connection: Connection, lane: int) -> None:
-            nonlocal errors, ended
-            number = lane
-            while time.monotonic() < end:
-                number += AT_ONCE
-                try:
-                    replies = await calls.whole(connection, number % seed.BUSINESSES + 1, f"{time.time_ns()}-{number}")
-                except ValueError as wrong:
-                    errors += 1
-                    print(f"  {wrong}", file=sys.stderr, flush=True)
-                    continue
-                ended += 1
-                taken.append(replies["process"].seconds)
-
-        before, begun = count(self.receiver), time.monotonic()
-        async with connected(self.port, AT_ONCE) as connections:
-            await share(connections, range(AT_ONCE), keep_on)
-        seconds_taken = time.monotonic() - begun
-        received = count(self.receiver) - before  # those that came later count for nobody
-        print(f"  {ended} journeys, {received} webhooks received, {seconds_taken:.1f} s", file=sys.stderr, flush=True)
-        if not taken:
-            raise SystemExit("no journey came to its end")
-        self.sent += ended
-        wait_for(self.receiver, self.sent)
-        taken.sort()
-        ms = [1000 * taken[len(taken) * part // 100] for part in (50, 99)]
-        return Round(min(received, ended) / seconds_taken, ms[0], ms[1], errors)
-
-
-def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
-    rounds = Alternation(chosen.rounds)
+def measure(server: str, chosen: Namespace) -> str:
+    rounds, numbers, ended = Alternation(chosen.rounds), count(), 0
+    costs: list[Cost] = []
     with ExitStack() as stack:
         own = Deployment(stack, "journey", server)
-        target = receiver(stack)
-        own.endpoints(f"{target}/hook")
-        own.serve()
+        own.receive()
+        server_process = own.serve()
         own.configure_provider()
-        stack.enter_context(own.worker())
-        load = Load(own.port, target)
+        worker, database = own.worker(), PostgresCpu(own.url)
         # The same tables and settings, with nobody on them.
         limit = Deployment(stack, "journey_limit", server)
-        limit.endpoints(f"{target}/hook")
-        rounds.add(
-            "journey",
-            {
-                "payagg": lambda: load.run(chosen.seconds),
-                "limit": lambda: pgbench(limit.url, "journey.sql", AT_ONCE, chosen.seconds, keys=seed.BUSINESSES),
-            },
-        )
-    return rounds.figures, rounds.table()
+        limit.receive()
+
+        async def act(connection: Connection) -> float:
+            nonlocal ended
+            processed = await calls.whole(connection, seed.owner(next(numbers)))
+            ended += 1
+            return processed.seconds
+
+        def journeys() -> Round:
+            before, first = own.received(), ended
+            database.start()
+            begun = cpu_seconds(server_process) + cpu_seconds(worker)
+            found = rate(own.port, AT_ONCE, chosen.seconds, act)
+            received = own.received() - before  # those that came later count for nobody
+            print(f"  {ended - first} journeys, {received} webhooks received", file=sys.stderr, flush=True)
+            own.wait_for(ended)
+            used = cpu_seconds(server_process) + cpu_seconds(worker) - begun
+            costs.append(Cost(*(1000 * one / (ended - first) for one in (used, database.stop()))))
+            return replace(found, rate=found.rate * min(1.0, received / (ended - first)))
+
+        def least() -> Round:
+            return pgbench(limit.url, "journey.sql", AT_ONCE, chosen.seconds, keys=seed.BUSINESSES)
+
+        rounds.add("journey", {"payagg": journeys, "limit": least})
+    cost = Cost(*(median(each) for each in zip(*((one.server, one.postgres) for one in costs[1:]), strict=True)))
+    told = f"ms of CPU of a journey: {cost.server:.2f} of server and worker, {cost.postgres:.2f} of Postgres"
+    return f"{rounds.table()}\n\n{told}"

@@ -1,93 +1,66 @@
-"""Initiations and reads a second beside pgbench, which sends the same rows and statements, and beside the plain build;
-deliveries a second; the memory of a process and the time that it takes to start."""
+"""Initiations and reads a second beside pgbench, which sends the same rows and statements; deliveries a second; the
+memory of a process and the time that it takes to start."""
 
 import json
 import time
 from argparse import Namespace
 from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
+from itertools import count
 from statistics import median
-from tempfile import TemporaryDirectory
-from typing import Any
 
-from benchmarks import seed
-from benchmarks.client import API
+from benchmarks import calls, seed
 from benchmarks.deployment import Deployment
-from benchmarks.harness import Alternation, count, memory_mib, pgbench, process, receiver, wait_for, wrk
+from benchmarks.figures import Alternation, memory_mib, pgbench
+from benchmarks.load import exchanges, rate
+from lab.kit.processes import PAYAGG
 from tests.support.ports import free_port
 
 CONNECTIONS = 64
 PAST = 10_000
 
 
-def measure(server: str, chosen: Namespace) -> tuple[dict[str, Any], str]:
-    seconds, keys = chosen.seconds, {"keys": seed.BUSINESSES}
+def measure(server: str, chosen: Namespace) -> str:
+    seconds, keys, numbers = chosen.seconds, {"keys": seed.BUSINESSES}, count()
     rounds = Alternation(chosen.rounds)
+    initiate = exchanges(lambda: calls.initiate(seed.owner(next(numbers))), 201)
+    read = exchanges(lambda: calls.read(*seed.past(next(numbers), PAST)))
     with ExitStack() as stack:
         own = Deployment(stack, "peers", server)
         seed.payments(own.url, 1, PAST)
         service = own.serve()
-        calls = _calls(Path(stack.enter_context(TemporaryDirectory())))
-        plain = _plain_build(stack, own.url)
-        for name, mode, script, variables in (
-            ("initiate", "initiate", "initiate.sql", keys),
-            ("read", "get", "read.sql", keys | {"payments": PAST}),
+        for name, act, connections, script, variables in (
+            ("initiate", initiate, CONNECTIONS, "initiate.sql", keys),
+            ("read", read, CONNECTIONS, "read.sql", keys | {"payments": PAST}),
+            ("initiate, one connection", initiate, 1, "initiate.sql", keys),
         ):
+            ours = partial(rate, own.port, connections, seconds, act)
             rounds.add(
-                name,
-                {
-                    "payagg": lambda: wrk(own.address, mode, calls[mode], CONNECTIONS, seconds),  # noqa: B023
-                    "limit": lambda: pgbench(own.url, script, CONNECTIONS, seconds, **variables),  # noqa: B023
-                    "plain build": lambda: wrk(plain, mode, calls[mode], CONNECTIONS, seconds),  # noqa: B023
-                },
+                name, {"payagg": ours, "limit": partial(pgbench, own.url, script, connections, seconds, **variables)}
             )
-        rounds.add(
-            "initiate, one connection",
-            {
-                "payagg": lambda: wrk(own.address, "initiate", calls["initiate"], 1, seconds),
-                "limit": lambda: pgbench(own.url, "initiate.sql", 1, seconds, **keys),
-            },
-        )
-        sent = 0.0
-        while sent < 100_000:
-            sent += wrk(own.address, "initiate", calls["initiate"], CONNECTIONS, 10).rate * 10
-        others = {"MiB of a server process": memory_mib(service), "after so many payments": int(sent)}
+        while next(numbers) < 200_000:
+            rate(own.port, CONNECTIONS, 10, initiate)
+        others = {"MiB of a server process": memory_mib(service), "after so many requests": next(numbers)}
         others["seconds from start to ready"] = median(_start(own) for _ in range(chosen.rounds))
-        others |= _delivered(stack, own, 4_000 * seconds)
-    return rounds.figures | others, f"{rounds.table()}\n\n{json.dumps(others)}"
-
-
-def _calls(folder: Path) -> dict[str, Path]:
-    """Files for load.lua, by its modes."""
-    keys, reads = folder / "keys", folder / "reads"
-    keys.write_text("".join(f"{seed.secret(n)}\n" for n in range(1, seed.BUSINESSES + 1)))
-    paths = ((seed.secret(seed.owner(n)), f"{API}/payments/{seed.reference(n)}") for n in range(1, PAST + 1))
-    reads.write_text("".join(f"{key} {path}\n" for key, path in paths))
-    return {"initiate": keys, "get": reads}
-
-
-def _plain_build(stack: ExitStack, url: str) -> str:
-    address = f"http://127.0.0.1:{(port := free_port())}"
-    arguments = ["benchmarks.reference:app", "--port", str(port), "--no-access-log", "--log-level", "warning"]
-    environment = {"BENCH_DATABASE_URL": url.replace("postgresql://", "postgresql+psycopg://", 1)}
-    stack.enter_context(process(["-m", "uvicorn", *arguments], environment, f"{address}/readyz"))
-    return address
+        others |= _delivered(own, 4_000 * seconds)
+    return f"{rounds.table()}\n\n{json.dumps(others)}"
 
 
 def _start(deployment: Deployment) -> float:
-    begun = time.monotonic()
-    with deployment.server(free_port()):
-        return time.monotonic() - begun
+    begun, port = time.monotonic(), free_port()
+    deployment.start("another server", *PAYAGG, "serve", "--no-worker", "--port", str(port), port=port)
+    took = time.monotonic() - begun
+    deployment.processes.stop("another server")
+    return took
 
 
-def _delivered(stack: ExitStack, own: Deployment, number: int) -> dict[str, float]:
+def _delivered(own: Deployment, number: int) -> dict[str, float]:
     """Signed webhooks a second from one worker process to a bare receiver, nothing else running."""
-    address = receiver(stack)
-    own.endpoints(f"{address}/hook")
+    own.receive()
     seed.due_deliveries(own.url, 1, 0, number)
-    with own.worker() as worker:
-        wait_for(address, 1)
-        start, begun = count(address), time.monotonic()
-        wait_for(address, number - 1_000)  # without the last ones, of which there are too few at once
-        rate = (count(address) - start) / (time.monotonic() - begun)
-        return {"webhooks a second": rate, "MiB of a worker": memory_mib(worker)}
+    worker = own.worker()
+    own.wait_for(1)
+    start, begun = own.received(), time.monotonic()
+    own.wait_for(number - 1_000)  # without the last ones, of which there are too few at once
+    rate = (own.received() - start) / (time.monotonic() - begun)
+    return {"webhooks a second": rate, "MiB of a worker": memory_mib(worker)}

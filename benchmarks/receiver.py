@@ -1,4 +1,4 @@
-"""A bare merchant: answers 200 to every POST on loopback and counts them; GET /count tells how many."""
+"""A bare merchant: answers 200 to every POST on loopback and counts them; GET tells how many."""
 
 import asyncio
 import re
@@ -6,7 +6,6 @@ import sys
 
 import uvloop
 
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"
 LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
@@ -14,8 +13,7 @@ class CountingReceiver(asyncio.Protocol):
     count = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.transport = transport
-        self.buffer = b""
+        self.transport, self.buffer = transport, b""
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -26,12 +24,9 @@ class CountingReceiver(asyncio.Protocol):
             if len(rest) < length:
                 return
             self.buffer = rest[length:]
-            if head.startswith(b"GET"):
-                body = str(CountingReceiver.count).encode()
-                self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-            else:
-                CountingReceiver.count += 1
-                self.transport.write(ANSWER)
+            CountingReceiver.count += not head.startswith(b"GET")
+            body = b"%d" % CountingReceiver.count
+            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
 
 async def main(port: int) -> None:

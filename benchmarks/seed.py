@@ -1,4 +1,4 @@
-"""Rows for a benchmark, by the statements of seed.sql: 1,000 businesses with one sandbox key each, and past payments."""
+"""Rows for a benchmark, by the statements of seed.sql: 1,000 businesses with a sandbox key each, past payments."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _NAME = (
 
 
 def secret(number: int) -> str:
-    """The sandbox secret key of business `number`, counted from 1; seed.sql and load.lua agree."""
+    """The sandbox secret key of business `number`, counted from 1; seed.sql agrees."""
     return f"ssk_sand_{number:048x}"
 
 
@@ -37,6 +37,12 @@ def reference(number: int) -> str:
 def owner(number: int) -> int:
     """The business of past payment `number`."""
     return number % BUSINESSES + 1
+
+
+def past(number: int, most: int) -> tuple[int, str]:
+    """Business and reference of one of so many past payments, one after the other as `number` grows."""
+    place = number % most + 1
+    return owner(place), reference(place)
 
 
 def cursor(number: int) -> str:

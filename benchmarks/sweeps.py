@@ -1,12 +1,11 @@
-"""What the worker's sweeps do, one call after the other, and what an item of each costs."""
+"""What the worker's sweeps do, one call after the other."""
 
-import os
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from benchmarks.cpu import Cost, PostgresCpu
+from benchmarks import seed
+from benchmarks.deployment import Deployment
 from payagg.application.ports.webhooks import DeliveryResult, TryResult
 from payagg.application.webhooks.dispatcher import FAILING_MAX
 from payagg.domain.webhook import CONCURRENCY_MAX
@@ -14,6 +13,7 @@ from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.settings import read_settings
 
 LEASE = timedelta(minutes=1)
+Due = Callable[..., int]  # adds items, of which it gives the number: database, round, past payments, and how many
 Work = Callable[[Services], Awaitable[int]]
 
 
@@ -32,13 +32,13 @@ async def drain(services: Services) -> int:
     return 100
 
 
-WORK: dict[str, Work] = {
-    "expiry": lambda services: services.settlement.expire_due(),
-    "reconciliation": lambda services: services.reconciler.run_once(),
-    "inbox": lambda services: services.provider_events.retry_due(),
-    "retention": lambda services: services.dispatcher.purge(),
-    "dispatch": dispatch,
-    "drains": drain,
+SWEEPS: dict[str, tuple[Due, Work]] = {
+    "expiry": (seed.expired, lambda services: services.settlement.expire_due()),
+    "reconciliation": (seed.to_ask, lambda services: services.reconciler.run_once()),
+    "inbox": (seed.inbound, lambda services: services.provider_events.retry_due()),
+    "retention": (seed.expired_deliveries, lambda services: services.dispatcher.purge()),
+    "dispatch": (seed.due_deliveries, dispatch),
+    "drains": (lambda *_: 500, drain),
 }
 
 
@@ -54,20 +54,7 @@ async def until_done(services: Services, work: Work, number: int) -> int:
 
 
 @asynccontextmanager
-async def services_on(url: str, environment: Mapping[str, str]) -> AsyncIterator[Services]:
-    async with running(read_settings(os.environ | environment), url) as services:
+async def services_on(deployment: Deployment) -> AsyncIterator[Services]:
+    async with running(read_settings(deployment.environment), deployment.url) as services:
         await services.store.is_current()
         yield services
-
-
-async def costs(url: str, environment: Mapping[str, str], sweeps: Mapping[str, int]) -> dict[str, Cost]:
-    """What an item costs in each sweep, which is run until so many are done."""
-    postgres, found = PostgresCpu(url), {}
-    async with services_on(url, environment) as services:
-        for name, number in sweeps.items():
-            postgres.start()
-            begun = time.process_time()
-            done = await until_done(services, WORK[name], number)
-            used = time.process_time() - begun
-            found[f"sweep: {name}"] = Cost(used * 1000 / done, postgres.stop() * 1000 / done)
-    return found

@@ -1,25 +1,56 @@
-"""Every attack under `classes/` against a started product."""
+"""Every attack of this folder against a started product: `payagg dev` for its data, and on the same database `payagg
+serve` as in production, but for the few files that it may open."""
 
 import argparse
-import importlib
-import pkgutil
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from lab.attack import classes
-from lab.attack.product import the_product
+from lab.attack import access, connections, costs
 from lab.attack.target import AttackResult, Target
-from lab.kit.tally import Tally
+from lab.kit.dev import dev, environ_in
+from lab.kit.figures import Tally
+from lab.kit.places import a_folder
+from lab.kit.processes import PAYAGG, Processes, until
+from tests.support.ports import free_port
+from tests.support.processes import is_ready
+
+FILES = 1024  # that `serve` may open
+
+
+@contextlib.contextmanager
+def the_product() -> Iterator[Target]:
+    """Both, ready; stopped and forgotten when the block is left."""
+    with a_folder("attack") as folder, Processes(folder) as processes:
+        environ, port = environ_in(folder, PAYAGG_SHUTDOWN_DELAY="0"), free_port()
+        with dev(environ) as told:
+            keys = folder / "state" / "secrets"
+            as_dev = {
+                "PAYAGG_JWT_KEY": (keys / "jwt.pem").read_text(),
+                "PAYAGG_ENCRYPTION_KEYS": f"dev:{(keys / 'encryption.key').read_text()}",
+            }
+            limited = ("sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", *PAYAGG)
+            processes.start("serve", [*limited, "serve", "--port", str(port), "--no-worker"], environ | as_dev)
+            until(lambda: is_ready(port), "payagg serve ready")
+            yield Target(
+                origin=f"http://127.0.0.1:{port}",
+                pid=processes.running["serve"].pid,
+                secret_key=told["sandboxSecretKey"],
+                merchant_token=told["merchantToken"],
+                business_id=told["businessId"],
+                dev_origin=f"http://127.0.0.1:{told['port']}",
+            )
+            processes.kill("serve")
+
 
 Attack = Callable[[Target], AttackResult]
 
 
 def attacks() -> Iterator[tuple[str, Attack]]:
     """Every attack by its name, module by module."""
-    for module in sorted(one.name for one in pkgutil.iter_modules(classes.__path__)):
-        found = vars(importlib.import_module(f"{classes.__name__}.{module}"))
-        for name, attack in found.items():
+    for module in (access, connections, costs):
+        for name, attack in vars(module).items():
             if name.startswith("attack_"):
-                yield f"{module}.{name.removeprefix('attack_')}", attack
+                yield f"{module.__name__.rpartition('.')[2]}.{name.removeprefix('attack_')}", attack
 
 
 def tried(target: Target, attack: Attack) -> AttackResult:
@@ -44,7 +75,7 @@ def run(tally: Tally, target: Target, only: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab attack", description=__doc__)
-    parser.add_argument("--only", default="", help="part of the names of attacks, as trailers or idle_connections.one")
+    parser.add_argument("--only", default="", help="part of the names of attacks, as trailer or connections.one")
     only = parser.parse_args(arguments).only
     tally = Tally("attack", arguments)
     with the_product() as target:

@@ -1,4 +1,10 @@
-"""What is attacked, what an attack found, and the few tools that most attacks share."""
+"""What is attacked, what an attack found, and the few tools that most attacks share.
+
+An attack is a function of access.py, connections.py or costs.py whose name starts with `attack_`. It gets the Target,
+loads it for some seconds at most, on loopback alone, and returns an AttackResult; its docstring says what it does.
+Success is told by the product's answers or by what its process used, never by the time an answer took.
+`tests/integration/process/test_attacks.py` tries each against a server without cures, where it must succeed.
+"""
 
 import socket
 from dataclasses import dataclass

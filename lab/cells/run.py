@@ -18,9 +18,9 @@ import psycopg
 
 from lab.cells.site import NAMES, ROUTER, CellSite, three_cells_running
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
-from lab.kit.losses import losses
+from lab.kit.figures import Tally
+from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
-from lab.kit.tally import Tally
 from tests.support.http_world import admin_token, bearer, merchant_token
 
 KILLED = "PBX"
@@ -59,7 +59,7 @@ async def opened(client: httpx.AsyncClient, cell: str, number: int) -> CellShop:
     body, as_owner = {"environment": "SANDBOX", "name": "Server"}, bearer(merchant_token(owner))
     key = await client.post(f"/merchant/businesses/{business}/api-keys", json=body, headers=as_owner)
     secret = key.raise_for_status().json()["data"]["secretKey"]
-    return CellShop(cell, business, owner, Buyer([client], bearer(secret)))
+    return CellShop(cell, business, owner, Buyer([client], bearer(secret), business))
 
 
 async def gateways_copied(site: CellSite, client: httpx.AsyncClient) -> float:
@@ -174,7 +174,7 @@ async def tried(site: CellSite, tally: Tally, seconds: float) -> dict[str, Any]:
         tally.line(f"{cell}: {count} of {EVENTS} events arrived once", ["some did not"] * (count != EVENTS))
         own = [shop.buyer for shop in shops if shop.cell == cell]
         strange = [one.reference for buyer in own for one in buyer.purchases if not one.reference.startswith(cell)]
-        wrong = losses(site.databases[cell].url, own) + [f"{one} is of another cell" for one in strange]
+        wrong = wrongs(site.databases[cell].url, own) + [f"{one} is of another cell" for one in strange]
         tally.line(f"{cell}: what was acknowledged is there", wrong)
         doctor = site.command("doctor", cell=cell)
         tally.line(f"{cell}: doctor", [doctor.stdout] * bool(doctor.returncode))

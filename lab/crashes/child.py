@@ -8,35 +8,40 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
 from payagg_testing.builders import AN_ADMIN, a_business
 from payagg_testing.clocks import ManualClock
 
-from lab.crashes.labels import CrashKind
-from lab.kit.around import AroundProvider
-from lab.kit.kills import cut_connections, kill_postgres
+from lab.kit.around import around
+from lab.kit.processes import cut_connections, kill_postgres
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
-from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
-from payagg.adapters.postgres.store import PostgresTransaction
+from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.webhooks.http1 import HttpConnection
-from payagg.application.ports.payments import PaymentAggregate
+from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.schemas.payments import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
-from payagg.domain.payment import Payment, Transition
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.delivering import MortalSender, MortalStore
 from tests.support.images import an_image
 
 REACHED = "reached"  # the file that says so
 KEY, AMOUNT, GATEWAY = "order 1", 150_000, "gw_provider_a"
 Step = Callable[[str], None]
+
+
+class CrashKind(Enum):
+    """Our own process, the whole database server, or every connection to it."""
+
+    PROCESS = "our process killed"
+    POSTGRES = "Postgres killed"
+    CONNECTION = "connections cut"
 
 
 def crash_at_step(step: str, kind: CrashKind, url: str, folder: Path) -> Step:
@@ -58,79 +63,46 @@ def crash_at_step(step: str, kind: CrashKind, url: str, folder: Path) -> Step:
     return reached
 
 
-class SteppingPayments(PostgresPayments):
-    """Calls a step before a payment is added and before it is locked for a claim, and knows whether it wrote one."""
+class SteppingStore(PostgresStore):
+    """Calls a step before the COMMIT of a block that wrote a payment."""
 
-    def __init__(self, connection: StatementConnection, step: Step) -> None:
-        super().__init__(connection, PostgresWebhookEvents(connection))
+    def __init__(self, url: str, step: Step) -> None:
+        super().__init__(url, pool_size=3, pgbouncer=False)
         self.step, self.has_written = step, False
 
-    async def add(self, payment: Payment) -> bool:
-        self.step("add")
-        self.has_written = await super().add(payment)
-        return self.has_written
-
-    async def save(self, payment: Payment, transition: Transition) -> None:
-        await super().save(payment, transition)
-        self.has_written = True
-
-    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
-        self.step("claim")
-        return await super().lock_aggregate(reference)
-
-
-class SteppingStore(MortalStore):
-    """Calls a step before the COMMIT of a block that wrote a payment, and MortalQueue's around the outbox."""
-
-    def __init__(self, database_url: str, step: Step) -> None:
-        super().__init__(database_url, step)
-        self.step = step
+    def wrote(self, answer: bool | None) -> None:
+        self.has_written |= answer is not False
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[PostgresTransaction]:
         async with super().begin() as tx:
-            payments = SteppingPayments(tx._connection, self.step)
-            vars(tx)["payments"] = payments
+            self.has_written = False
             yield tx
-            if payments.has_written:
+            if self.has_written:
                 self.step("commit")
 
 
-class SteppingLogos(ObjectLogos):
-    """A step behind each new file and before an old one goes."""
-
-    def __init__(self, folder: Path, step: Step) -> None:
-        super().__init__(folder)
-        self.step = step
-
-    async def put(self, path: str, content: bytes) -> None:
-        await super().put(path, content)
-        self.step("put")
-
-    async def delete(self, path: str) -> None:
-        self.step("delete")
-        await super().delete(path)
-
-
-def step_before_answers_are_read(step: Step) -> None:
-    read = HttpConnection.data_received
-
-    def stepped(connection: HttpConnection, data: bytes) -> None:
-        step("unread")
-        read(connection, data)
-
-    HttpConnection.data_received = stepped  # type: ignore[method-assign, assignment]
-
-
 def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
-    providers = providers_of(allow_loopback=True)
+    """Every port calls its steps."""
+    store, providers = SteppingStore(url, step), providers_of(allow_loopback=True)
+    around(PostgresPayments, "add", before=partial(step, "add"), after=store.wrote)
+    around(PostgresPayments, "save", after=store.wrote)
+    around(PostgresPayments, "lock_aggregate", before=partial(step, "claim"))
+    for provider in providers.values():
+        for call in ("start_charge", "fetch_charge"):
+            around(provider, call, after=lambda _: step("answered"))
+    for claim in ("claim", "claim_suspect"):
+        around(PostgresDeliveryQueue, claim, after=lambda found: step("claimed") if found else None)
+    around(HttpConnection, "data_received", before=partial(step, "unread"))
+    around(HttpSender, "send", after=lambda _: step("sent"))
+    around(ObjectLogos, "put", after=lambda _: step("put"))
+    around(ObjectLogos, "delete", before=partial(step, "delete"))
     return services_over(
-        SteppingStore(url, step),
+        store,
         replace(SETTINGS, state_dir=folder),
         ManualClock(datetime.fromisoformat(now)),
-        providers={slug: AroundProvider(one, after=partial(step, "answered")) for slug, one in providers.items()},
-        sender=MortalSender(step),
-        logos=SteppingLogos(folder / "logos", step),
+        providers=providers,
+        logos=ObjectLogos(folder / "logos"),
         crash_point=step,
     )
 
@@ -162,7 +134,6 @@ async def done(services: Services, step: Step, verb: str, *words: str) -> str:
 async def main(url: str, place: str, now: str, at: str, kind: str, verb: str, *words: str) -> None:
     folder = Path(place)
     step = crash_at_step(at, CrashKind[kind], url, folder)
-    step_before_answers_are_read(step)
     print(await done(services_with(step, url, folder, now), step, verb, *words))
 
 

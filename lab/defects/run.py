@@ -1,16 +1,66 @@
 """`make lab ARGS="defects"`: plants each defect of the table in a copy of the product, and sees it noticed.
 
-`--only` chooses by a part of the defect's name or of what must notice it, `--detector` by its kind. Exit status 1 when a
-defect is missed, or a test that must fail does so without any.
+The table stands in the TOML files beside this one. A name says what is wrong. A key that ends in `.py` or `.sql` is a
+file below src/payagg, with old text, which stands there once, and new text, in turn; the others are detectors. `--only`
+chooses by a part of the name or of what must notice it, `--detector` by its kind. Exit status 1 when a defect is
+missed, or a test that must fail does so without any.
 """
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from lab.defects.table import DEFECTS, DETECTORS, Defect
+from lab.kit.figures import Tally
 from lab.kit.product_copy import Copy, a_copy
-from lab.kit.tally import Tally
+
+# What each is given: a test as pytest names it below tests/, an invariant, and machines of the harness, over the
+# application on the in-memory store and over the domain's rules alone.
+DETECTORS = ("test", "simulation", "harness", "rules")
+
+
+class EditDoesNotFit(Exception):
+    """The product no longer has the text that a defect replaces, or has it more than once."""
+
+
+@dataclass(frozen=True)
+class Defect:
+    """`edits`: for each file below src/payagg, old and new texts in turn. `detectors`: what each must notice it by."""
+
+    name: str
+    edits: Mapping[str, list[str]]
+    detectors: Mapping[str, list[str]]
+
+    @classmethod
+    def read(cls, name: str, entry: Mapping[str, Any]) -> "Defect":
+        noticed = {kind: entry[kind] for kind in DETECTORS if kind in entry}
+        detectors = {kind: by if isinstance(by, list) else [by] for kind, by in noticed.items()}
+        return cls(name, {file: texts for file, texts in entry.items() if file not in DETECTORS}, detectors)
+
+    def planted(self, source: Path) -> dict[str, str]:
+        """The texts of the files with the defect in them; `source` is the package's folder. Raises EditDoesNotFit."""
+        planted = {}
+        for file, edits in self.edits.items():
+            text = (source / file).read_text()
+            for old, new in zip(edits[::2], edits[1::2], strict=True):
+                if text.count(old) != 1:
+                    raise EditDoesNotFit(f"{self.name}: {file} has {text.count(old)} times: {old}")
+                text = text.replace(old, new)
+            planted[file] = text
+        return planted
+
+
+def _read() -> Iterator[Defect]:
+    for area in sorted(Path(__file__).parent.glob("*.toml")):
+        for name, entry in tomllib.loads(area.read_text()).items():
+            yield Defect.read(name, entry)
+
+
+DEFECTS = tuple(_read())
+
 
 SECONDS_MAX = 900.0  # an end for a detector that a defect stops, never an expectation
 # A defect that only breaks the program would be caught by anything: a test must see what it does.

@@ -1,9 +1,11 @@
-"""Three nodes of Patroni on three members of etcd, as deploy/failover/patroni.yml has it."""
+"""Three nodes of Patroni on three members of etcd, as deploy/failover/patroni.yml has it, in a network of their own."""
 
 import copy
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +14,34 @@ from typing import Any
 import httpx
 import yaml
 
-from lab.failover.network import UNPRIVILEGED, drop_packets
-from lab.kit.figures import ROOT
-from lab.kit.kills import postmaster, signalled
-from lab.kit.processes import Processes, needed, until
+from lab.kit.processes import Processes, postmaster, signalled, until
 from payagg.adapters.postgres.embedded.programs import installed
+from tests.support.machine import ROOT, program
+
+INSIDE = "PAYAGG_TEST_HA_INSIDE"
+# Postgres and PgBouncer refuse to run as root: they see themselves as somebody who has a name, and own our files.
+UNPRIVILEGED = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")
+
+
+def enter_network(arguments: Sequence[str]) -> None:
+    """Starts this run again in a network namespace with a loopback and nothing else: addresses and ports are free
+    there, and packets can be dropped without anybody else's noticing. Somebody who is not root is root in it."""
+    if os.environ.get(INSIDE):
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        return
+    for name in ("unshare", "ip", "iptables"):
+        program(name)
+    mapped = () if os.geteuid() == 0 else ("--map-root-user",)
+    command = ["unshare", "--net", *mapped, "--", sys.executable, "-m", "lab", "failover", *arguments]
+    os.execvpe(command[0], command, {**os.environ, INSIDE: "yes", "PAYAGG_LAB_INSTALLED": "yes"})
+
+
+def drop_packets(address: str, *, is_dropped: bool) -> None:
+    """To the address: whatever is sent there has no answer, not even that nobody listens."""
+    for what in ("-d", "-s"):
+        rule = ["INPUT", what, address, "-j", "DROP"]
+        subprocess.run([program("iptables"), "-A" if is_dropped else "-D", *rule], check=True)
+
 
 CONFIG = ROOT / "deploy" / "failover" / "patroni.yml"
 PATRONI = ROOT / ".patroni" / "bin" / "patroni"
@@ -43,7 +68,7 @@ class Etcd:
     def start(self) -> None:
         clients, peers = f"http://{self.address}:2379", f"http://{self.address}:2380"
         everybody = ",".join(f"etcd{number}=http://127.0.0.{20 + number}:2380" for number in (1, 2, 3))
-        command = [needed("etcd"), "--name", self.name, "--data-dir", str(self.processes.folder / self.name)]
+        command = [program("etcd"), "--name", self.name, "--data-dir", str(self.processes.folder / self.name)]
         command += ["--listen-client-urls", clients, "--advertise-client-urls", clients]
         command += ["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]
         command += ["--initial-cluster", everybody, "--initial-cluster-state", "new"]
@@ -171,6 +196,10 @@ class Cluster:
         if told != [("leader", "running"), ("quorum_standby", "streaming"), ("quorum_standby", "streaming")]:
             return False
         return len({one["timeline"] for one in members}) == 1
+
+    def lose_etcd(self, members: int) -> None:
+        for member in self.etcd[:members]:
+            member.kill()
 
     def repair(self) -> None:
         for member in self.etcd:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import psycopg
 
-from lab.failover.cluster import POSTGRES, Cluster
-from lab.failover.network import UNPRIVILEGED
-from lab.kit.figures import ROOT
-from lab.kit.processes import Processes, needed, with_addresses
+from lab.failover.cluster import POSTGRES, UNPRIVILEGED, Cluster
+from lab.kit.processes import Processes, with_addresses
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from tests.support.machine import ROOT, program
 
 FILES = ROOT / "deploy" / "failover"
 HAPROXY, HAPROXY_PORT = "127.0.0.31", 5000
@@ -85,8 +84,8 @@ def proxies(cluster: Cluster, folder: Path) -> Iterator[None]:
     pgbouncer.write_text(rendered_pgbouncer((FILES / pgbouncer.name).read_text()))
     (folder / "users").write_text(f'"{ROLE}" ""\n"postgres" ""\n')
     with Processes(folder) as processes:
-        processes.start("haproxy", [needed("haproxy"), "-db", "-f", str(haproxy)])
-        processes.start("pgbouncer", [*UNPRIVILEGED, needed("pgbouncer"), str(pgbouncer)])
+        processes.start("haproxy", [program("haproxy"), "-db", "-f", str(haproxy)])
+        processes.start("pgbouncer", [*UNPRIVILEGED, program("pgbouncer"), str(pgbouncer)])
         yield
 
 

@@ -33,7 +33,7 @@ exportAllPayments exportBusinessPayments exportPayments getAllPaymentsSummary ge
 getBusinessPaymentSummary getBusinessPaymentSummaryCsv getPaymentSummary getPaymentSummaryCsv listAllPayments listAudit
 listBusinessAudit listBusinessPayments listPayments
 """
-# Fields whose data may fit its schema and be refused with VALIDATION_ERROR, by operation. Any other refusal is a finding.
+# Fields whose data may fit its schema and be refused with VALIDATION_ERROR, by operation. Any other is a finding.
 FIELDS: dict[str, str] = {
     # Of the built-in gateway only the order may change.
     "updateGateway": "name description",

@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 
 from lab.kit.dev import dev, environ_in
-from lab.kit.figures import ROOT
+from lab.kit.figures import Tally
 from lab.kit.places import a_folder
 from lab.kit.processes import PAYAGG
-from lab.kit.tally import Tally
+from tests.support.machine import ROOT
 
 HERE = Path(__file__).parent
 OWNER = "demo-owner"

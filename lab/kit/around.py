@@ -1,35 +1,29 @@
-"""A provider with something of ours before and after each of its calls."""
+"""Something of ours before and after each call of a method."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-
-from payagg.domain.attempt import Charge, HandOff
-from payagg.domain.report import ProviderReport
-
-R = TypeVar("R")
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 
-def nothing() -> None:
-    """By default."""
+def around(
+    owner: Any, method: str, *, before: Callable[[], None] = lambda: None, after: Callable[[Any], None] = lambda _: None
+) -> None:
+    """Of one object, or of every object of a class. `after` is given the answer."""
+    own = getattr(owner, method)
 
-
-class AroundProvider:
-    def __init__(
-        self, inner: Any, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing
-    ) -> None:
-        self.inner, self.before, self.after = inner, before, after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    async def start_charge(self, charge: Charge) -> HandOff:
-        return await self._around(self.inner.start_charge(charge))
-
-    async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        return await self._around(self.inner.fetch_charge(charge))
-
-    async def _around(self, call: Awaitable[R]) -> R:
-        self.before()
-        answer = await call
-        self.after()
+    @wraps(own)
+    def called(*given: Any, **named: Any) -> Any:
+        before()
+        answer = own(*given, **named)
+        after(answer)
         return answer
+
+    @wraps(own)
+    async def awaited(*given: Any, **named: Any) -> Any:
+        before()
+        answer = await own(*given, **named)
+        after(answer)
+        return answer
+
+    setattr(owner, method, awaited if inspect.iscoroutinefunction(own) else called)

@@ -75,11 +75,13 @@ class Phase:
 
 @dataclass
 class Buyer:
-    """Asks one of `clients` by chance, with the headers `key`. Pays at the provider, or with the sandbox's card. Whoever
-    has seconds to `retry` asks again, with the same words, until the answer is good; others leave it at that."""
+    """Asks one of `clients` by chance, with the headers `key` of a business. Pays at the provider, or with the
+    sandbox's card. Whoever has seconds to `retry` asks again, with the same words, until the answer is good; others leave it at
+    that."""
 
     clients: Sequence[httpx.AsyncClient]
     key: dict[str, str]
+    business: str
     provider: FakePaystack | None = None
     retry: tuple[float, float] | None = None
     acknowledged: dict[str, Purchase] = field(default_factory=dict)  # by idempotency key

@@ -1,23 +1,21 @@
 """`payagg dev` with all its data, to be tried from outside."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.kit.figures import ROOT
 from lab.kit.processes import PAYAGG, STOP_SECONDS
+from tests.support.machine import ROOT
 from tests.support.ports import free_port
+from tests.support.processes import environment
 
 
 def environ_in(folder: Path, **settings: str) -> dict[str, str]:
     """Of a product whose state is in `folder`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
-    path = os.pathsep.join([str(ROOT), str(ROOT / "src"), str(ROOT / "testing")])
-    return kept | {"PAYAGG_STATE_DIR": str(folder / "state"), "PYTHONPATH": path} | settings
+    return environment(PAYAGG_STATE_DIR=str(folder / "state"), **settings)
 
 
 @contextmanager

@@ -1,34 +1,38 @@
-"""The figures of the last whole runs, in lab/figures.json, and the table of them in docs/proof.md."""
+"""How a part tells what it finds: a line for each thing tried, one line at the end, and the figures of the last whole
+runs, in lab/figures.json and the table of docs/proof.md."""
 
 import json
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.support.machine import ROOT
+
 FILE = ROOT / "lab" / "figures.json"
 PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<!-- figures: end -->"
 # What a run of that name is told as.
 WORDS = {
     "attack": "{holds} of {all} attacks held",
-    "cells": "{journeys:,} journeys, {unavailable} answers 503, all of the killed cell; {events} of 90 events to the wrong "
-    "cell kept once, by the right one; through the router a read takes {slower} times as long and {router_ms} ms of its CPU",
+    "cells": "{journeys:,} journeys, {unavailable} answers 503, all of the killed cell; {events} of 90 events to the "
+    "wrong cell kept once, by the right one; through the router a read takes {slower} times as long and {router_ms} ms "
+    "of its CPU",
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
-    "failover": "{holds} of {all} hold; our own part of a gap at most {ours} s, the gap behind a frozen leader {frozen} s, "
-    "of a planned switchover {switchover} s",
+    "failover": "{holds} of {all} hold; our own part of a gap at most {ours} s, the gap behind a frozen leader "
+    "{frozen} s, of a planned switchover {switchover} s",
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} drawn by chance hold",
     "fuzz": "{cases:,} cases, no failure",
     "mutants": "{killed} of {mutants} killed, each survivor explained",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
-    "races": "105 pairs and crowds of 64 hold, in {times} times as many rounds as by day",
+    "races": "105 pairs and crowds of 64 hold in 100 times as many rounds as by day, and no model differs in 10 times "
+    "as many histories",
     "simulation": "{broken} of {histories:,} histories broken, {never} things that must happen never did",
     "soak kills": "{holds} of {all} rounds hold, {payments:,} payments",
-    "soak searches": "no difference from the models in {times} times as many histories as by day",
     "soak steady": "{rate} requests a second for half an hour: {faults} of {requests:,} failed, memory {growth}, "
     "connections {connections}",
     "upgrade": "{paid:,} payments acknowledged, none lost; {requests:,} requests, none failed; {tests} of the previous "
@@ -48,16 +52,42 @@ def note(name: str, part: str, arguments: Sequence[str], **found: Any) -> None:
     PAGE.write_text(page(), "utf-8")
 
 
-def between(document: Path, marks: tuple[str, str], text: str) -> str:
-    """The document with the text between its marks."""
-    before, _, rest = document.read_text("utf-8").partition(marks[0])
-    _, mark, after = rest.partition(marks[1])
-    assert mark, f"{document.name} lacks the marks of this table"
-    return f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}"
-
-
 def page() -> str:
     """docs/proof.md with the figures as they are."""
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    assert mark, f"{PAGE.name} lacks the marks of the table"
     rows = [f"| {name} | {WORDS[name].format(**one)} | {one['date']} |" for name, one in sorted(figures().items())]
-    table = ["| Run | Found | Date |", "| --- | --- | --- |", *rows]
-    return between(PAGE, (BEGIN, END), "\n".join(table))
+    table = "\n".join(["| Run | Found | Date |", "| --- | --- | --- |", *rows])
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+
+
+@dataclass
+class Tally:
+    """`part` and `arguments` are what was typed."""
+
+    part: str
+    arguments: Sequence[str]
+    tried: int = 0
+    broken: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def line(self, text: str, wrong: Sequence[str] = ()) -> None:
+        """One thing that was tried, and what of it does not hold."""
+        self.tried += 1
+        self.broken += bool(wrong)
+        print(f"{'BROKEN' if wrong else 'holds '}  {text}", *wrong[:20], sep="\n        ", flush=True)
+
+    @property
+    def holds(self) -> int:
+        return self.tried - self.broken
+
+    def end(self, *, whole: bool, name: str = "", **figures: Any) -> int:
+        """The exit status. The figures of a `whole` run are noted under `name`, or else under the part's."""
+        minutes = round((time.monotonic() - self.began) / 60, 1)
+        told = "".join(f", {key} {value}" for key, value in figures.items())
+        print(f"{self.part}: {self.holds} of {self.tried} hold, in {minutes} minutes{told}.", flush=True)
+        if whole:
+            counts = {"holds": self.holds, "all": self.tried, "minutes": minutes}
+            note(name or self.part, self.part, self.arguments, **counts, **figures)
+        return 1 if self.broken or not self.tried else 0

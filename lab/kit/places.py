@@ -4,14 +4,21 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from payagg.adapters.system import SystemClock
 
 TEMPLATE = "template_of_the_lab"
+
+
+def long_ago() -> datetime:
+    """Where the clock of a scene begins: it moves on, and the doctor reads the database's."""
+    return SystemClock().now() - timedelta(hours=12)
 
 
 @contextmanager

@@ -1,13 +1,17 @@
-"""The processes of a run by their names, and a wait that ends the run when it is over."""
+"""The processes of a run by their names, a wait that ends the run when it is over, and ways to kill."""
 
 import re
-import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
+import psycopg
 
 PATIENCE = 120.0  # seconds; a bound, never an expectation
 STOP_SECONDS = 60
@@ -29,14 +33,6 @@ def with_addresses(haproxy: str, bind: str, servers: Sequence[str]) -> str:
     haproxy, found = re.subn(r"(server [a-z]+\d) \S+", lambda one: f"{one[1]} {next(places)}", haproxy)
     assert (listeners, found) == (1, len(servers))
     return haproxy
-
-
-def needed(program: str) -> str:
-    """Where it is; ends the run where it is not."""
-    found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/local/sbin")
-    if found is None:
-        raise SystemExit(f"{program} is not installed.")
-    return found
 
 
 @dataclass
@@ -86,3 +82,45 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         for name in list(self.running):
             self.kill(name)
+
+
+def signalled(pids: Sequence[int], number: signal.Signals = signal.SIGKILL) -> None:
+    """Sends it to each process and all below it; what is born meanwhile gets it too."""
+    done: set[int] = set()
+    while found := [one for pid in pids for one in _tree(pid) if one.pid not in done]:
+        for one in found:
+            done.add(one.pid)
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(number)
+        if number == signal.SIGKILL:
+            psutil.wait_procs(found, timeout=10)
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    """Those above first."""
+    with suppress(psutil.NoSuchProcess):
+        top = psutil.Process(pid)
+        return [top, *top.children(recursive=True)]
+    return []
+
+
+def postmaster(data: Path) -> int | None:
+    """The process of the server whose data directory that is, None while there is none."""
+    try:
+        return int((data / "postmaster.pid").read_text().splitlines()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def kill_postgres(state: Path) -> None:
+    """Every process of the embedded server with that state, with -9; its watch starts it again."""
+    if (pid := postmaster(state / "postgres")) is not None:
+        signalled([pid])
+
+
+def cut_connections(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as own:
+        own.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

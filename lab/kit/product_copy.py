@@ -5,8 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +12,10 @@ from itertools import count
 from pathlib import Path
 from xml.etree import ElementTree
 
-ROOT = Path(__file__).parents[2]
+from lab.kit.places import a_folder
+from tests.support.machine import NODE, ROOT
+
+# Of pytest's plugins those that our tests use: loading all that are installed takes longer than most tests.
 PLUGINS = ("-p", "no:cacheprovider", "-p", "anyio.pytest_plugin", "-p", "_hypothesis_pytestplugin")
 _edits = count(1)
 
@@ -26,7 +27,6 @@ class Ran:
     passed: int
     failures: Sequence[str]
     others: int  # errors outside a test's own lines, and skipped ones
-    seconds: float
     output: str
 
 
@@ -42,7 +42,7 @@ class Copy:
                 shutil.copytree(ROOT / name, folder / name, ignore=ignored)
             elif name != ".git":
                 (folder / name).symlink_to(ROOT / name)
-        (folder / "tests" / "node" / "node_modules").symlink_to(ROOT / "tests" / "node" / "node_modules")
+        (folder / NODE.relative_to(ROOT) / "node_modules").symlink_to(NODE / "node_modules")
 
     def write(self, file: str, text: str) -> None:
         """Each text gets a time of its own, so that no compiled file of the one before is used."""
@@ -56,25 +56,16 @@ class Copy:
         report = self.folder / "report.xml"
         report.unlink(missing_ok=True)
         command = ["-m", "pytest", "-q", f"--junit-xml={report}", *PLUGINS, *options]
-        began = time.monotonic()
         _, said = self.python(*command, *(f"tests/{test}" for test in tests), timeout=timeout)
-        seconds = time.monotonic() - began
         cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
-        failures = [
-            str(found.get("message", "")).partition("\n")[0] for case in cases for found in case.iter("failure")
-        ]
+        failures = [str(one.get("message", "")).partition("\n")[0] for case in cases for one in case.iter("failure")]
         others = sum(1 for case in cases for kind in ("error", "skipped") for _ in case.iter(kind))
-        return Ran(len(cases) - len(failures) - others, failures, others, seconds, said)
+        return Ran(len(cases) - len(failures) - others, failures, others, said)
 
     def python(self, *arguments: str, timeout: float | None = None) -> tuple[int, str]:
         """Runs Python in this copy; its exit status and output. Raises TimeoutError after `timeout` seconds."""
-        # Of pytest's plugins those that our tests use: loading all that are installed takes longer than most tests.
-        places = (self.folder / "src", self.folder / "testing", self.folder)
-        environ = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, places)),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        }
+        path = os.pathsep.join(str(self.folder / name) for name in ("src", "testing", ""))
+        environ = os.environ | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         command = [sys.executable, *arguments]
         with (self.folder / "output").open("w+") as output:
             # A session of its own, so that what was started ends with it.
@@ -93,7 +84,5 @@ class Copy:
 
 @contextmanager
 def a_copy() -> Iterator[Copy]:
-    with tempfile.TemporaryDirectory(prefix="payagg-copy-") as folder:
-        # The embedded Postgres of a root user runs as another one, who must reach its folder.
-        os.chmod(folder, 0o711)
-        yield Copy(Path(folder))
+    with a_folder("copy") as folder:
+        yield Copy(folder)

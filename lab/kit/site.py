@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from lab.kit.buyer import Buyer, a_client
-from lab.kit.losses import losses
+from lab.kit.judgement import wrongs
 from lab.kit.processes import Processes, until
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.dev.fake_providers import FakePaystack
@@ -20,6 +20,8 @@ from tests.support.ports import free_port
 from tests.support.processes import SECRETS, environment, is_ready
 from tests.support.provider_rigs import credentials_a, fakes_running
 from tests.support.receivers import Receiver, a_receiver
+
+LOOPBACK = (sys.executable, "-m", "lab.kit.loopback_process")
 
 
 async def opened_shop(url: str) -> Shop:
@@ -46,29 +48,28 @@ class Site:
     def start(self) -> None:
         """Whatever does not run; returns when all of it is ready. What dies at its start is started again."""
         environ = environment(**self.settings)
-        module = (sys.executable, "-m", "lab.kit.loopback_process")
 
         def is_up() -> bool:
             for name, port in self.ports.items():
                 if not self.processes.lives(name):
                     role = name.rstrip("0123456789")
-                    self.processes.start(name, [*module, role, str(port), self.url], environ)
+                    self.processes.start(name, [*LOOPBACK, role, str(port), self.url], environ)
             return all(is_ready(port) for name, port in self.ports.items() if not name.startswith("worker"))
 
         until(is_up, "payagg ready")
 
     def buyer(self, retry: tuple[float, float]) -> Buyer:
-        return Buyer(self.clients, self.shop.as_sandbox, self.provider, retry)
+        return Buyer(self.clients, self.shop.as_sandbox, self.shop.business.id, self.provider, retry)
 
-    def losses(self, url: str, *buyers: Buyer) -> list[str]:
-        return losses(url, buyers, self.provider.book, self.merchant)
+    def wrongs(self, url: str, *buyers: Buyer) -> list[str]:
+        return wrongs(url, buyers, {"provider_a": self.provider.book}, self.merchant)
 
 
 @asynccontextmanager
 async def a_site(
     url: str, folder: Path, roles: Sequence[str] = ("both",), *, direct: str = "", **settings: str
 ) -> AsyncIterator[Site]:
-    """A process for each of `roles` of loopback_process.py, started and selling. `direct` is the database past proxies."""
+    """A process for each of `roles` of loopback_process.py, started and selling. `direct`: the database past proxies."""
     whole = {
         "PAYAGG_SHUTDOWN_DELAY": "0",
         "PAYAGG_STATE_DIR": str(folder),

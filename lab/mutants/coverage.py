@@ -1,4 +1,5 @@
-"""Which lines and branches of the money's code no unit test of it runs, or takes one way alone."""
+"""Which lines and branches of the money's code no test without a database runs, or takes one way alone: its unit tests, the
+model's machine over the use cases, and the store's contract in memory."""
 
 import argparse
 import json
@@ -9,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.kit.figures import ROOT
+from lab.kit.figures import Tally
 from lab.kit.places import a_folder
-from lab.kit.tally import Tally
 from lab.mutants.modules import MODULES
+from tests.support.machine import ROOT
+
+
+DRIVERS = ("unit/testing/test_payment_machine.py", "unit/adapters/memory/test_store_contract.py")
 
 
 def measured(modules: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -21,7 +25,9 @@ def measured(modules: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         places = os.pathsep.join(str(ROOT / name) for name in ("src", "testing", ""))
         environ = os.environ | {"PYTHONPATH": places, "COVERAGE_FILE": f"{folder}/data"}
         coverage = [sys.executable, "-m", "coverage"]
-        tests = [f"tests/{test}" for test in dict.fromkeys(test for one in modules for test in MODULES[one])]
+        tests = [
+            f"tests/{test}" for test in dict.fromkeys([*DRIVERS, *(test for one in modules for test in MODULES[one])])
+        ]
         pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
         report = f"{folder}/report.json"
         for words in (["run", "--branch", "--source=src/payagg", *pytest], ["json", "--quiet", "-o", report]):

@@ -9,7 +9,6 @@ import math
 import socket
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import h11
@@ -28,8 +27,8 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT
 from payagg.entrypoints.http.server.strict_json import DEPTH_MAX, decode
+from tests.support.machine import ROOT
 
-ROOT = Path(__file__).parents[2]
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 SIGNING_KEY = "the signing secret of the fuzz targets"
 KINDS: tuple[type[Any], ...] = (InitiatePayment, ReorderGateways, UpdateCredentials)

@@ -5,7 +5,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["payagg"]):
-    from lab.parsers.table import TARGETS
+    from lab.parsers.run import TARGETS
 
 
 def main() -> None:

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from lab.kit.figures import Tally
 from lab.kit.places import a_folder
-from lab.kit.tally import Tally
-from lab.parsers.table import TARGETS
+from lab.parsers import bodies, texts
 from lab.parsers.target import FuzzTarget
+
+TARGETS = (*texts.TARGETS, *bodies.TARGETS)
+
 
 INPUT_MAX = 4096  # bytes
 SECONDS = 30

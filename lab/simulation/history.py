@@ -15,12 +15,10 @@ from structlog.testing import capture_logs
 from lab.simulation.bank import PAGE, SDK, Bank, BankClient
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
-from lab.simulation.loop import NothingLeft
 from lab.simulation.people import Merchant, Operators, Payer
-from lab.simulation.process import Life, SimulatedProcess, assembled
+from lab.simulation.process import Life, ReachedStore, SimulatedProcess, assembled
 from lab.simulation.shops import Mail, ShopReceiver
-from lab.simulation.store import ReachedStore
-from lab.simulation.world import InvariantBroken, SimulatedWorld
+from lab.simulation.world import InvariantBroken, NothingLeft, SimulatedWorld
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.ports.store import Store
 from payagg.domain.gateway import SANDBOX_SLUG

@@ -4,14 +4,109 @@ Ends with 1 when an invariant does not hold, or when something that must happen 
 """
 
 import argparse
+import multiprocessing
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from lab.kit.tally import Tally
+from lab.kit.figures import Tally
 from lab.simulation.history import simulate
-from lab.simulation.search import search_all
-from lab.simulation.sometimes import never
+from lab.simulation.invariants import MOVES
+from lab.simulation.later_money import TOLD_BY
+
+DISPUTES = ("opened", "won", "lost", "accepted")
+KILLED = (
+    *("before a transaction", "before COMMIT", "after COMMIT", "at a call", "in mid-call", "at a try"),
+    "between two turns",
+)
+SOMETIMES: Final = frozenset(
+    {
+        *(f"{before} moves to {after}" for before, after in MOVES),
+        *(f"anomaly {kind}" for kind in (*TOLD_BY, "LATE_FAILURE", "UNKNOWN_STATUS")),
+        *(f"a dispute is {state}" for state in DISPUTES),
+        *(f"a process is killed {where}" for where in KILLED),
+        "a COMMIT has no answer",
+        "a client gives up waiting",
+        "a delivery arrives twice",
+        "a delivery is given up",
+        "a delivery that may kill its workers is sent alone",
+        "a delivery's lease runs out",
+        "a drain ends with a payment in flight",
+        "a gateway is pointed at another account",
+        "a payment expires while its charge is begun",
+        "a process freezes",
+        "a process is stopped in order",
+        "a provider is away for a while",
+        "a provider is paused after faults",
+        "a provider's event is lost",
+        "a reference is paid twice",
+        "a sparse ask finds that money went back",
+        "a stale claim is taken over",
+        "a transaction is rolled back and done again",
+        "an answer to a client is lost",
+        "an event is acknowledged twice",
+        "an event of a deleted gateway is proved",
+        "an idempotency key is replayed",
+        "an idempotency key is used after completion",
+        "another account is asked about a charge",
+        "events arrive out of order",
+        "money goes back before its success is known",
+        "money of a FAILED payment goes back",
+        "the database is down for a while",
+    }
+)
+
+
+def never(sometimes: Counter[str]) -> list[str]:
+    """Which of them did not happen."""
+    return sorted(what for what in SOMETIMES if not sometimes[what])
+
+
+BATCH = 50  # histories that a job lives through at once
+TOLD_EVERY = 20  # batches
+
+
+@dataclass
+class SearchResult:
+    """What some histories came to; `sometimes` counts the histories in which a thing happened."""
+
+    histories: int = 0
+    sometimes: Counter[str] = field(default_factory=Counter)
+    broken: dict[int, str] = field(default_factory=dict)  # by seed
+
+    def add(self, other: "SearchResult") -> None:
+        self.histories += other.histories
+        self.sometimes.update(other.sometimes)
+        self.broken.update(other.broken)
+
+
+def search(seeds: Sequence[int]) -> SearchResult:
+    """Lives through a history of each seed."""
+    found = SearchResult()
+    for seed in seeds:
+        history = simulate(seed)
+        found.histories += 1
+        found.sometimes.update(dict.fromkeys(history.sometimes, 1))
+        if history.broken is not None:
+            found.broken[seed] = str(history.broken)
+    return found
+
+
+def search_all(seeds: range, jobs: int, say: Callable[[str], None]) -> SearchResult:
+    """The same in `jobs` processes; `say` is told now and then how far it has come."""
+    found = SearchResult()
+    # Fresh interpreters: no job inherits what another has imported or drawn.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        parts = [pool.submit(search, seeds[at : at + BATCH]) for at in range(0, len(seeds), BATCH)]
+        for number, part in enumerate(as_completed(parts), start=1):
+            found.add(part.result())
+            if number % TOLD_EVERY == 0:
+                say(f"... {found.histories} histories, {len(found.broken)} broken")
+    return found
+
 
 WHOLE = 100_000
 ENOUGH = 5_000  # from so many on everything that may happen must have happened

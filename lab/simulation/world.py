@@ -1,12 +1,14 @@
-"""What everybody in a history shares: time, chance, the store, the network between them, and what is told of it all."""
+"""What everybody in a history shares: virtual time, chance, the store, the network between them, how badly things go,
+and what is told of it all."""
 
 import asyncio
 import hashlib
-from collections import Counter
+import selectors
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
@@ -15,8 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from payagg_testing.clocks import START, Chance, SeededEntropy
 
 from lab.simulation.ledger import Ledger
-from lab.simulation.loop import VirtualLoop
-from lab.simulation.weather import CALM, Weather
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
@@ -28,6 +28,92 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 CLIENT_SECONDS = 60.0  # how long a client waits for an answer
 SHORT_SECONDS = 5.0  # waits up to this pass in the loop's time, in which the product's own timers run
+
+
+class NothingLeft(Exception):
+    """Every task waits for something that no timer and no task will bring."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Runs on no file and no clock: sockets, threads and subprocesses are errors. Seconds begin at 0.
+
+    `each_turn` is called once before each round of what is ready; what it raises ends the run.
+    """
+
+    _ready: "deque[asyncio.Handle]"  # asyncio's own
+
+    def __init__(self, order: Chance, each_turn: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self._seconds = 0.0
+        self._order = order
+        self._each_turn = each_turn
+        # Coarser than what a sum of seconds can tell apart after years; otherwise a timer might never be due.
+        self._clock_resolution = 1e-6
+        self._selector = self  # what asyncio asks whether anything came, and how long to wait for it
+        self.turns = 0
+
+    def time(self) -> float:
+        return self._seconds
+
+    def select(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Nothing ever comes from outside, so the whole wait passes at once."""
+        self.turns += 1
+        self._each_turn()
+        if timeout is None:
+            raise NothingLeft
+        self._seconds += timeout
+        if len(self._ready) > 1:
+            self._order.shuffle(self._ready)
+        return []
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """No other thread exists to wake this loop."""
+
+
+@dataclass(frozen=True)
+class Weather:
+    """Shares of 0 to 1 of what may go wrong, drawn anew whenever it could. A default is the worst that is drawn."""
+
+    # A client's request to us.
+    lost_request: float = 0.15
+    lost_answer: float = 0.2
+    # Our processes: killed at a port, killed at any turn of the loop, frozen for longer than any lease.
+    crash: float = 0.03
+    crash_anywhere: float = 0.004
+    freeze: float = 0.05
+    # The database: a transaction rolled back, one whose COMMIT had no answer.
+    conflict: float = 0.1
+    unknown_commit: float = 0.05
+    # Our calls to providers and merchants.
+    lost_call: float = 0.2
+    lost_reply: float = 0.3
+    slow: float = 0.3
+    provider_error: float = 0.3
+    # Providers' events, and merchants' answers to ours.
+    event_lost: float = 0.65
+    event_twice: float = 0.5
+    event_late: float = 0.5
+    merchant_error: float = 0.5
+
+    @classmethod
+    def of(cls, **shares: float) -> "Weather":
+        """Nothing else goes wrong."""
+        return cls(**{each.name: shares.get(each.name, 0.0) for each in fields(cls)})
+
+    @classmethod
+    def drawn(cls, chance: Chance) -> "Weather":
+        worst = {each.name: float(each.default) for each in fields(cls)}  # type: ignore[arg-type]
+        if chance.happens(0.4):
+            # A few faults and no other: what they lead to is then not hidden by what comes later.
+            return cls.of(**{name: worst[name] * (0.5 + chance.random()) for name in chance.sample(list(worst), 2)})
+        return cls.of(**{name: most * chance.random() if chance.happens(0.5) else 0.0 for name, most in worst.items()})
+
+    def latency(self, chance: Chance) -> float:
+        """Seconds that a message travels."""
+        return 4.0 + chance.random() * 8.0 if chance.happens(self.slow) else chance.random() * 0.3
 
 
 class InvariantBroken(AssertionError):
@@ -227,7 +313,7 @@ class SimulatedWorld:
     def make_peace(self) -> None:
         """From now on nothing fails any more."""
         self.is_peace = True
-        self.weather = CALM
+        self.weather = Weather.of()
         self.down_until = 0.0
         self.unreachable.clear()
         self.killer = lambda: None

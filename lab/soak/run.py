@@ -1,4 +1,4 @@
-"""Kills processes and Postgres at random under load, searches for long, and loads steadily for half an hour."""
+"""Kills processes and Postgres at random under load, and loads steadily for half an hour."""
 
 import argparse
 import asyncio
@@ -8,15 +8,74 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from lab.kit.buyer import Buyer, Purchase
-from lab.kit.kills import kill_postgres
-from lab.kit.losses import paid_in
+import psutil
+import psycopg
+
+from lab.kit.buyer import Buyer, Load, Purchase, a_client
+from lab.kit.figures import Tally
+from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
-from lab.kit.site import Site, a_site
-from lab.kit.tally import Tally
-from lab.soak.steady import steady
+from lab.kit.processes import kill_postgres
+from lab.kit.site import Site, a_site, opened_shop
 from payagg.application.payments.status_checks import HOLD
 from tests.support.pgbouncer import a_pgbouncer
+from tests.support.processes import serving
+
+JOURNEYS = 20  # begun each second
+REQUESTS = 5  # of one
+WARM_SECONDS = 120.0  # until memory is looked at
+LOOK_SECONDS = 10.0
+REACHED = 0.95  # of the rate, or the figures are of another load
+GROWTH = 0.05
+LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
+
+
+def connections_of(url: str) -> int:
+    asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(url) as connection:
+        return len(connection.execute(asked).fetchall())
+
+
+async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int]]:
+    shop = await opened_shop(url)
+    memory: list[int] = []  # bytes of all processes
+    connections: list[int] = []
+    limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
+    with serving(url, "--workers", "2", **limits) as (process, origin):
+        async with a_client(0, base_url=f"{origin}/api/v1") as client:
+            buyer = Buyer([client], shop.as_sandbox, shop.business.id)
+            load = Load(buyer.journey("steady"), 1 / JOURNEYS)
+            running = asyncio.create_task(load.evenly())
+            asyncio.get_running_loop().call_later(seconds, load.finish)
+            await asyncio.sleep(min(WARM_SECONDS, seconds / 3))
+            while not running.done():
+                whole = psutil.Process(process.pid)
+                memory.append(sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True))))
+                connections.append(await asyncio.to_thread(connections_of, url))
+                await asyncio.wait([running], timeout=LOOK_SECONDS)
+            await running
+    return buyer, memory, connections
+
+
+def steady(arguments: Sequence[str], minutes: float) -> int:
+    tally = Tally("soak", arguments)
+    with a_folder("steady") as folder, a_postgres(folder) as postgres:
+        buyer, memory, connections = asyncio.run(measured(postgres.url, minutes * 60))
+    faults = buyer.phase.failed.total()
+    requests, growth = buyer.phase.good + faults, memory[-1] / memory[0] - 1
+    rate = round(requests / (minutes * 60))
+    is_reached = rate >= REACHED * JOURNEYS * REQUESTS
+    tally.line(f"rate: {rate} requests a second", [] if is_reached else ["this machine has something else to do"])
+    tally.line(f"answers: {buyer.phase}", [*buyer.false, *(f"{n} x {name}" for name, n in buyer.phase.failed.items())])
+    held = f"{growth:+.1%} ({memory[-1] >> 20} MiB)"
+    tally.line(f"memory: {held}", [] if growth < GROWTH else ["it grows"])
+    span = f"{min(connections)} to {max(connections)}"
+    tally.line(f"connections: {span}")
+    return tally.end(
+        whole=is_reached and minutes >= 30, name="soak steady",
+        rate=rate, requests=requests, faults=faults, growth=held, connections=span,
+    )  # fmt: skip
+
 
 # What `payagg serve --workers N --no-worker` and `payagg worker` are on several machines, all through one PgBouncer.
 CREWS = {
@@ -28,13 +87,6 @@ SERVER_CONNECTIONS = 20  # that a PgBouncer makes of those of all processes
 PAYERS, PAYMENTS, KILLS = 8, 4, 3  # of one round; payments by each payer
 RETRY = (0.2, 0.3)  # seconds
 END = 2 * HOLD.total_seconds()  # for a round to end; a bound, never an expectation
-STORE = "tests/integration/postgres"
-SEARCHES = (
-    f"tests/unit/testing/test_payment_machine.py {STORE}/test_payment_machine.py {STORE}/test_conformance.py",
-    f"{STORE}/test_store_in_schema.py",
-    "tests/integration/http/test_hostile.py",
-)
-TIMES = 10  # as many histories as in `make test`
 
 
 @asynccontextmanager
@@ -91,7 +143,7 @@ async def a_round(site: Site, url: str, folder: Path, buyer: Buyer, seed: int) -
         if not settled and await asyncio.to_thread(paid_in, url) >= wanted:
             settled = time.monotonic() - began
         await asyncio.sleep(RETRY[0])
-    wrong = site.losses(url, buyer) + [f"{one} is never paid" for one in wanted - paid_in(url)]
+    wrong = site.wrongs(url, buyer) + [f"{one} is never paid" for one in wanted - paid_in(url)]
     count = len(buyer.purchases) - earlier
     return f"seed {seed}: {count} payments, {len(late)} paid unseen, settled {settled:.1f} s after the restart", wrong
 
@@ -113,7 +165,7 @@ async def kills(tally: Tally, crew: str, rounds: int) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab soak", description=__doc__)
-    parser.add_argument("--only", choices=("kills", "searches", "steady"))
+    parser.add_argument("--only", choices=("kills", "steady"))
     parser.add_argument("--crew", choices=CREWS, help="that alone is killed; several and many go through PgBouncer")
     parser.add_argument("--rounds", type=int, help="of kills, for each crew; default: 60, 1 and 3")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the steady load")
@@ -125,11 +177,6 @@ def main(arguments: Sequence[str]) -> int:
         payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in crews)
         whole = chosen.rounds is None and chosen.crew is None
         status |= tally.end(whole=whole, name="soak kills", payments=payments)
-    if chosen.only in (None, "searches"):
-        tally = Tally("soak", arguments)
-        for files in SEARCHES:
-            tally.searched(files, files, TIMES)
-        status |= tally.end(whole=True, name="soak searches", times=TIMES)
     if chosen.only in (None, "steady"):
         status |= steady(arguments, chosen.minutes)
     return status

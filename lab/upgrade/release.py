@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.kit.figures import ROOT
 from payagg.adapters.postgres.migrations import HEAD
+from tests.support.machine import ROOT
 from tests.support.processes import SECRETS
 
 HEAD_FILE = "payagg/adapters/postgres/migrations/__init__.py"

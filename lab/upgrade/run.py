@@ -8,11 +8,12 @@ import asyncio
 import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,15 +22,52 @@ import psycopg
 from psycopg import sql
 
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
-from lab.kit.losses import losses
+from lab.kit.figures import Tally
+from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
-from lab.kit.processes import Processes
-from lab.kit.tally import Tally
-from lab.upgrade.balancer import Balancer, balancing
+from lab.kit.processes import Processes, until, with_addresses
 from lab.upgrade.release import Release, checked_out, git, previous_commit, this_release
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.http_world import bearer
+from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
+
+CONFIG = ROOT / "deploy" / "haproxy.cfg"
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Balancer:
+    origin: str
+    _stats: Path
+
+    def state(self, server: str) -> str:
+        """UP, DOWN or what HAProxy else calls it."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(self._stats))
+            asking.sendall(b"show stat\n")
+            said = b"".join(iter(lambda: asking.recv(65536), b"")).decode()
+        head, *rows = [line.split(",") for line in said.lstrip("# ").splitlines() if line]
+        column = head.index("status")
+        return next(row[column] for row in rows if row[:2] == ["payagg", server])
+
+    def sends_to(self, server: str) -> bool:
+        """Waits for it to be UP; whether it came to be."""
+        with contextlib.suppress(SystemExit):
+            until(lambda: self.state(server) == "UP", f"{server} UP", PATIENCE)
+        return self.state(server) == "UP"
+
+
+@contextlib.contextmanager
+def balancing(folder: Path, ports: Sequence[int]) -> Iterator[Balancer]:
+    port, stats, file = free_port(), folder / "haproxy.sock", folder / "haproxy.cfg"
+    text = with_addresses(CONFIG.read_text(), f"127.0.0.1:{port}", [f"127.0.0.1:{one}" for one in ports])
+    file.write_text(text.replace("global\n", f"global\n    stats socket {stats} level admin\n", 1))
+    with Processes(folder) as processes:
+        processes.start("haproxy", [program("haproxy"), "-q", "-db", "-f", str(file)])
+        until(stats.exists, "HAProxy started", PATIENCE)
+        yield Balancer(f"http://127.0.0.1:{port}", stats)
+
 
 BUYERS = 4
 PAUSE = 0.1  # seconds between two payments of one buyer
@@ -102,7 +140,7 @@ async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> Rolling
             site.start(one, old)
         for one in ("api1", "api2"):
             await asyncio.to_thread(site.wait_for, one)
-        key = bearer(await a_secret_key(site, old))
+        business, secret = await a_secret_key(site, old)
         async with contextlib.AsyncExitStack() as stack:
             loads = []
             for number in range(BUYERS):
@@ -110,13 +148,13 @@ async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> Rolling
                 limits = httpx.Limits(max_keepalive_connections=None if number % 2 else 0)
                 base = f"{balancer.origin}/api/v1"
                 client = await stack.enter_async_context(a_client(0, base_url=base, limits=limits))
-                site.buyers.append(Buyer([client], key))
+                site.buyers.append(Buyer([client], bearer(secret), business))
                 loads.append(Load(site.buyers[-1].journey(f"buyer {number} payment"), PAUSE))
             site.phase("two servers of the previous release")
             async with loaded(*loads):
                 await story(site, old, new)
             site.phase("judged")
-        wrong = losses(server.url, site.buyers)
+        wrong = wrongs(server.url, site.buyers)
         tally.line(f"{sum(len(one.purchases) for one in site.buyers)} payments acknowledged", wrong)
         new.say("doctor", PAYAGG_DATABASE_URL=server.url)
     return site
@@ -143,8 +181,8 @@ async def story(site: RollingSite, old: Release, new: Release) -> None:
     await asyncio.sleep(STEADY_SECONDS)
 
 
-async def a_secret_key(site: RollingSite, release: Release) -> str:
-    """Of a new business, made as an operator and its owner make one."""
+async def a_secret_key(site: RollingSite, release: Release) -> tuple[str, str]:
+    """A new business and its key, made as an operator and its owner make one."""
     url = {"PAYAGG_DATABASE_URL": site.database_url}
     made = release.say("business", "create", "--name", "Shop", "--owner", "ada", "--kyc", "APPROVED", **url)
     business = made.split('"')[3]
@@ -155,7 +193,7 @@ async def a_secret_key(site: RollingSite, release: Release) -> str:
             json={"environment": "SANDBOX", "name": "Server"},
             headers={"Authorization": f"Bearer {token}"},
         )
-        return str(answer.raise_for_status().json()["data"]["secretKey"])
+        return business, str(answer.raise_for_status().json()["data"]["secretKey"])
 
 
 async def waits_not_ready(site: RollingSite) -> None:

@@ -1,4 +1,4 @@
-"""How long the tests that search go on: 20 rounds by default, more by night (lab/soak, lab/races)."""
+"""How long the tests that search go on: 20 rounds by default, more by night (lab/races)."""
 
 import os
 

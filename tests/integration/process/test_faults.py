@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.faults.cells import KINDS, Neighbour
-from lab.faults.scene import tried
+from lab.faults.network import KINDS, Neighbour
+from lab.faults.run import tried
 
 OF_NAME = {kind.name: kind for kind in KINDS}
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
-from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
-from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
+from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
 
 HOUR = timedelta(hours=1)
@@ -32,6 +32,10 @@ LOST, CLOSED = an_attempt(state=AttemptState.UNKNOWN), an_attempt(state=AttemptS
 SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
 AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
 OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
+NAMELESS = replace(OTHERS, amounts=frozenset())
+ODD = a_report(Outcome.PENDING, is_known_word=False)
+GIVEN = Anomaly("anm_1", REFERENCE, AnomalyKind.PARTIAL_REFUND, "verify", {"amounts": [50_000]}, NOW)
+DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost"})
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
     ReportEffect.MOVED: {
@@ -58,6 +62,7 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
     },
     ReportEffect.MISMATCH: {
         "an answer about another": (OTHERS, pending(), AnomalyKind.MISMATCH, {"asked": ASKED}),
+        "one that names no amount": (NAMELESS, pending(), AnomalyKind.MISMATCH, {"asked": ASKED}),
         "another amount": (a_report(SUCCEEDED, amounts=OTHER_AMOUNT), pending(), AnomalyKind.MISMATCH, {}),
     },
     ReportEffect.ANOMALY: {
@@ -73,6 +78,9 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "failed after a reversal": (a_report(FAILED), ended(Trigger.REVERSE), AnomalyKind.LATE_FAILURE, {}),
         "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_REVERSAL, {}),
         "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
+        "a word that nobody knows, of a paid one": (ODD, PAID, AnomalyKind.UNKNOWN_STATUS, {}),
+        "the rest given back": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {"known": [GIVEN]}),
+        "a dispute lost after a part went back": (DISPUTED, PAID, AnomalyKind.DISPUTE, {"known": [GIVEN]}),
     },
 }
 
@@ -100,6 +108,12 @@ def test_what_a_report_does(effect: ReportEffect, name: str) -> None:
     if anomaly is not None:
         assert verdict.details["providerReference"] == report.provider_reference
         assert verdict.details["amounts"] == sorted(report.amounts)
+
+
+@pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED])
+def test_what_went_back_counts_once(report: ProviderReport) -> None:
+    """A word without an id is about all that went back, so only the rest of it is news."""
+    assert judged(report, PAID, known=[GIVEN]).details["amount"] == PAID.amount - 50_000
 
 
 @pytest.mark.rule("description.4")

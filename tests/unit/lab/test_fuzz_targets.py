@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lab.parsers import bodies, texts
-from lab.parsers.table import TARGETS
+from lab.parsers.run import TARGETS
 from lab.parsers.target import FuzzTarget
 from payagg.adapters.providers.provider_a import webhook
 from payagg.adapters.security import Tokens

@@ -3,14 +3,14 @@
 import importlib
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from lab.__main__ import main
+from lab.__main__ import PARTS, Part, main
 from lab.kit import figures
-from lab.kit.tally import Tally
-from lab.parts import PARTS, Part
+from lab.kit.figures import Tally
 from tests.support.machine import ROOT
 
 
@@ -25,6 +25,13 @@ def test_a_part_has_a_module_and_its_needs_are_targets(part: Part) -> None:
     assert callable(importlib.import_module(part.module or f"lab.{part.name}.run").main)
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(part.needs) <= set(targets)
+
+
+def test_every_module_that_is_started_by_its_name_exists() -> None:
+    files = [file for folder in ("lab", "benchmarks") for file in (ROOT / folder).rglob("*.py")]
+    named = {name for file in files for name in re.findall(r'"-m", "([a-z_.]+)', file.read_text())}
+    assert {"lab.crashes.child", "lab.kit.loopback_process", "benchmarks.receiver"} <= named
+    assert [name for name in named if find_spec(name) is None] == []
 
 
 def test_every_figure_is_of_a_part_and_told_in_words() -> None:

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import payagg
-from lab.mutants.explained import EXPLAINED
-from lab.mutants.modules import MODULES
+from lab.mutants.modules import EXPLAINED, MODULES
 from tests.support.machine import ROOT
 
 SOURCE = Path(payagg.__file__).parent

@@ -10,9 +10,8 @@ import pytest
 from payagg_testing.clocks import Chance
 
 from lab.simulation import simulate
-from lab.simulation.loop import NothingLeft, VirtualLoop
-from lab.simulation.search import search
-from lab.simulation.sometimes import SOMETIMES, never
+from lab.simulation.run import SOMETIMES, never, search
+from lab.simulation.world import NothingLeft, VirtualLoop
 from tests.support.machine import ROOT
 
 SOURCE = ROOT / "src"

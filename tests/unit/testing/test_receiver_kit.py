@@ -6,7 +6,7 @@ import pytest
 from payagg_testing.command import main
 from payagg_testing.conformance.receiver import check_receiver
 
-from lab.defects.receivers import BROKEN_RECEIVERS, NEW_SECRET, SECRET, GoodReceiver, receiving
+from tests.support.webhook_handlers import BROKEN_RECEIVERS, NEW_SECRET, SECRET, GoodReceiver, receiving
 
 
 def test_a_good_receiver_passes() -> None:

@@ -42,7 +42,7 @@ def meaning(error: Exception) -> Exception:
     if (
         state in ENDED
         or (state or "").startswith("08")
-        or (state is None and isinstance(cause, psycopg.OperationalError))
+        or (state is None and isinstance(cause, psycopg.OperationalError | psycopg.InternalError))
     ):
         return ConnectionLost(state or "no answer")
     if state == UNIQUE:

@@ -50,6 +50,8 @@ def test_each_error_of_a_switchover_has_its_meaning(code: str, means: type[Excep
 
 def test_a_connection_that_ends_without_a_word_is_lost() -> None:
     assert isinstance(meaning(psycopg.OperationalError("server closed the connection")), ConnectionLost)
+    # The driver's own, where the connection ended before any answer came.
+    assert isinstance(meaning(psycopg.InternalError("got no result from the query")), ConnectionLost)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from payagg_testing.builders import a_business, a_gateway
 from payagg_testing.clocks import START, Chance, ManualClock
 
-from lab.simulation.loop import VirtualLoop
+from lab.simulation.world import VirtualLoop
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.store import MemoryTransaction
 from payagg.application.payments import checkout

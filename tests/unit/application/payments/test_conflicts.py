@@ -120,3 +120,27 @@ async def test_what_keeps_conflicting_is_given_up() -> None:
     store.times = 4
     with pytest.raises(Unavailable):
         await shop.process(await shop.initiated())
+
+
+class DownStore(MemoryStore):
+    is_down = False
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[MemoryTransaction]:
+        if self.is_down:
+            raise Unavailable("no connection")
+        async with super().begin() as tx:
+            yield tx
+
+
+async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_the_sweep() -> None:
+    store = DownStore()
+    shop = await MemoryShop(store=store).open()
+    payment = await shop.payment(await shop.initiated())
+    store.is_down = True
+    with pytest.raises(Unavailable):
+        await shop.process(payment.reference)
+    shop.clock.move(CHECKOUT_TTL)
+    assert await shop.services.settlement.told(payment) is payment
+    store.is_down = False
+    assert (await shop.services.settlement.told(payment)).status is Status.FAILED

@@ -19,6 +19,7 @@ from payagg.domain.report import Outcome, ProviderReport, ReportEffect
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, WebhookEndpoint
 from tests.support.assembly import services_over
+from tests.support.memory_shop import MemoryShop
 
 pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
@@ -252,3 +253,11 @@ async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
     assert [(event.sequence, event.type.removeprefix("payment.")) for event in events] == list(enumerate(words, 1))
     assert sorted(fact.event_sequence or 0 for fact in facts) == [3, 4, 5]
     assert (await world.payment()).has_adjustments
+
+
+async def test_a_payment_that_did_not_move_is_not_written() -> None:
+    shop = await MemoryShop().open()
+    payment = await shop.payment(await shop.initiated())
+    async with shop.store.begin() as tx:
+        assert await shop.services.settlement.write(tx, payment, None) is payment
+    assert await shop.payment(payment.reference) == payment

@@ -211,3 +211,13 @@ async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
     shop.says(Outcome.SUCCEEDED)
     assert await shop.reconciler.run_once() == 1
     assert (await shop.payment(reference)).status is Status.SUCCESS
+
+
+async def test_an_ask_without_an_answer_is_followed_by_the_next_on_schedule(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.a.fetch_fault = FaultKind.UNREACHABLE
+    shop.clock.move(ASK_AFTER[0])
+    assert await shop.reconciler.run_once() == 1
+    [attempt] = await shop.attempts(reference)
+    assert (attempt.asks, attempt.next_ask_at) == (1, START + ASK_AFTER[1])
+    assert (await shop.payment(reference)).status is Status.PENDING

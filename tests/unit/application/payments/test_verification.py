@@ -7,7 +7,7 @@ from payagg_testing.builders import a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import VERIFY_EVERY
+from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
@@ -169,3 +169,18 @@ def test_the_way_home_carries_reference_and_status(callback: str | None, leads_t
     payment = a_payment(callback_url=callback)
     expected = leads_to.format(payment.reference) if leads_to else None
     assert redirect_url(payment) == expected
+
+
+async def test_a_final_payment_whose_provider_cannot_be_asked_is_told_as_it_is(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(reference)
+    await shop.change("provider_a", credentials=None)
+    shop.clock.move(VERIFY_FINAL_EVERY)
+    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+    assert len(shop.a.fetched) == 1
+
+
+async def test_nobody_is_asked_about_a_reference_that_does_not_exist(shop: MemoryShop) -> None:
+    told = await refused_with(shop.verification.verify("PAY-20250131-NOBODY"))
+    assert told == (ErrorCode.PAYMENT_NOT_FOUND, None)

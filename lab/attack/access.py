@@ -1,10 +1,58 @@
-"""One business against the others: what it may store, how often we call hosts of its choice, how much it may ask."""
+"""What is not the asker's: a product for developers read by another site's page, metrics read by anybody, and how much
+one business may store, call and ask."""
 
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from lab.attack.target import AttackResult, Target
+import httpx
+
+from lab.attack.target import PATIENCE, AttackResult, Target
+
+DEV_NAMES = (
+    "evil.example:{port}",
+    "evil.example",
+    "127.0.0.1.evil.example:{port}",
+    "localhost.evil.example",
+    "0.0.0.0:{port}",
+)
+DEV_PATHS = ("/dev/inbox", "/dev/inbox/deliveries", "/metrics", "/docs", "/openapi.json", "/api/v1/payments/context")
+
+
+def attack_dev_under_another_name(target: Target) -> AttackResult:
+    """Reads `dev`'s pages and data under other host names."""
+    port = target.dev_origin.rpartition(":")[2]
+    with httpx.Client(base_url=target.dev_origin, timeout=PATIENCE, trust_env=False) as client:
+        answers = [
+            client.get(path, headers=target.as_key | {"Host": name.format(port=port)})
+            for name in DEV_NAMES
+            for path in DEV_PATHS
+        ]
+    read = sum(answer.status_code == 200 for answer in answers)
+    statuses = ", ".join(sorted({str(answer.status_code) for answer in answers}))
+    return AttackResult(
+        f"{len(answers)} requests under {len(DEV_NAMES)} names", f"{read} read; answered {statuses}", read > 0
+    )
+
+
+PATHS = ("/metrics", "/metrics/", "//metrics", "/METRICS", "/metrics?x=1", "/%6detrics", "/api/v1/metrics")
+CREDENTIALS: tuple[dict[str, str], ...] = (
+    {},
+    {"Authorization": "Bearer"},
+    {"Authorization": "Bearer None"},
+    {"Authorization": "Basic Og=="},
+    {"X-Forwarded-For": "127.0.0.1"},
+)
+
+
+def attack_metrics_without_a_token(target: Target) -> AttackResult:
+    """Asks for the metrics under several spellings, with no credential and with wrong ones."""
+    asked = [(path, headers) for path in PATHS for headers in (*CREDENTIALS, target.as_key, target.as_owner)]
+    answers = [target.ask("GET", path, headers=headers) for path, headers in asked]
+    read = sum("payagg_" in answer.text for answer in answers)
+    statuses = ", ".join(sorted({str(answer.status_code) for answer in answers}))
+    return AttackResult(f"{len(asked)} ways to ask", f"{read} read them; answered {statuses}", read > 0)
+
 
 STORED_MAX = 40  # endpoints; more than twice what may be stored
 ENDPOINT_PAUSE = 5.1  # seconds until one endpoint may be tested again

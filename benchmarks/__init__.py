@@ -1,1 +1,0 @@
-"""Benchmarks that ship: `make bench` (see docs/performance.md)."""

@@ -1,1 +1,0 @@
-"""Three cells and a router on loopback, under load."""

@@ -1,1 +1,0 @@
-"""What a crash at each step of a payment leaves."""

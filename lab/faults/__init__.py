@@ -1,1 +1,0 @@
-"""What a failing network between us and others leaves."""

@@ -1,1 +1,0 @@
-"""What may happen to one payment at the same moment, pair by pair, between two servers."""
