@@ -46,9 +46,11 @@ async def page(
         return (await tx.payment_search.page(wanted, now, after, limit))[0]
 
 
-async def totals(store: Store, wanted: PaymentFilter = OWN, now: datetime = NOW) -> list[PaymentTotal]:
+async def totals(
+    store: Store, wanted: PaymentFilter = OWN, now: datetime = NOW, most: int = 1_000
+) -> list[PaymentTotal]:
     async with store.begin() as tx:
-        return await tx.payment_search.totals(wanted, now)
+        return await tx.payment_search.totals(wanted, now, most)
 
 
 class PaymentSearchContract:
@@ -214,6 +216,7 @@ class PaymentSearchContract:
         everywhere = await totals(store, PaymentFilter(since=midnight))
         assert everywhere[0] == PaymentTotal(second, Status.INITIATED, 2, 1200)
         assert await totals(store, PaymentFilter("biz_3", SANDBOX)) == []
+        assert [sum(total.count for total in await totals(store, most=most)) for most in (1, 2)] == [1, 2]
 
     async def test_a_summary_adds_up_the_fees_that_are_known(self, store: Store) -> None:
         await added(store, 1)

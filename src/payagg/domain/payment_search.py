@@ -11,7 +11,9 @@ from payagg.domain.values import Environment
 
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
-SUMMARY_MAX = timedelta(days=31)  # a whole month, and a bound on what one summary reads
+# What one summary reads at most.
+SUMMARY_MAX = timedelta(days=31)
+SUMMARY_PAYMENTS = 2_000_000
 CURSOR_LENGTH = 44
 
 # Stand where no time is asked for: every range has a lower and an upper end.

@@ -91,3 +91,8 @@ class TokenBucket:
 
     def give_back(self, limit: RateLimit) -> None:
         self.left = min(limit.most, self.left + 1)
+
+    def charge(self, tokens: int) -> None:
+        """Takes what is known only afterwards, more than there is where need be: until that has come back, `take` of 0
+        says in how many seconds it will have."""
+        self.left -= tokens

@@ -16,7 +16,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.payment import Payment
-from payagg.domain.payment_search import PaymentFilter
+from payagg.domain.payment_search import SUMMARY_PAYMENTS, PaymentFilter
 from payagg.domain.values import Environment
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
@@ -220,8 +220,14 @@ async def test_a_summary_adds_up_days_and_statuses_as_json_and_as_csv(api: Api, 
     await store.pool.run(large, business=other.business.id, at=DAY)
     async with store.begin() as tx:
         wanted = PaymentFilter(business_id=other.business.id, environment=Environment.SANDBOX)
-        [total] = await tx.payment_search.totals(wanted, api.services.clock.now())
+        [total] = await tx.payment_search.totals(wanted, api.services.clock.now(), 3_000)
     assert (total.count, total.amount) == (2100, 2100 * largest)
+    summary = await get(api, "/payments/summary", other.as_sandbox, **MONTH)
+    assert summary["days"][0]["totals"][0]["amount"] == 2100 * largest
+    described = (await api.client.get(f"{api.origin}/openapi.json")).json()["components"]["schemas"]["StatusTotal"]
+    amount = described["properties"]["amount"]
+    assert amount["maximum"] >= SUMMARY_PAYMENTS * largest
+    assert "format" not in amount
 
 
 @pytest.mark.rule(

@@ -153,7 +153,7 @@ def listed(wanted: PaymentFilter, after: PaymentCursor | None = None) -> TX:
 
 def totals(business_id: str | None, day: datetime) -> TX:
     wanted = PaymentFilter(business_id, SANDBOX, since=day, until=day + HOUR)
-    return lambda tx: tx.payment_search.totals(wanted, NOW)
+    return lambda tx: tx.payment_search.totals(wanted, NOW, 2_000_000)
 
 
 def adjustments(business_id: str, **wanted: Any) -> TX:

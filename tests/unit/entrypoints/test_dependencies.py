@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections import defaultdict
 from functools import cache
+from importlib.metadata import metadata
 from pkgutil import resolve_name
 from typing import Any
 
@@ -121,3 +122,26 @@ def test_what_we_use_of_a_librarys_inside_is_still_there(place: str) -> None:
 
 def test_the_package_and_its_metadata_tell_one_version() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == payagg.__version__
+
+
+# What a closed product may be shipped with as it comes; LGPL and MPL ask for the library's own source alone.
+PERMITTED = re.compile(
+    r"MIT(-0|-CMU)?|(3-Clause )?BSD(-[23]-Clause)?|Apache(-2\.0| Software)|ISC|PSF-2\.0|LGPL-3\.0-only"
+    r"|Mozilla Public License 2\.0 \(MPL 2\.0\)"
+)
+ON_WINDOWS_ALONE = {"colorama"}
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-embedded.lock", "requirements-archive.lock"])
+def test_each_package_of_production_has_a_licence_that_it_may_be_shipped_under(lock: str) -> None:
+    names = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / lock).read_text(), re.MULTILINE)) - ON_WINDOWS_ALONE
+    refused = {}
+    for name in names:
+        about = metadata(name)
+        classifiers = [one.split(" :: ")[-1] for one in about.get_all("Classifier", []) if one.startswith("License")]
+        [text] = about.get_all("License", [""])
+        said = about.get_all("License-Expression") or classifiers or [text.partition("\n")[0]]
+        words = [word for one in said for word in re.split(r" AND | OR ", one.removesuffix(" License"))]
+        if not all(PERMITTED.fullmatch(word) for word in words):
+            refused[name] = said
+    assert refused == {}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -32,6 +33,12 @@ MANIFESTS = sorted(path for base in BASES for path in base.glob("*.yaml") if pat
 COMPOSES = {"compose.yaml": 3, "compose.cells.yaml": 7}  # services of ours in each
 TEXTS = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+IMPORT_ALL = """
+import importlib, pkgutil, payagg
+for module in pkgutil.walk_packages(payagg.__path__, "payagg."):
+    if not module.name.endswith(("__main__", "migrations.env")):
+        assert "site-packages" in importlib.import_module(module.name).__file__
+"""
 SELECTOR = re.compile(r"\bpayagg_[a-z_]+")
 
 
@@ -39,12 +46,13 @@ def loaded(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
-def ran(*command: object, cwd: Path = ROOT) -> str:
+def ran(*command: object, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
     """What it said, which must have been that all is well."""
     done = subprocess.run(
         [str(word) for word in command],
         check=False,
         cwd=cwd,
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -118,17 +126,42 @@ def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None
     assert set(" ".join(copied).split()) == set(given)
     [build] = re.findall(r"/bin/(pip wheel .+) \\$", CONTAINERFILE, re.MULTILINE)
     ran(sys.executable, "-m", *build.split(), "--quiet", "--disable-pip-version-check", cwd=tmp_path)
-    assert len(list((tmp_path / "dist").glob("payagg-*.whl"))) == 1
+    [wheel] = (tmp_path / "dist").glob("payagg-*.whl")
+    with ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "lib/python3.13/site-packages")
+    [removed] = re.findall(r"&& (rm .+) \\$", CONTAINERFILE, re.MULTILINE)
+    ran("sh", "-c", removed.replace("/opt/payagg", str(tmp_path)))
+    installed = tmp_path / "lib/python3.13/site-packages"
+    assert not [
+        path
+        for path in installed.rglob("*.py")
+        if re.search("fake|demo|conftest|payagg_testing", str(path.relative_to(installed)))
+    ]
+    # All of it can be imported, and `dev` says why it is not there.
+    environ = {"PYTHONPATH": str(installed)}
+    ran(sys.executable, "-c", IMPORT_ALL, cwd=installed, env=environ)
+    refused = subprocess.run(
+        [sys.executable, "-m", "payagg", "dev"], cwd=installed, env=environ, capture_output=True, text=True, check=False
+    )
+    said = "`payagg dev` is not in an image for production: run it from a checkout, or from the wheel."
+    assert (refused.returncode, refused.stderr) == (1, f"payagg: {said}\n")
+
+
+def test_each_base_image_can_be_named_by_its_digest() -> None:
+    froms = re.findall(r"^FROM (\S+)", CONTAINERFILE, re.MULTILINE)
+    images = {service["image"] for _, service in composed()} - {"payagg"}
+    assert set(froms) == {"${BASE}"}
+    assert {re.fullmatch(r"\$\{POSTGRES_IMAGE:-.+\}", image) is not None for image in images} == {True}
 
 
 @pytest.mark.parametrize("file", COMPOSES)
 def test_every_service_of_ours_has_a_read_only_root_and_no_capability(file: str) -> None:
     [compose] = loaded(DEPLOY / file)
+    assert all("no-new-privileges:true" in service["security_opt"] for service in compose["services"].values())
     ours = [service for service in compose["services"].values() if service["image"] == "payagg"]
     assert len(ours) == COMPOSES[file]
     for service in ours:
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
-        assert "no-new-privileges:true" in service["security_opt"]
     assert {name: secret["file"] for name, secret in compose["secrets"].items()} == {
         name: f"secrets/{name}" for name in compose["secrets"]
     }

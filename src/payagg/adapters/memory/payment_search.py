@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import msgspec
 
@@ -29,11 +29,11 @@ class MemoryPaymentSearch:
         fits = sum(before < PAGE_BYTES for before in accumulate(sizes[:-1], initial=0)) if sizes else 0
         return newest[:fits], fits < len(newest)
 
-    async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
+    async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
         groups: defaultdict[tuple[date, Status], list[Payment]] = defaultdict(list)
-        for payment in self.state.payments.values():
-            if wanted.matches(payment, now):
-                groups[payment.created_at.astimezone(UTC).date(), payment.as_of(now).status].append(payment)
+        matching = (payment for payment in self.state.payments.values() if wanted.matches(payment, now))
+        for payment in islice(matching, most):
+            groups[payment.created_at.astimezone(UTC).date(), payment.as_of(now).status].append(payment)
         order = {status: number for number, status in enumerate(Status)}
         return [_total(*key, groups[key]) for key in sorted(groups, key=lambda key: (key[0], order[key[1]]))]
 

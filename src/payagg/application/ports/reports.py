@@ -27,9 +27,9 @@ class PaymentSearchRepository(Protocol):
         shown while a transaction that may still commit an earlier one is open, so a cursor never passes a payment by;
         what is looked up by reference or idempotency key is shown at once."""
 
-    async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
+    async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
         """By day, then status in the machine's order, for a filter by business, environment, status and time alone;
-        reads the entry of every payment that is counted."""
+        reads the entry of every payment that is counted, and of no more than `most`."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
+from math import ceil
 from operator import itemgetter
 from typing import Any, cast
 
@@ -29,10 +30,23 @@ from payagg.domain.adjustment import AdjustmentTotal
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Payment, Status
-from payagg.domain.payment_search import PAGE_MAX, SUMMARY_MAX, PaymentCursor, PaymentFilter, PaymentTotal, parse_range
+from payagg.domain.payment_search import (
+    PAGE_MAX,
+    SUMMARY_MAX,
+    SUMMARY_PAYMENTS,
+    PaymentCursor,
+    PaymentFilter,
+    PaymentTotal,
+    parse_range,
+)
+from payagg.domain.rate_limit import RateLimit, TokenBucket
 from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_email
 
 ShownPayment = tuple[Payment, PaymentDetail]
+Totals = tuple[list[PaymentTotal], list[AdjustmentTotal]]
+# What the summaries of a business read in a minute, each process for itself.
+SUMMARY_READS = RateLimit(SUMMARY_PAYMENTS)
+SUMMARIES_REMEMBERED = 10_000  # businesses
 EXPORT_PAGE = PAGE_MAX  # payments that an export holds at a time
 EXPORT_SLICE = 20  # payments formatted before others get their turn: 5 ms where each has 16 KB of metadata
 EXPORT_WAIT = 10  # seconds after which to try again
@@ -81,10 +95,19 @@ class PaymentQuery:
 
 
 @dataclass(frozen=True)
+class _Summaries:
+    """Those of one business in this process: added up one at a time, from what is left of SUMMARY_READS."""
+
+    left: TokenBucket
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
 class PaymentSearch:
     store: Store
     clock: Clock
     _exporting: set[str | None] = field(default_factory=set)
+    _summaries: dict[str | None, _Summaries] = field(default_factory=dict)
 
     async def page(self, wanted: PaymentFilter, after: str | None, limit: int) -> PaymentPage:
         """Newest first, strictly after the cursor; raises VALIDATION_ERROR on `after`."""
@@ -99,10 +122,12 @@ class PaymentSearch:
         ]
         return AdminPaymentPage(payments, _next(shown, after), has_more)
 
-    async def summary(self, wanted: PaymentFilter) -> PaymentSummary:
+    async def summary(self, wanted: PaymentFilter, *, of_all: bool = False) -> PaymentSummary:
         """Totals by day of creation and present status, and of adjustments by their own day; raises VALIDATION_ERROR on
-        `from` or `to`: both are needed, and SUMMARY_MAX at most lies between them."""
-        totals, adjusted = await self._totals(wanted)
+        `from` or `to`: both are needed, and SUMMARY_MAX and as many payments as SUMMARY_READS has at most lie between
+        them; and RATE_LIMITED while those of the business have read as many in a minute, unless `of_all` says that an
+        administrator asks."""
+        totals, adjusted = await self._totals(wanted, of_all)
         days = [
             PaymentDay(day, [_total(total) for total in group])
             for day, group in groupby(totals, key=lambda total: total.day)
@@ -114,21 +139,45 @@ class PaymentSearch:
         # _totals has refused a range with an open end.
         return PaymentSummary(cast(datetime, wanted.since), cast(datetime, wanted.until), CURRENCY, days, adjustments)
 
-    async def summary_csv(self, wanted: PaymentFilter) -> bytes:
+    async def summary_csv(self, wanted: PaymentFilter, *, of_all: bool = False) -> bytes:
         """What `summary` adds up, a row for each total: a day's payments by status, then its adjustments by kind."""
-        totals, adjusted = await self._totals(wanted)
+        totals, adjusted = await self._totals(wanted, of_all)
         rows = [*map(total_cells, totals), *map(total_cells, adjusted)]
         return lines([TOTAL_COLUMNS, *sorted(rows, key=itemgetter(0))])
 
-    @retried
-    async def _totals(self, wanted: PaymentFilter) -> tuple[list[PaymentTotal], list[AdjustmentTotal]]:
+    async def _totals(self, wanted: PaymentFilter, of_all: bool) -> Totals:
         for name, instant in (("from", wanted.since), ("to", wanted.until)):
             if instant is None:
                 raise invalid(name, "Must be given.")
         if wanted.since is None or wanted.until is None or wanted.until - wanted.since > SUMMARY_MAX:
             raise invalid("to", f"Must be at most {SUMMARY_MAX.days} days after `from`.")
+        totals = await (self._added_up(wanted) if of_all else self._in_turn(wanted))
+        if any(sum(total.count for total in kind) > SUMMARY_READS.most for kind in totals):
+            raise invalid("to", f"More than {SUMMARY_READS.most:,} payments lie after `from`: ask for less at a time.")
+        return totals
+
+    async def _in_turn(self, wanted: PaymentFilter) -> Totals:
+        now = self.clock.now()
+        own = self._summaries.pop(wanted.business_id, None) or _Summaries(TokenBucket(SUMMARY_READS, now))
+        self._summaries[wanted.business_id] = own  # at the end: the one used last
+        if len(self._summaries) > SUMMARIES_REMEMBERED:
+            del self._summaries[next(iter(self._summaries))]
+        async with own.turn:
+            if wait := own.left.take(SUMMARY_READS, self.clock.now(), 0):
+                said = f"The summaries of a business read {SUMMARY_READS.most:,} payments a minute."
+                raise Refusal(ErrorCode.RATE_LIMITED, said, retry_after=max(1, ceil(wait)))
+            read = SUMMARY_READS.most  # by one that breaks off, as nobody knows
+            try:
+                totals = await self._added_up(wanted)
+                read = _read(totals)
+            finally:
+                own.left.charge(read)
+        return totals
+
+    @retried
+    async def _added_up(self, wanted: PaymentFilter) -> Totals:
         async with self.store.begin() as tx:
-            totals = await tx.payment_search.totals(wanted, self.clock.now())
+            totals = await tx.payment_search.totals(wanted, self.clock.now(), SUMMARY_READS.most + 1)
             return totals, await tx.adjustments.totals(wanted)
 
     async def export(self, wanted: PaymentFilter) -> AsyncGenerator[bytes, None]:
@@ -191,6 +240,11 @@ async def _formatted(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
     while some := list(islice(left, EXPORT_SLICE)):
         yield lines(some)
         await asyncio.sleep(0)
+
+
+def _read(totals: Totals) -> int:
+    """How many rows were added up."""
+    return sum(total.count for kind in totals for total in kind)
 
 
 def _cursor(after: str | None) -> PaymentCursor | None:

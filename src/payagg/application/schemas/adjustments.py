@@ -8,7 +8,10 @@ from msgspec import Meta, Struct
 from payagg.application.schemas.anomalies import AnomalyId
 from payagg.application.schemas.payments import PaymentAdjustment, Reference
 from payagg.domain.adjustment import Adjustment, AdjustmentKind
+from payagg.domain.payment_search import SUMMARY_PAYMENTS
 
+# Kobo that a summary can add up, past 64 bits.
+SUM_MAX = SUMMARY_PAYMENTS * (2**63 - 1)
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
 
@@ -39,8 +42,17 @@ class KindTotal(Struct, rename="camel", frozen=True):
 
     kind: AdjustmentKind
     count: Annotated[int, Meta(ge=0)]
-    amount: Annotated[int, Meta(ge=0, le=2**63 - 1, description="Integer kobo.", examples=[50000])]
-    effect: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1, description="Integer kobo.", examples=[-50000])]
+    amount: Annotated[
+        int, Meta(ge=0, description="Integer kobo.", examples=[50000], extra_json_schema={"maximum": SUM_MAX})
+    ]
+    effect: Annotated[
+        int,
+        Meta(
+            description="Integer kobo.",
+            examples=[-50000],
+            extra_json_schema={"minimum": -SUM_MAX, "maximum": SUM_MAX},
+        ),
+    ]
 
 
 class AdjustmentDay(Struct, rename="camel", frozen=True):

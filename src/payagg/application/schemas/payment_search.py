@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from payagg.application.schemas.adjustments import AdjustmentDay
+from payagg.application.schemas.adjustments import SUM_MAX, AdjustmentDay
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_MAX
@@ -21,7 +21,9 @@ Cursor = Annotated[
 ]
 Day = Annotated[date, Meta(examples=["2025-01-31"])]
 Count = Annotated[int, Meta(ge=0)]
-KoboSum = Annotated[int, Meta(ge=0, le=2**63 - 1, description="Integer kobo.", examples=[450000])]
+KoboSum = Annotated[
+    int, Meta(ge=0, description="Integer kobo.", examples=[450000], extra_json_schema={"maximum": SUM_MAX})
+]
 
 
 class PaymentPage(Struct, rename="camel", frozen=True):

@@ -4,6 +4,8 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from payagg.entrypoints.cli.operators import operator, say, with_store
@@ -14,6 +16,7 @@ def token(options: argparse.Namespace, settings: Settings) -> int:
     return _revoke(options, settings) if options.realm == "revoke" else _issue(options, settings)
 
 
+DEV_JWT_KEY = Path("secrets", "jwt.pem")  # that `dev` makes, under the state folder
 TRAIL_SECONDS = 0.5  # that a token waits for the database
 
 
@@ -26,9 +29,8 @@ def _issue(options: argparse.Namespace, settings: Settings) -> int:
     """
     from payagg.adapters.system import SystemClock
     from payagg.entrypoints.bootstrap import tokens_of
-    from payagg.entrypoints.dev.secrets import with_dev_key
 
-    tokens = tokens_of(with_dev_key(settings))
+    tokens = tokens_of(_with_dev_key(settings))
     if options.ttl > settings.token_lifetime_max.total_seconds():
         raise SettingsError(
             f"--ttl must be at most {settings.token_lifetime_max.total_seconds():.0f}, the PAYAGG_TOKEN_LIFETIME_MAX of"
@@ -51,6 +53,21 @@ def _issue(options: argparse.Namespace, settings: Settings) -> int:
             print(f"payagg: The token is not in the audit trail: {' '.join(reason.split())}.", file=sys.stderr)  # noqa: T201
     say(issued)
     return 0
+
+
+def _with_dev_key(settings: Settings) -> Settings:
+    """The settings with a key that signs tokens: where none is given, that of `dev` on this state folder.
+
+    Raises SettingsError when there is neither.
+    """
+    path = settings.state_dir / DEV_JWT_KEY
+    if settings.jwt_key is not None:
+        return settings
+    if not path.exists():
+        raise SettingsError(
+            "PAYAGG_JWT_KEY is required: the key that signs tokens (`payagg dev` makes one of its own)."
+        )
+    return replace(settings, jwt_key=path.read_text(), jwt_algorithm="EdDSA")
 
 
 async def _record(settings: Settings, database_url: str, claims: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The secrets that `dev` makes for itself, once, under the state folder; `token` signs with them too."""
+"""The secrets that `dev` makes for itself, once, under the state folder; `token` signs with its key too."""
 
 import base64
 import os
@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from payagg.application.ports.outside import Entropy
+from payagg.entrypoints.cli.tokens import DEV_JWT_KEY
 from payagg.entrypoints.settings import Settings, SettingsError
 
-FOLDER = "secrets"
+FOLDER = DEV_JWT_KEY.parent.name
 DEV_KEY_ID = "dev"
 
 
@@ -21,7 +22,7 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
 
     folder = settings.state_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    jwt_key, encryption_key = folder / "jwt.pem", folder / "encryption.key"
+    jwt_key, encryption_key = settings.state_dir / DEV_JWT_KEY, folder / "encryption.key"
     if not jwt_key.exists():
         write_private(jwt_key, _new_jwt_key())
     if not encryption_key.exists():
@@ -35,21 +36,6 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
     elif not tokens_of(settings).can_issue:
         raise SettingsError("PAYAGG_JWT_KEY must be a private key for `dev`, which issues tokens; or leave it out.")
     return replace(settings, encryption_keys=keys)
-
-
-def with_dev_key(settings: Settings) -> Settings:
-    """The settings with a key that signs tokens: where none is given, that of `dev` on this state folder.
-
-    Raises SettingsError when there is neither.
-    """
-    if settings.jwt_key is not None:
-        return settings
-    path = settings.state_dir / FOLDER / "jwt.pem"
-    if not path.exists():
-        raise SettingsError(
-            "PAYAGG_JWT_KEY is required: the key that signs tokens (`payagg dev` makes one of its own)."
-        )
-    return replace(settings, jwt_key=path.read_text(), jwt_algorithm="EdDSA")
 
 
 def write_private(path: Path, text: str) -> None:

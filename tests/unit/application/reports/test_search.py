@@ -1,7 +1,9 @@
 """Cursors, instants, filters and cells, without a server."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -10,14 +12,18 @@ from payagg_testing.builders import NOW, a_payment
 from payagg_testing.clocks import ManualClock
 from payagg_testing.strategies import DIGITS, LETTERS, references
 
+import payagg.application.reports.search as module
 from payagg.adapters.memory import MemoryStore
+from payagg.application.ports.outside import Unavailable
 from payagg.application.reports.export import COLUMNS, cells, lines
 from payagg.application.reports.search import EXPORT_SLICE, PaymentQuery, PaymentSearch
 from payagg.application.schemas.payments import PaymentDetail
-from payagg.domain.errors import ErrorCode
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
+from payagg.domain.rate_limit import RateLimit
 from tests.support.refusals import refusal_of, refused_with
 
+TODAY = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=1))
 INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(4000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 
 
@@ -60,6 +66,68 @@ async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_re
     assert (await search.summary(whole)).days == []
     longer = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31, microseconds=1))
     assert (await refused_with(search.summary(longer)))[1] == "to"
+
+
+async def summaries_of(number: int, monkeypatch: pytest.MonkeyPatch, most: int) -> tuple[PaymentSearch, ManualClock]:
+    """Over a store with so many payments of today, where a business's summaries read `most` in a minute."""
+    monkeypatch.setattr(module, "SUMMARY_READS", RateLimit(most))
+    store, clock = MemoryStore(), ManualClock()
+    async with store.begin() as tx:
+        for each in range(number):
+            await tx.payments.add(a_payment(reference=f"PAY-20250131-{each:06d}", business_id="biz_1"))
+    return PaymentSearch(store, clock), clock
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.4")
+async def test_a_summary_of_too_many_payments_is_refused_and_costs_what_it_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search, clock = await summaries_of(11, monkeypatch, most=10)
+    assert await refused_with(search.summary(TODAY)) == (ErrorCode.VALIDATION_ERROR, "to")
+    assert await refused_with(search.summary(TODAY, of_all=True)) == (ErrorCode.VALIDATION_ERROR, "to")
+    assert await refused_with(search.summary_csv(TODAY)) == (ErrorCode.RATE_LIMITED, None)
+    clock.move(timedelta(minutes=1))
+    assert await refused_with(search.summary_csv(TODAY)) == (ErrorCode.VALIDATION_ERROR, "to")
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.19")
+async def test_a_business_has_so_many_payments_added_up_in_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, clock = await summaries_of(4, monkeypatch, most=6)
+    for _ in range(2):
+        await search.summary(TODAY)
+    with pytest.raises(Refusal) as refused:
+        await search.summary(TODAY)
+    assert (refused.value.code, refused.value.retry_after) == (ErrorCode.RATE_LIMITED, 20)
+    await search.summary(replace(TODAY, business_id="biz_2"))  # another one does not wait for it
+    for _ in range(3):
+        await search.summary(TODAY, of_all=True)  # nor does an administrator
+    clock.move(timedelta(seconds=20))
+    await search.summary(TODAY)
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.19")
+async def test_a_business_has_one_summary_added_up_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, _ = await summaries_of(4, monkeypatch, most=6)
+    answers = await asyncio.gather(*(search.summary(TODAY) for _ in range(9)), return_exceptions=True)
+    # Had they begun together, none would have been refused.
+    assert [isinstance(answer, Refusal) for answer in answers] == [False, False, *[True] * 7]
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("reports.19")
+async def test_a_summary_that_breaks_off_costs_as_much_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, _ = await summaries_of(4, monkeypatch, most=6)
+
+    def broken() -> NoReturn:
+        raise Unavailable("the database went away")
+
+    monkeypatch.setattr(search.store, "begin", broken)
+    assert [
+        type(one) for one in await asyncio.gather(*(search.summary(TODAY) for _ in range(3)), return_exceptions=True)
+    ] == [Unavailable, Unavailable, Refusal]
 
 
 @pytest.mark.anyio

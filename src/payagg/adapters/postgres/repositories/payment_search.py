@@ -86,23 +86,26 @@ OF_KEY = Statement(
 
 
 @cache
-def _totals(has_business: bool) -> Statement:
+def _totals(has_business: bool, most: int) -> Statement:
     own = payments.c
-    is_past = (own.status == in_text(Status.INITIATED.value)) & (own.expires_at <= bindparam("now"))
-    seen = case((is_past, in_text(Status.FAILED.value)), else_=own.status)
-    day = cast(func.timezone(in_text("UTC"), own.created_at), Date)
-    query = (
-        select(
-            *(day, seen, func.count(), func.sum(own.amount)),
-            *(func.sum(own.fee), func.sum(own.net_amount), func.count(own.fee)),
-        )
+    entries = (
+        select(own.created_at, own.status, own.expires_at, own.amount, own.fee, own.net_amount)
         .where(and_(_OF_BUSINESS, own.business_id == bindparam("business_id")) if has_business else _OF_ALL)
         .where(own.environment == _IN_ENVIRONMENTS)
         # All of them, so that the times after the status in the index bound what is read.
         .where(own.status.in_([in_text(status.value) for status in Status]))
         .where(own.created_at >= bindparam("since"), own.created_at < bindparam("until"))
-        .group_by(text("1, 2"))
+        .limit(in_text(most))
+        .subquery("entries")
     )
+    entry = entries.c
+    is_past = (entry.status == in_text(Status.INITIATED.value)) & (entry.expires_at <= bindparam("now"))
+    seen = case((is_past, in_text(Status.FAILED.value)), else_=entry.status)
+    day = cast(func.timezone(in_text("UTC"), entry.created_at), Date)
+    query = select(
+        *(day, seen, func.count(), func.sum(entry.amount)),
+        *(func.sum(entry.fee), func.sum(entry.net_amount), func.count(entry.fee)),
+    ).group_by(text("1, 2"))
     return Statement(query, reads=True)
 
 
@@ -188,9 +191,9 @@ class PostgresPaymentSearch:
         older = [payment for payment in found if after is None or PaymentCursor.of(payment) < after]
         return sorted(older, key=PaymentCursor.of, reverse=True)[:limit], len(older) > limit
 
-    async def totals(self, wanted: PaymentFilter, now: datetime) -> list[PaymentTotal]:
+    async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
         rows = await self._connection.rows(
-            _totals(wanted.business_id is not None),
+            _totals(wanted.business_id is not None, most),
             business_id=wanted.business_id,
             environments=_environments(wanted),
             since=wanted.since or EARLIEST,

@@ -16,7 +16,14 @@ from payagg.application.reports.search import PaymentQuery
 from payagg.application.schemas.payment_search import AdminPaymentPage, PaymentPage, PaymentSummary
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Status
-from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_DEFAULT, PAGE_MAX, SUMMARY_MAX, PaymentFilter
+from payagg.domain.payment_search import (
+    CURSOR_LENGTH,
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    SUMMARY_MAX,
+    SUMMARY_PAYMENTS,
+    PaymentFilter,
+)
 from payagg.domain.values import EMAIL_MAX, Environment
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads, secret_key
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, route
@@ -65,7 +72,8 @@ _OWNER = {
 _EXPORTED = (*_STATUS, *_TIMES)
 _LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; no payment that commits late is passed by. "
 LIST = _LIST + "`from` is inclusive, `to` is not; an email address is compared without letter case."
-SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`."
+SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`, "
+SUMMARY += f"with {SUMMARY_PAYMENTS:,} payments between them at most."
 SUMMARY_CSV = (
     "UTF-8 with a header row, oldest day first: a row for each status of a day's payments, with `status`, and for "
 )
@@ -92,6 +100,9 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
     """The list, the summary, the same as CSV, and the export."""
     list_id, summary_id, summary_csv_id, export_id = audience.ids
     path, guard, own, required = audience.path, audience.guard, audience.query, audience.required
+    # One merchant's reports must not add up to everybody's wait.
+    busy = () if audience.sees_owners else (ErrorCode.RATE_LIMITED,)
+    one_at_a_time = "" if audience.sees_owners else " One at a time for each business."
 
     @route(
         "GET",
@@ -122,10 +133,13 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         returns=PaymentSummary,
         query={**own, **_TIMES},
         query_required=(*required, "from", "to"),
-        description=SUMMARY,
+        errors=busy,
+        description=SUMMARY + one_at_a_time,
     )
     async def summary(call: Call[Any, None]) -> PaymentSummary:
-        return await call.services.payment_search.summary(audience.chosen(call, "from", "to"))
+        return await call.services.payment_search.summary(
+            audience.chosen(call, "from", "to"), of_all=audience.sees_owners
+        )
 
     @route(
         "GET",
@@ -138,10 +152,12 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         media_types=("text/csv",),
         query={**own, **_TIMES},
         query_required=(*required, "from", "to"),
-        description=SUMMARY_CSV,
+        errors=busy,
+        description=SUMMARY_CSV + one_at_a_time,
     )
     async def summary_csv(call: Call[Any, None]) -> Response[bytes]:
-        content = await call.services.payment_search.summary_csv(audience.chosen(call, "from", "to"))
+        search, wanted = call.services.payment_search, audience.chosen(call, "from", "to")
+        content = await search.summary_csv(wanted, of_all=audience.sees_owners)
         headers = {"Content-Disposition": 'attachment; filename="summary.csv"'}
         return Response(content, media_type="text/csv", headers=headers)
 
@@ -156,8 +172,8 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         media_types=("text/csv",),
         query={**own, **_STATUS, **_TIMES},
         query_required=required,
-        errors=() if audience.sees_owners else (ErrorCode.RATE_LIMITED,),
-        description=EXPORT + ("" if audience.sees_owners else " One at a time for each business."),
+        errors=busy,
+        description=EXPORT + one_at_a_time,
     )
     async def export(call: Call[Any, None]) -> Response[Any]:
         search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)

@@ -70,7 +70,8 @@ def bounded(node: Any) -> None:
     elif kind == "integer" and not closed:
         node.setdefault("minimum", 0)
         node.setdefault("maximum", INT32_MAX if node.get("format") == "int32" else INT64_MAX)
-        node.setdefault("format", "int64" if node["maximum"] > INT32_MAX else "int32")
+        if node["maximum"] < 2**63:  # a sum may be past any format
+            node.setdefault("format", "int64" if node["maximum"] > INT32_MAX else "int32")
     elif kind == "array":
         node.setdefault("maxItems", ITEMS_MAX)
 
