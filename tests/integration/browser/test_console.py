@@ -170,6 +170,8 @@ def test_a_delivery_appears_in_the_inbox_verified_and_is_delivered_again(
         deliveries.first.get_by_role("button", name="Redeliver").click()
         expect(page.get_by_text("It is on its way again.")).to_be_visible()
         expect(deliveries).to_have_count(2)
+        judge_with_axe(page)
+        assert cut_off_at_any_width(page) == []
 
 
 PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout")

@@ -54,6 +54,8 @@ def heading(page: Page, words: str) -> None:
 def test_a_payer_is_redirected_out_pays_and_comes_back(site: Site, page: Page) -> None:
     url = started(site, page, "Paystack")
     expect(page.get_by_role("heading", name="Paystack (fake)")).to_be_visible()
+    judge_with_axe(page)
+    assert cut_off(page) == []
     page.locator("#pay").click()
     heading(page, "Payment successful")
     assert page.url == url
@@ -97,7 +99,9 @@ def test_the_browser_s_back_button_shows_the_payment_as_it_stands(site: Site, pa
 
 def test_a_payer_pays_in_the_provider_s_popup(site: Site, page: Page) -> None:
     url = started(site, page, "Payaza", customer_name="Ngozi Ọkọ́", customer_email="ngozi@example.com")
-    popup(page).get_by_role("button", name="Pay").click()
+    frame = popup(page)
+    judge_with_axe(page)
+    frame.get_by_role("button", name="Pay").click()
     heading(page, "Payment successful")
     assert page.url == url
     assert site.status(url) == "SUCCESS"
