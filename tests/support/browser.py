@@ -19,7 +19,13 @@ SWITCHES = (
 )
 PHONE = {"width": 390, "height": 844}
 SMALL_PHONE = {"width": 320, "height": 640}
+WIDTHS = (320, 390, 481, 768, 1280)
 PATIENCE = 20_000  # ms; a busy machine must not fail a test
+CUT_OFF = """() => [...document.querySelectorAll("body *:not(.unseen, .unseen *, .skip, input)")].filter((one) => {
+  const box = one.getBoundingClientRect();
+  return box.right > innerWidth || box.left < 0 ||
+    (one instanceof HTMLElement && one.clientWidth && one.scrollWidth > one.clientWidth);
+}).map((one) => one.outerHTML.slice(0, 200))"""
 REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation",
   (event) => reportViolation(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
@@ -71,3 +77,20 @@ def judge_with_axe(page: Page) -> None:
 def has_no_sideways_scroll(page: Page) -> bool:
     width = page.viewport_size["width"] if page.viewport_size else 0
     return bool(page.evaluate("document.scrollingElement.scrollWidth") <= width)
+
+
+def cut_off(page: Page) -> list[str]:
+    """The elements of which a part cannot be seen without scrolling sideways, in the page or within a box of it."""
+    found: list[str] = page.evaluate(CUT_OFF)
+    return found
+
+
+def cut_off_at_any_width(page: Page) -> list[str]:
+    """As `cut_off`, of a small phone, a phone, a tablet and a desk; leaves the page at the width that it had."""
+    before, found = page.viewport_size, []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        found += [f"{width} px: {one}" for one in cut_off(page)]
+    if before is not None:
+        page.set_viewport_size(before)
+    return found

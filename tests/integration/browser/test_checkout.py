@@ -135,7 +135,8 @@ def test_a_number_that_is_no_test_card_never_leaves_the_page(site: Site, page: P
     page.on("request", lambda request: sent.append(request.url))
     page.locator("#card-number").fill("5399 8383 8383 8381")
     page.get_by_role("button", name="Pay ₦").click()
-    expect(page.locator("#card-error")).to_contain_text("Never type a real card number here.")
+    advice = page.get_by_text(re.compile("never type a real card number here.", re.IGNORECASE))
+    expect(advice).to_have_text("This is no test card. Choose one below; never type a real card number here.")
     expect(page.locator("#card-number")).to_be_focused()
     assert sent == []
 

@@ -30,7 +30,7 @@ from payagg.domain.values import Environment
 SIMULATOR_OPTION = CheckoutGateway(
     slug=SANDBOX_SLUG,
     name="Sandbox simulator",
-    description="Pays with a test card; no money moves.",
+    description="Test card",
     logo_url=None,
     is_default=False,
     available=True,

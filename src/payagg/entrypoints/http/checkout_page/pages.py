@@ -36,6 +36,7 @@ NOTICES = {
     Kind.MISSING: ("We can't find this payment", "The link may be mistyped. Ask the merchant for a new payment link."),
     Kind.THROTTLED: ("Too many attempts", "Please wait a minute, then open the payment link again."),
 }
+NO_PAYMENT = (Kind.INVALID, Kind.MISSING)  # opening the same link again finds nothing either
 NOTICE_OTHERWISE = (
     "We can't load this payment right now",
     "Nothing has been charged by opening this page. Please try again in a moment.",
@@ -93,7 +94,8 @@ def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> 
 def refused(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
     title, text = NOTICES.get(refusal.code.kind, NOTICE_OTHERWISE)
     here = _here(use_cases)
-    content = fill("notice", title=title, text=text)
+    again = NOTHING if refusal.code.kind in NO_PAYMENT else fill("again")
+    content = fill("notice", title=title, text=text, again=again)
     later = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
     return _html(head(here.assets, None, ()), here.headers | later, title, content, status=status)
 

@@ -39,7 +39,7 @@ class Result(NamedTuple):
 GOOD, BAD = "M14 25l7 7 14-15", "M17 17l14 14M31 17L17 31"
 WARN, BACK = "M24 13v14M24 34v.5", "M19 15l-6 6 6 6M13 21h14a7 7 0 0 1 0 14h-6"
 AGAIN = "To try again, go back to {merchant} and start a new payment."
-SUCCESS = Result("good", GOOD, "Payment successful", "You paid {amount} to {merchant}.", "There is nothing more to do.")
+SUCCESS = Result("good", GOOD, "Payment successful", "You paid {amount} to {merchant}.", "")
 REVERSED = Result(
     "back",
     BACK,

@@ -2,7 +2,8 @@
 
 import gzip
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Response
+from markupsafe import Markup, escape
 
 from payagg.application.reports.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
@@ -52,6 +54,19 @@ def age(seconds: int) -> str:
     return age_of(timedelta(seconds=seconds))
 
 
+def labelled(rows: Markup, headings: Sequence[str]) -> Markup:
+    """The rows of a table, each cell with its column's heading, which a narrow screen shows above it. Text is escaped,
+    so what looks like a cell here is one."""
+    column = -1
+
+    def cell(found: re.Match[str]) -> str:
+        nonlocal column
+        column = -1 if found[1] == "r" else column + 1
+        return f'{found[0]} data-label="{escape(headings[column])}"' if found[1] == "d" else found[0]
+
+    return Markup(re.sub(r"<t([rdh])\b", cell, rows))  # noqa: S704 - a template's own outcome
+
+
 # Each is compiled, in some milliseconds, when it is first shown: all of them were a ninth of a process's start.
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
@@ -61,7 +76,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-TEMPLATES.filters |= {"money": money, "instant": instant, "words": words, "age": age}
+TEMPLATES.filters |= {"money": money, "instant": instant, "words": words, "age": age, "labelled": labelled}
 
 
 def root_of(use_cases: Services) -> str:

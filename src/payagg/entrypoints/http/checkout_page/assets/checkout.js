@@ -9,7 +9,7 @@ const SANDBOX = "sandbox";
 const FIRST_WAIT_MS = 2000;
 const LONGEST_WAIT_MS = 10000;
 const LONG_WAIT_MS = 60000; // after this the page says that waiting is not needed
-const RECEIPT_S = 10; // how long the receipt stands before the payer is taken back
+const RECEIPT_S = 4; // how long the receipt stands before the payer is taken back
 const all = (selector) => Array.from(document.querySelectorAll(selector));
 let wait, waitingSince;
 let leavesIn = null; // seconds, null while the payer stays
@@ -117,7 +117,7 @@ async function refused(problem, choice) {
 }
 
 function refuseCard() {
-  cardError("Use one of the test cards below. Never type a real card number here.");
+  cardError("This is no test card. Choose one below; never type a real card number here.");
   at("card-number").focus();
 }
 

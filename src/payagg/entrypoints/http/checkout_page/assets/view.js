@@ -84,8 +84,12 @@ export function alertWith(text) {
   at("alert").hidden = text === "";
 }
 
+/** Says `text` where the hint stands; without one the hint is there again. */
 export function cardError(text) {
-  at("card-error").textContent = text;
+  const said = at("card-hint");
+  said.dataset.hint = said.dataset.hint || said.textContent;
+  said.textContent = text || said.dataset.hint;
+  said.className = text ? "field-error" : "hint";
   at("card-number").setAttribute("aria-invalid", String(text !== ""));
 }
 
