@@ -1,5 +1,6 @@
 """The router before three cells, each with its own database: whose request it is decides where it goes."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -11,8 +12,9 @@ import pytest
 
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.schemas.gateways import UpdateCredentials
-from payagg.entrypoints.route.messages import KEPT_BYTES
+from payagg.entrypoints.route.messages import KEPT_BYTES, WAITED_FOR_MAX
 from payagg.entrypoints.route.metrics import REQUESTS, UNREACHABLE
+from payagg.entrypoints.route.upstream import CONNECTIONS_MAX
 from tests.support.cell_world import BY, NAMES, CellWorld, three_cells
 from tests.support.http_world import Shop, admin_token, assert_refused, bearer, raw
 
@@ -182,6 +184,31 @@ async def test_no_head_makes_the_router_count_a_cell_as_away(world: CellWorld) -
 
 
 OURS = "https://shop.example"
+
+
+async def test_bodies_that_stop_take_a_share_of_a_cell_and_no_more(world: CellWorld) -> None:
+    shop = (await world.shops())["PAY"]
+    host, port = world.origin.removeprefix("http://").split(":")
+    first = f"POST /api/v1/public/payments/PAY-20250131-7K2M9X/process HTTP/1.1\r\nHost: {host}\r\n"
+
+    async def stops_after(client: int) -> int:
+        """The status; the body stops after 66 KB of 200."""
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"{first}X-Forwarded-For: 203.0.113.{client}\r\nContent-Length: 200000\r\n\r\n"
+        writer.write(head.encode() + b"x" * 66_000)
+        status = int((await reader.readline()).split()[1])
+        writer.close()
+        return status
+
+    stopped = [asyncio.create_task(stops_after(number % 200)) for number in range(CONNECTIONS_MAX + 10)]
+    answers = asyncio.as_completed(stopped)
+    assert {await next(answers) for _ in range(CONNECTIONS_MAX + 10 - WAITED_FOR_MAX)} == {503}
+    assert sum(not task.done() for task in stopped) == WAITED_FOR_MAX
+    for _ in range(3):
+        await initiated(world, shop)
+    for task in stopped:
+        task.cancel()
+    await asyncio.wait(stopped)
 
 
 async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[str]) -> None:

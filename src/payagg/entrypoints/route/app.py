@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -12,14 +13,14 @@ import structlog
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.http.server.client_address import address_of
+from payagg.entrypoints.http.server.client_address import address_of, counted_as
 from payagg.entrypoints.http.server.cors import Origins
 from payagg.entrypoints.http.server.errors import refusal_envelope
 from payagg.entrypoints.http.server.request_id import request_id_of
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope
 from payagg.entrypoints.process.logs import REQUEST
 from payagg.entrypoints.route.directory import QUESTIONS
-from payagg.entrypoints.route.messages import Incoming, answered, received
+from payagg.entrypoints.route.messages import Incoming, WaitedFor, answered, received
 from payagg.entrypoints.route.metrics import REQUESTS, begin_at_zero, exposition
 from payagg.entrypoints.route.places import By, place_of
 from payagg.entrypoints.route.proxy import Called, CellProxy, away
@@ -36,6 +37,7 @@ class RouterApp:
     def __init__(self, settings: Settings, cells: Mapping[str, Called], new_id: Callable[[int], str]) -> None:
         self._settings = settings
         self._proxy = CellProxy(cells, settings.unknown_reference_limit)
+        self._waited_for = WaitedFor()
         self._new_id = new_id
         self._origins = Origins(settings.base_url, settings.cors_origins)
         self.draining = asyncio.Event()
@@ -69,12 +71,15 @@ class RouterApp:
             if place.by is By.OWN_LIST:
                 await say(await self._own_list(request))
                 return
-            address = str(address_of(peer, headers, self._settings.trusted_proxies) or peer)
-            cell, response = await self._proxy.deliver(request, place, address)
-            try:
-                await answered(response, told)
-            finally:
-                await response.aclose()
+            client = counted_as(address_of(peer, headers, self._settings.trusted_proxies))[0][0]
+            with ExitStack() as held:
+                if not request.is_repeatable:
+                    held.enter_context(self._waited_for.one_of(client))
+                cell, response = await self._proxy.deliver(request, place, client)
+                try:
+                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client)))
+                finally:
+                    await response.aclose()
         except (Refusal, httpx.HTTPError) as error:
             if status:
                 raise  # part of an answer has gone: the connection breaks, so that nobody takes it for the whole

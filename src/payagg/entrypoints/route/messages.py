@@ -1,7 +1,10 @@
-"""Requests and answers on their way through the router: headers of one hop, bodies with a bound on what is kept."""
+"""Requests and answers on their way through the router: headers of one hop, bodies with a bound on what is kept, and a
+share of the connections to cells for clients that keep one waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +15,10 @@ from payagg.entrypoints.http.server.middleware import BODY_SECONDS
 
 # A body up to here is kept until the answer has come, and can be sent to another cell; JSON of the API is no longer.
 KEPT_BYTES = 64 * 1024
+# An answer up to here is kept for a client that reads slowly, while its cell's connection serves the next one.
+KEPT_ANSWER = 256 * 1024
+# Of an answer or a body that is longer the client keeps a connection to the cell: so many all in all, and each client.
+WAITED_FOR_MAX, WAITED_FOR_EACH = 50, 10
 # RFC 9110, 7.6.1; the length is told anew.
 ONE_HOP = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
@@ -109,16 +116,46 @@ async def _part(receive: Any, deadline: float) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def answered(response: httpx.Response, send: Any, added: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """Passes the answer on as it comes."""
+class WaitedFor:
+    """The requests whose clients hold a connection to a cell, as their bodies or the reading of their answers go on."""
+
+    def __init__(self) -> None:
+        self._clients: Counter[str] = Counter()
+
+    @contextmanager
+    def one_of(self, client: str) -> Iterator[None]:
+        """Raises SERVICE_UNAVAILABLE where its share, or all of it, is taken."""
+        if self._clients[client] >= WAITED_FOR_EACH or self._clients.total() >= WAITED_FOR_MAX:
+            raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "Too many long requests are under way.", retry_after=1)
+        self._clients[client] += 1
+        try:
+            yield
+        finally:
+            self._clients[client] -= 1
+            self._clients += Counter()  # forgets who has none
+
+
+async def answered(response: httpx.Response, send: Any, wait_for_client: Callable[[], object]) -> None:
+    """Passes the answer on: a short one once it is whole and its cell is free, a longer one as it comes. Before that
+    `wait_for_client` is called, which may refuse."""
     headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in NOT_ANSWERED]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": [*headers, *added]})
-    waiting = b""
-    async for part in _parts(response):
-        if waiting:
-            await send({"type": "http.response.body", "body": waiting, "more_body": True})
-        waiting = part
-    await send({"type": "http.response.body", "body": waiting})
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    parts, kept = _parts(response), bytearray()
+    async for part in parts:
+        kept += part
+        if len(kept) > KEPT_ANSWER:
+            break
+    else:
+        await response.aclose()
+        await send(start)
+        await send({"type": "http.response.body", "body": bytes(kept)})
+        return
+    wait_for_client()
+    await send(start)
+    await send({"type": "http.response.body", "body": bytes(kept), "more_body": True})
+    async for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _parts(response: httpx.Response) -> AsyncIterator[bytes]:

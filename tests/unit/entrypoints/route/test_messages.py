@@ -1,13 +1,23 @@
 """Requests on their way through the router: what is kept of a body, how long it may take, whose headers go on."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
+import httpx
 import pytest
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.route.messages import KEPT_BYTES, Incoming, received
+from payagg.entrypoints.route.messages import (
+    KEPT_BYTES,
+    WAITED_FOR_EACH,
+    WAITED_FOR_MAX,
+    Incoming,
+    WaitedFor,
+    answered,
+    received,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -69,3 +79,46 @@ async def test_headers_of_one_hop_end_here_and_the_client_stands_last() -> None:
         (b"x-forwarded-for", b"203.0.113.9, 198.51.100.1, 192.0.2.1"),
         (b"x-request-id", b"request-1"),
     ]
+
+
+class Body(httpx.AsyncByteStream):
+    """An answer's, in parts of 64 KB."""
+
+    def __init__(self, parts: int) -> None:
+        self._parts, self.is_closed = parts, False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for _ in range(self._parts):
+            yield b"x" * 65_536
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(("parts", "is_waited_for"), [(4, False), (5, True)])
+async def test_a_cell_is_free_before_a_client_reads_a_short_answer(parts: int, is_waited_for: bool) -> None:
+    body, sent, waited, freed = Body(parts), 0, list[bool](), list[bool]()
+
+    async def send(message: Any) -> None:
+        nonlocal sent
+        freed.append(body.is_closed)
+        sent += len(message.get("body", b""))
+
+    await answered(httpx.Response(200, stream=body), send, lambda: waited.append(True))
+    assert (sent, bool(waited), freed[0]) == (parts * 65_536, is_waited_for, not is_waited_for)
+
+
+async def test_clients_that_keep_a_cell_waiting_have_a_share() -> None:
+    waited_for = WaitedFor()
+    with ExitStack() as held:
+        for number in range(WAITED_FOR_MAX):
+            held.enter_context(waited_for.one_of(f"client {number // WAITED_FOR_EACH}"))
+        with pytest.raises(Refusal):
+            held.enter_context(waited_for.one_of("another"))
+    for _ in range(WAITED_FOR_MAX):
+        with ExitStack() as held:
+            for _ in range(WAITED_FOR_EACH):
+                held.enter_context(waited_for.one_of("one"))
+            with pytest.raises(Refusal):
+                held.enter_context(waited_for.one_of("one"))
+            held.enter_context(waited_for.one_of("another"))
