@@ -71,13 +71,13 @@ class RouterApp:
             if place.by is By.OWN_LIST:
                 await say(await self._own_list(request))
                 return
-            client = counted_as(address_of(peer, headers, self._settings.trusted_proxies))[0][0]
+            client = counted_as(address_of(peer, headers, self._settings.trusted_proxies))
             with ExitStack() as held:
                 if not request.is_repeatable:
-                    held.enter_context(self._waited_for.one_of(client))
+                    held.enter_context(self._waited_for.one_of(client[0][0]))
                 cell, response = await self._proxy.deliver(request, place, client)
                 try:
-                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client)))
+                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client[0][0])))
                 finally:
                     await response.aclose()
         except (Refusal, httpx.HTTPError) as error:

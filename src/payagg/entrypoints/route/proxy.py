@@ -11,6 +11,7 @@ import httpx
 
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.rate_limit import EPOCH, RateLimit, TokenBucket
+from payagg.entrypoints.http.server.client_address import Counted
 from payagg.entrypoints.route.directory import CellsAway, Directory, NobodyKnows, Questioned
 from payagg.entrypoints.route.messages import Incoming
 from payagg.entrypoints.route.metrics import FOLLOWED, UNREACHABLE
@@ -27,31 +28,34 @@ REMEMBERED_MAX = 10_000
 
 
 class Guesses:
-    """How many unknown names an address may ask about, each of which costs every cell a question. Names that somebody
+    """How many unknown names a client may ask about, each of which costs every cell a question. Names that somebody
     knows take nothing, however many come at once: a router that just started knows none."""
 
     def __init__(self, most: int) -> None:
-        self._limit = RateLimit(most)
+        self._most = most
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
-    def ensure_open(self, address: str) -> None:
+    def ensure_open(self, client: Counted) -> None:
         """Raises RATE_LIMITED where none is left."""
-        bucket = self._buckets.get(address)
-        if bucket is None:
-            return
-        wait = bucket.take(self._limit, _now())
-        if wait:
-            raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
-        bucket.give_back(self._limit)
+        for name, times in client:
+            bucket, limit = self._buckets.get(name), RateLimit(self._most * times)
+            if bucket is None:
+                continue
+            wait = bucket.take(limit, _now())
+            if wait:
+                raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
+            bucket.give_back(limit)
 
-    def hit(self, address: str) -> None:
+    def hit(self, client: Counted) -> None:
         """Counts one that nobody knows."""
         now = _now()
-        bucket = self._buckets.pop(address, None) or TokenBucket(self._limit, now)
-        self._buckets[address] = bucket
-        if len(self._buckets) > REMEMBERED_MAX:
-            self._buckets.popitem(last=False)
-        bucket.take(self._limit, now)
+        for name, times in client:
+            limit = RateLimit(self._most * times)
+            bucket = self._buckets.pop(name, None) or TokenBucket(limit, now)
+            self._buckets[name] = bucket
+            if len(self._buckets) > REMEMBERED_MAX:
+                self._buckets.popitem(last=False)
+            bucket.take(limit, now)
 
 
 class Called(Questioned, Protocol):
@@ -68,12 +72,12 @@ class CellProxy:
         self.directory = Directory(cells)
         self._guesses = Guesses(guesses_max)
 
-    async def deliver(self, request: Incoming, place: Destination, address: str) -> tuple[str, httpx.Response]:
+    async def deliver(self, request: Incoming, place: Destination, client: Counted) -> tuple[str, httpx.Response]:
         """The cell that answered and its answer, whose body is still to be read. Raises Refusal for what the router
         answers by itself: 503 for a cell that cannot be asked, never 401 or 404 in its place."""
         cell = self.directory.known(place) if place.by in NAMED else None
         is_fresh = cell is None
-        cell = cell or await self._chosen(place, request, address)
+        cell = cell or await self._chosen(place, request, client)
         followed, is_repeated = 0, False
         while True:
             try:
@@ -109,9 +113,9 @@ class CellProxy:
                         continue
             return cell, response
 
-    async def _chosen(self, place: Destination, request: Incoming, address: str) -> str:
+    async def _chosen(self, place: Destination, request: Incoming, client: Counted) -> str:
         if place.by in LOOKED_UP:
-            return await self._looked_up(place, address)
+            return await self._looked_up(place, client)
         if place.by is By.REFERENCE:
             return place.name[:3] if place.name[:3] in self.cells else self.home
         if place.by is By.EVENT:
@@ -123,13 +127,13 @@ class CellProxy:
             return place.name
         return self.home
 
-    async def _looked_up(self, place: Destination, address: str) -> str:
+    async def _looked_up(self, place: Destination, client: Counted) -> str:
         """What nobody knows is refused by the home cell, in the words that one installation has for it."""
-        self._guesses.ensure_open(address)
+        self._guesses.ensure_open(client)
         try:
             return await self.directory.ask(place)
         except NobodyKnows:
-            self._guesses.hit(address)
+            self._guesses.hit(client)
             return self.home
         except CellsAway:
             raise away() from None

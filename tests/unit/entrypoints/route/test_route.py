@@ -6,6 +6,7 @@ import pytest
 
 from payagg.domain.api_key import hash_secret
 from payagg.domain.errors import ErrorCode
+from payagg.entrypoints.http.server.client_address import counted_as, parsed
 from payagg.entrypoints.route.directory import CellsAway, Directory, NobodyKnows
 from payagg.entrypoints.route.places import By, Destination, place_of, prefix_in
 from payagg.entrypoints.route.proxy import Guesses
@@ -13,6 +14,7 @@ from tests.support.refusals import refusal_of
 from tests.unit.entrypoints.route.cells import FakeCell
 
 pytestmark = pytest.mark.anyio
+CLIENTS = ("2001:db8:1:1::1", "2001:db8:1:1::2", "2001:db8:1:2::1")  # the first two are of one /64
 KEY = "ssk_live_" + "a1" * 24
 BUSINESS = "biz_" + "0" * 32
 REFERENCE = "PBX-20250131-7K2M9X"
@@ -73,16 +75,17 @@ def test_a_body_tells_only_where_it_names_one_cell() -> None:
     assert prefix_in(b'"XPBX-20250131-7K2M9X" "PBX-20250131-7K2M9XY"', cells) is None
 
 
-def test_guesses_of_one_address_are_limited_and_take_nothing_of_others() -> None:
-    guesses = Guesses(2)
+def test_guesses_of_one_client_are_limited_and_take_nothing_of_others() -> None:
+    guesses, one, neighbour, another = Guesses(2), *map(counted_as, map(parsed, CLIENTS))
     for _ in range(2):
         for _ in range(5):  # who asks about what is known takes nothing
-            guesses.ensure_open("a")
-        guesses.hit("a")
-    refused = refusal_of(guesses.ensure_open, "a")
-    assert refused.code is ErrorCode.RATE_LIMITED
-    assert refused.retry_after is not None
-    guesses.ensure_open("b")
+            guesses.ensure_open(one)
+        guesses.hit(one)
+    for client in (one, neighbour):
+        refused = refusal_of(guesses.ensure_open, client)
+        assert refused.code is ErrorCode.RATE_LIMITED
+        assert refused.retry_after is not None
+    guesses.ensure_open(another)
 
 
 @pytest.mark.parametrize(

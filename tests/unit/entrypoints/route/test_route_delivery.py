@@ -38,7 +38,7 @@ def a_request(method: str = "POST", rest: AsyncIterator[bytes] | None = None) ->
 async def asked_of(proxy: CellProxy, request: Incoming, place: Destination) -> tuple[str, int]:
     """The cell that answered and its status; the refusal's code where the router answered."""
     try:
-        cell, response = await proxy.deliver(request, place, "192.0.2.1")
+        cell, response = await proxy.deliver(request, place, (("192.0.2.1", 1),))
     except Refusal as refusal:
         return refusal.code.name, 0
     return cell, response.status_code
