@@ -15,7 +15,6 @@ from lab.kit.places import a_folder
 from lab.mutants.modules import MODULES
 from tests.support.machine import ROOT
 
-
 DRIVERS = ("unit/testing/test_payment_machine.py", "unit/adapters/memory/test_store_contract.py")
 
 
