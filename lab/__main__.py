@@ -43,7 +43,7 @@ PARTS = (
     Part("defects", "each planted defect is noticed by its test, the simulation or the harness", "35 min"),
     Part("mutants", "unit tests notice what is changed in the money's code", "12 min"),
     Part("cells", "a killed cell costs the others nothing", "3 min"),
-    Part("coverage", "no line of the money's code is without a unit test of its own", "1 min", "lab.mutants.coverage"),
+    Part("coverage", "no line of the money's code runs with a database alone", "1 min", "lab.mutants.coverage"),
 )  # fmt: skip
 
 

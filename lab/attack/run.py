@@ -64,20 +64,14 @@ def tried(target: Target, attack: Attack) -> AttackResult:
     return finding
 
 
-def run(tally: Tally, target: Target, only: str) -> None:
-    """Each attack whose name holds `only`."""
-    for name, attack in attacks():
-        if only in name:
-            found = tried(target, attack)
-            wrong = ["IT SUCCEEDED"] * found.succeeded
-            tally.line(f"{name}: {found.tried}; {found.happened}", wrong)
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab attack", description=__doc__)
     parser.add_argument("--only", default="", help="part of the names of attacks, as trailer or connections.one")
     only = parser.parse_args(arguments).only
     tally = Tally("attack", arguments)
     with the_product() as target:
-        run(tally, target, only)
+        for name, attack in attacks():
+            if only in name:
+                found = tried(target, attack)
+                tally.line(f"{name}: {found.tried}; {found.happened}", ["IT SUCCEEDED"] * found.succeeded)
     return tally.end(whole=not only)

@@ -6,8 +6,6 @@ is due, and the invariants INV1 to INV8 are checked (lab/kit/judgement.py).
 
 import argparse
 import asyncio
-import hashlib
-import hmac
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -38,7 +36,6 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import Book, WebhookMode
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.images import an_image
-from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import World, world_on
 from tests.support.receivers import Receiver, a_receiver
 
@@ -139,10 +136,8 @@ class Scene:
 
     def event(self) -> list[str]:
         assert self.payment is not None
-        charge = self.book.charges[self.payment.reference]
-        body = self.world.fakes.paystack.event(charge).body
-        signature = hmac.new(SECRET_KEYS["test"].encode(), body, hashlib.sha512).hexdigest()
-        return [body.decode(), "x-provider_a-signature", signature]
+        sent = self.world.fakes.paystack.event(self.book.charges[self.payment.reference])
+        return [sent.body.decode(), "x-provider_a-signature", sent.headers["x-provider_a-signature"]]
 
     async def crash(self, words: list[str]) -> None:
         world = self.world

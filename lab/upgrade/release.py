@@ -75,7 +75,6 @@ def this_release(old: str, folder: Path) -> Release:
     if migrations(old) != migrations("HEAD"):
         return Release("this release", ROOT, sys.executable)
     place = folder / "next"
-    shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
     head = place / "src" / HEAD_FILE
     revision = f"{int(HEAD) + 1:04}"
@@ -87,18 +86,16 @@ def this_release(old: str, folder: Path) -> Release:
 
 
 def checked_out(ref: str, folder: Path) -> Release:
-    """The release `ref` in a folder of its own, which may be there from the last time. Where its lock file is another
-    one, it has packages of its own."""
+    """The release `ref` in a folder of its own. Where its lock file is another one, it has packages of its own."""
     commit = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     if not commit:
         raise SystemExit(f"There is no commit {ref}.")
     place = folder / commit[:12]
-    if not place.exists():
-        place.mkdir(parents=True)
-        archive = subprocess.Popen(["git", "-C", str(ROOT), "archive", commit], stdout=subprocess.PIPE)
-        subprocess.run(["tar", "--extract", "--directory", str(place)], stdin=archive.stdout, check=True)
-        if archive.wait() != 0:
-            raise SystemExit(f"git archive {ref} failed.")
+    place.mkdir()
+    archive = subprocess.Popen(["git", "-C", str(ROOT), "archive", commit], stdout=subprocess.PIPE)
+    subprocess.run(["tar", "--extract", "--directory", str(place)], stdin=archive.stdout, check=True)
+    if archive.wait() != 0:
+        raise SystemExit(f"git archive {ref} failed.")
     python = sys.executable
     if (place / LOCK).read_bytes() != (ROOT / LOCK).read_bytes():
         subprocess.run(["sh", "tools/install.sh", LOCK], cwd=place, check=True)

@@ -11,7 +11,6 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -250,22 +249,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--previous", metavar="REF", help="default: the newest tag, or the last commit with fewer migrations"
     )
-    parser.add_argument("--folder", type=Path, help="where its files are kept for the next time; default: nowhere")
     parser.add_argument("--only", choices=("roll", "tests"), help="one of the two")
     chosen = parser.parse_args(arguments)
     tally = Tally("upgrade", arguments)
-    paid = requests = 0
-    with contextlib.ExitStack() as stack:
-        folder = chosen.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="payagg-previous-")))
+    paid, requests, counted = 0, 0, ""
+    with a_folder("previous") as folder:
         folder.chmod(0o755)  # for the account that its tests' Postgres runs as
         ref = chosen.previous or previous_commit()
-        old, new = checked_out(ref, folder.resolve()), this_release(ref, folder.resolve())
+        old, new = checked_out(ref, folder), this_release(ref, folder)
         print(f"From {old.name}: {git('log', '-1', '--format=%s', old.folder.name)}; to {new.name}", flush=True)
         if chosen.only != "tests":
             site = asyncio.run(upgraded_and_back(old, new, tally))
             paid = sum(one.status == "SUCCESS" for buyer in site.buyers for one in buyer.purchases)
             requests = sum(phase.good for phase in site.phases)
-        counted = ""
         if chosen.only != "roll":
             counted = tested(old, new)
             tally.line(f"the previous release's tests on this schema: {counted}")
