@@ -101,7 +101,7 @@ def test_an_operator_finds_the_charge_at_its_provider(chromium: Browser, site: S
     with opened(chromium, viewport=WIDE) as page:
         sign_in(page, site, "admin")
         page.goto(f"{site.base_url}/console/admin/payments/{PAID}")
-        charge = page.get_by_role("listitem").filter(has_text="Attempt 1 at provider_a")
+        charge = page.get_by_role("listitem").filter(has_text="Attempt 1 at Paystack")
         for words in ("5000000001", "card", "₦22.50", "31 Jan 2025"):
             expect(charge).to_contain_text(words)
 

@@ -48,7 +48,7 @@ def test_a_gateway_without_a_processor_says_so_before_it_is_enabled(chromium: Br
         page.get_by_label("Slug").fill("Bad Slug")
         page.get_by_label("Name").fill("Acme Pay")
         page.get_by_role("button", name="Create a gateway").click()
-        expect(page.get_by_role("alert")).to_contain_text("slug")
+        expect(page.get_by_role("alert")).to_contain_text("Slug must")
         page.get_by_label("Slug").fill("acme")
         page.get_by_role("button", name="Create a gateway").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Acme Pay")
@@ -77,7 +77,8 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         expect(page.get_by_text("No credentials are on file.")).to_be_visible()
         page.get_by_label("sandboxSecretKey").fill(SECRET)
         page.get_by_role("button", name="Replace the credentials").click()
-        expect(page.get_by_role("alert")).to_contain_text("credentials.sandboxSecretKey")
+        expect(page.get_by_role("alert")).to_contain_text("not of the SANDBOX environment")
+        expect(page.get_by_label("sandboxSecretKey")).to_have_attribute("aria-invalid", "true")
         assert SECRET not in page.content()
         page.get_by_label("liveSecretKey").fill(SECRET)
         page.get_by_role("button", name="Replace the credentials").click()
@@ -97,7 +98,7 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         logo.write_bytes(b"no picture")
         page.get_by_label("PNG or JPEG").set_input_files(logo)
         page.get_by_role("button", name="Store the logo").click()
-        expect(page.get_by_role("alert")).to_contain_text("file")
+        expect(page.get_by_role("alert")).to_contain_text("PNG")
         expect(page.get_by_role("table", name="Active businesses")).to_contain_text(business.name)
 
         page.get_by_role("button", name="Enable", exact=True).click()
@@ -114,7 +115,7 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         go(page, "Audit")
         page.get_by_label("Action").select_option("gateway.delete")
         page.get_by_role("button", name="Filter").click()
-        expect(page.get_by_role("row").nth(1)).to_contain_text("admin:admin-1")
+        expect(page.get_by_role("row").nth(1)).to_contain_text("administrator admin-1")
 
 
 def test_a_business_from_creation_to_approval_and_an_anomaly_to_its_end(chromium: Browser, site: Site) -> None:
@@ -203,7 +204,7 @@ def test_a_payment_is_ended_by_two_administrators(chromium: Browser, site: Site)
         page.goto(f"{site.base_url}/console/admin/payments/{REFERENCE}")
         page.get_by_role("button", name="Confirm: the payment has failed").click()
         expect(page.locator(".status")).to_contain_text("failed")
-        expect(page.get_by_text("admin:admin-1, confirmed by admin:admin-2")).to_be_visible()
+        expect(page.get_by_text("administrator admin-1, confirmed by administrator admin-2")).to_be_visible()
         expect(page.get_by_role("button", name="Confirm: the payment has failed")).to_have_count(0)
 
 

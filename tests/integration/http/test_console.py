@@ -1,8 +1,11 @@
 """The console over HTTP: who gets in, what proves a form, what a page's headers say, and where `/` leads."""
 
+import re
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from html import unescape
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -15,6 +18,7 @@ from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.console.payment_list import SCAN
 from payagg.entrypoints.http.console.session import COOKIE_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
@@ -225,7 +229,7 @@ async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
     evil = "<script>alert(1)</script>\"'"
     reference = (await api.initiate(shop, customerName=evil, metadata={evil: evil}))["reference"]
     browser = await Browser(api).sign_in(shop)
-    for path in (f"/payments/{reference}", f"/payments?reference={evil}", "/payments?email=" + evil):
+    for path in (f"/payments/{reference}", f"/payments?search={evil}", "/payments?search=@" + evil):
         text = (await browser.open(base_of(shop) + path)).text
         assert "<script>" not in text
         assert evil in unescape(text)
@@ -283,6 +287,63 @@ async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_se
     assert (answer.status_code, "The business is not active" in answer.text) == (403, True)
 
 
+async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Api) -> None:
+    shop = await api.open_shop()
+    payer = {"amount": 123_456, "customerEmail": "ngozi@example.com", "customerName": "Ngozi Ọkọ́"}
+    wanted, other = [(await api.initiate(shop, **fields))["reference"] for fields in (payer, {"customerName": "Ada"})]
+    for _ in range(SCAN):
+        await api.initiate(shop)
+    browser = await Browser(api).sign_in(shop)
+    admin = await Browser(api).sign_in_as_admin()
+    terms = [wanted, wanted.lower(), wanted[-6:], "ngozi@example.com", "ọkọ́", "1234.56", "₦1,234.56", "NGOZI"]
+    for who, path in ((browser, base_of(shop)), (admin, "/console/admin")):
+        for term in terms:
+            page = await who.open(f"{path}/payments?search={quote(term)}")
+            assert (wanted in page.text, other in page.text) == (True, False), term
+    page = await browser.open(f"{base_of(shop, 'live')}/payments?search={wanted[-6:]}")
+    assert "No payment is like that." in page.text
+
+
+async def test_what_the_api_refuses_stands_at_its_field_in_the_label_s_words(api: Api) -> None:
+    shop = await api.open_shop()
+    browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
+    await browser.open(base_of(shop) + "/webhooks")
+    text = (await browser.send(base_of(shop) + "/webhooks", url="ftp://shop.example")).text
+    assert re.search(r'<input id="url"[^>]*aria-invalid="true" aria-describedby="url-wrong">\s*<p class="wrong"', text)
+    assert "Address must" in text
+    assert text.count('role="alert"') == 1
+    await admin.open("/console/admin/gateways")
+    text = (await admin.send("/console/admin/gateways", slug="Bad Slug", name="Acme")).text
+    assert re.search(r'id="slug-wrong" role="alert">Slug must', text)
+    text = (await browser.open(base_of(shop) + "/payments?after=rubbish")).text  # a field that no page has
+    assert re.search(r'role="alert"><strong>after must', text)
+
+
+async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api) -> None:
+    shop = await api.open_shop()
+    reference = (await api.initiate(shop))["reference"]
+    await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
+    await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.success", "payment.failed"])
+    browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
+    (key,) = (await api.client.get(f"{shop.path}/api-keys", headers=shop.as_owner)).json()["data"]["sandbox"]
+    text = unescape((await browser.open(f"{base_of(shop)}/payments/{reference}")).text)
+    found = re.search(r'datetime="([^"]+)">([^<]+)</time>', text)
+    assert found is not None
+    lagos = datetime.fromisoformat(found[1]).astimezone(timezone(timedelta(hours=1)))
+    assert found[2] == f"{lagos:%d %b %Y, %H:%M:%S}"
+    text = unescape((await browser.open(base_of(shop) + "/audit")).text)
+    assert f"{key['name']} (API key)" in text
+    assert "payment: simulate" in text
+    assert "status: INITIATED → SUCCESS" in text
+    assert "events: payment.success, payment.failed" in text
+    assert "is active: yes" in text
+    assert (key["id"] in text, "['" in text) == (False, False)
+    text = unescape((await admin.open("/console/admin/audit")).text)
+    assert f"API key ...{key['id'][-6:]}" in text  # no administrator may list a business's keys
+    other = await Browser(api).sign_in(await api.open_shop())
+    assert reference not in (await other.open(base_of(shop) + "/audit")).text
+
+
 async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(api: Api) -> None:
     shop = await api.open_shop()
     endpoint = await api.add_endpoint(shop)
@@ -301,7 +362,7 @@ async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(
             (admin, "/console/admin/gateways/gw_provider_a"),
         ):
             answer = await visitor.open(f"{path}?page={number}")
-            assert (answer.status_code, "about page" in answer.text) == (400, True), path
+            assert (answer.status_code, "page must" in answer.text) == (400, True), path
     for name in ("..%2F..%2Fapi-keys", "%2e%2e", "a%00b", "a%3Fb=c", "%C3%A9", "%ff", "x" * 3000):
         for path in (f"{base_of(shop)}/payments/{name}", f"/console/business/{name}/sandbox"):
             answer = await browser.open(path)

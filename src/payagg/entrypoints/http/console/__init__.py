@@ -5,6 +5,7 @@ from payagg.entrypoints.http.console import (
     admin_businesses,
     admin_gateways,
     admin_watch,
+    audit,
     checkout,
     keys,
     overview,
@@ -15,7 +16,7 @@ from payagg.entrypoints.http.console import (
 from payagg.entrypoints.http.console.visit import refused_by_framework
 
 MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout)
-ADMIN = (admin_gateways, admin_businesses, admin_watch)
+ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)
 routes = [route for area in (sign_in, *MERCHANT, *ADMIN) for route in area.routes]
 
 __all__ = ["refused_by_framework", "routes"]

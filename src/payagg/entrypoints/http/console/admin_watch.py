@@ -1,26 +1,30 @@
 """What administrators watch and work off: payments of all businesses, anomalies, reconciliations, audit, health."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from litestar import Response
 
 from payagg.domain.anomaly import ASSIGNEE_MAX, CLOSE_REASON_MAX, NOTE_MAX, AnomalyKind, AnomalyStatus, Severity
-from payagg.domain.audit import Action
 from payagg.domain.reconciliation import NO_FINDING
 from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX
-from payagg.entrypoints.http.console.api import ApiRefused, part
+from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.names import names_of
 from payagg.entrypoints.http.console.pages import led_to
-from payagg.entrypoints.http.console.payment_list import EXPORTED, FILTERS, asked, instants, list_page, story_facts
+from payagg.entrypoints.http.console.payment_list import (
+    EXPORTED,
+    FILTERS,
+    asked,
+    found_of,
+    instants,
+    list_page,
+    story_facts,
+)
 from payagg.entrypoints.http.console.visit import PageVisit, form, page
 
 HOME = "/console/admin"
 OWNER = ("environment", "businessId")
 ANOMALY_FILTERS = ("severity", "status", "kind", "assignee", "reference")
-AUDIT_FILTERS = ("businessId", "subject", "objectId", "action")
 # What reconciliation found, in the order in which it is shown: first what is a finding alone, as no anomaly waits for
 # anybody; then what may have become an anomaly; then what asks for nobody.
 BUCKETS = {
@@ -65,7 +69,7 @@ async def _payment(visit: PageVisit) -> Response[bytes]:
         "waiting": waiting[0] if waiting else None,
         "reason_max": RESOLUTION_REASON_MAX,
         "evidence_max": EVIDENCE_MAX,
-        **story_facts(visit, story),
+        **await story_facts(visit, story),
     }
     return visit.page("payment", facts)
 
@@ -92,7 +96,7 @@ async def _resolved(visit: PageVisit, step: str, body: Any, done: str) -> Respon
 
 async def _anomalies(visit: PageVisit) -> Response[bytes]:
     wanted = asked(visit, ANOMALY_FILTERS)
-    visit, found = await _found(visit, "/admin/anomalies", wanted, "anomalies")
+    visit, found = await found_of(visit, "/admin/anomalies", wanted, "anomalies")
     facts = {
         "severities": [severity.value for severity in Severity],
         "statuses": [status.value for status in AnomalyStatus],
@@ -136,9 +140,15 @@ async def add_note(visit: PageVisit) -> Response[bytes]:
 
 @page(HOME + "/reconciliation", "admin")
 async def reconciliation(visit: PageVisit) -> Response[bytes]:
-    visit, found = await _found(visit, "/admin/reconciliations", {}, "reconciliations")
+    visit, found = await found_of(visit, "/admin/reconciliations", {}, "reconciliations")
     quiet = [bucket.value for bucket in NO_FINDING]
-    facts = {"section": "/reconciliation", "means": BUCKETS, "quiet": quiet, "is_first": not visit.query("after")}
+    facts = {
+        "section": "/reconciliation",
+        "means": BUCKETS,
+        "quiet": quiet,
+        "is_first": not visit.query("after"),
+        "names": await names_of(visit, None),
+    }
     return visit.page("reconciliation", {**facts, **found})
 
 
@@ -147,15 +157,10 @@ async def findings(visit: PageVisit) -> Response[bytes]:
     return visit.api.stream(f"/admin/reconciliations/{part(visit.path['reconciliation_id'])}/findings.csv")
 
 
-@page(HOME + "/audit", "admin")
-async def audit(visit: PageVisit) -> Response[bytes]:
-    visit, found = await _found(visit, "/admin/audit", asked(visit, AUDIT_FILTERS), "entries")
-    return visit.page("audit", {"section": "/audit", "actions": [action.value for action in Action], **found})
-
-
 @page(HOME + "/health", "admin")
 async def health(visit: PageVisit) -> Response[bytes]:
-    return visit.page("health", {"section": "/health", "health": await visit.api.get("/admin/health")})
+    facts = {"names": await names_of(visit, None), "health": await visit.api.get("/admin/health")}
+    return visit.page("health", {"section": "/health", **facts})
 
 
 def _text(visit: PageVisit, name: str) -> str:
@@ -167,22 +172,8 @@ def _instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-async def _found(visit: PageVisit, path: str, wanted: Mapping[str, str], name: str) -> tuple[PageVisit, dict[str, Any]]:
-    """What a list shows, called `name`; what the API refuses of a filter is said above it."""
-    shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
-    try:
-        shown = await visit.api.get(path, **wanted, after=visit.query("after"))
-    except ApiRefused as refused:
-        if refused.status != 400 or visit.problem is not None:
-            raise
-        visit = replace(visit, problem=refused)
-    kept = {key: value for key, value in wanted.items() if value}
-    older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
-    return visit, {name: shown[name], "wanted": wanted, "next": older}
-
-
 routes = [
     *(home, payments, export, payment, resolve, confirm_resolution),
     *(anomalies, acknowledge, assign, add_note, close),
-    *(reconciliation, findings, audit, health),
+    *(reconciliation, findings, health),
 ]

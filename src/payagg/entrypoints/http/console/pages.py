@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from payagg.application.reports.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.checkout_page.words import LAGOS, naira
 
 HERE = Path(__file__).parent
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -33,16 +34,19 @@ HEADERS = {
 }
 
 
-def money(kobo: int) -> str:
-    """Naira, from integer kobo."""
-    return f"₦{kobo // 100:,}.{kobo % 100:02d}"
-
-
 def instant(text: str | None) -> str:
-    """An instant of the API (RFC 3339) for people, in UTC."""
+    """An instant of the API (RFC 3339) for people, in Lagos time."""
     if not text:
         return "never"
-    return f"{datetime.fromisoformat(text):%d %b %Y, %H:%M:%S} UTC"
+    return f"{datetime.fromisoformat(text).astimezone(LAGOS):%d %b %Y, %H:%M:%S}"
+
+
+def of(message: str, label: str | None) -> str:
+    """What the API refused, said of the field as its label names it: "Must be set." is "Name must be set."."""
+    if not label:
+        return message
+    name = label.partition(" (")[0]
+    return f"{name} m{message[1:]}" if message.startswith("Must ") else message
 
 
 def words(name: str) -> str:
@@ -76,7 +80,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-TEMPLATES.filters |= {"money": money, "instant": instant, "words": words, "age": age, "labelled": labelled}
+TEMPLATES.filters |= {"money": naira, "of": of, "instant": instant, "words": words, "age": age, "labelled": labelled}
 
 
 def root_of(use_cases: Services) -> str:
@@ -87,7 +91,7 @@ def root_of(use_cases: Services) -> str:
 def rendered(use_cases: Services, template: str, facts: Mapping[str, Any], status: int = 200) -> Response[bytes]:
     """The page `template`. What it shows is escaped, whatever it holds."""
     root = root_of(use_cases)
-    shown = {"root": root, "assets": f"{root}/console/assets/{DIGEST}", **facts}
+    shown = {"root": root, "assets": f"{root}/console/assets/{DIGEST}", "problem": None, "done": None, **facts}
     body = TEMPLATES.get_template(f"{template}.html").render(shown)
     return Response(body.encode(), status_code=status, media_type="text/html", headers=HEADERS)
 

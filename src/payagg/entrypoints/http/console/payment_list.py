@@ -1,5 +1,6 @@
 """The list of payments, as merchants and administrators see it, and what both show of one payment."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -9,14 +10,20 @@ from urllib.parse import urlencode
 from litestar import Response
 
 from payagg.domain.payment import Status
+from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.console.api import ApiRefused
+from payagg.entrypoints.http.console.names import names_of, who
+from payagg.entrypoints.http.console.place import BusinessPlace
 from payagg.entrypoints.http.console.visit import PageVisit
 
-FILTERS = ("status", "from", "to", "reference", "email", "idempotencyKey")
+FILTERS = ("status", "from", "to", "search")
 EXPORTED = ("status", "from", "to")
-UNEXPORTED = ("reference", "email", "idempotencyKey")
 OPEN = ("INITIATED", "PENDING")
 LIMIT = 50
+SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six looks at; the next goes on from there
+SCAN = 100
+LAST = 6  # characters of a reference that a payer reads out
+NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
 
 
 async def list_page(
@@ -28,8 +35,7 @@ async def list_page(
     after = visit.query("after")
     shown: dict[str, Any] = {"payments": [], "nextCursor": None, "hasMore": False}
     try:
-        query: dict[str, str | int | None] = {**fixed, **instants(wanted), "after": after, "limit": LIMIT}
-        shown = await visit.api.get(path, **query)
+        shown = await _found(visit, path, {**fixed, **instants(wanted)}, after)
     except ApiRefused as refused:
         if refused.status != 400:
             raise
@@ -39,14 +45,51 @@ async def list_page(
         "payments",
         {
             "payments": shown["payments"],
+            "names": await names_of(visit, facts.get("place")),
             "wanted": wanted,
             "statuses": [status.value for status in Status],
             "first": f"?{urlencode(kept)}" if after else None,
             "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
-            "export": urlencode({name: kept[name] for name in names if name in kept and name not in UNEXPORTED}),
+            "export": urlencode({name: kept[name] for name in names if name in kept and name != "search"}),
             **facts,
         },
     )
+
+
+async def _found(visit: PageVisit, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
+    """A page of the API's list. It finds a whole reference and an email by itself; for a name, an amount or the last
+    of a reference its newest SCANNED pages are read, and the answer's cursor goes on from there."""
+    term = query.pop("search")
+    if REFERENCE_SHAPE.fullmatch(term.upper()):
+        query["reference"] = term.upper()
+    elif "@" in term:
+        query["email"] = term
+    elif term:
+        return await _scan(visit, path, query, term, after)
+    found: dict[str, Any] = await visit.api.get(path, **query, after=after, limit=LIMIT)
+    return found
+
+
+async def _scan(visit: PageVisit, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
+    found: list[Any] = []
+    for _ in range(SCANNED):
+        page = await visit.api.get(path, **query, after=after, limit=SCAN)
+        found += [one for one in page["payments"] if _is_found(one.get("payment", one), term)]
+        after = page["nextCursor"]
+        if not page["hasMore"] or len(found) >= LIMIT:
+            break
+    return {**page, "payments": found}
+
+
+def _is_found(payment: Mapping[str, Any], term: str) -> bool:
+    is_last = len(term) == LAST and payment["reference"].endswith(term.upper())
+    return is_last or payment["amount"] == kobo(term) or term.casefold() in (payment["customerName"] or "").casefold()
+
+
+def kobo(naira: str) -> int | None:
+    """None for what is no amount of naira."""
+    found = NAIRA.fullmatch(naira.strip().removeprefix("₦").replace(",", ""))
+    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
 
 
 def asked(visit: PageVisit, names: tuple[str, ...]) -> dict[str, str]:
@@ -55,21 +98,43 @@ def asked(visit: PageVisit, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def instants(wanted: Mapping[str, str]) -> dict[str, str]:
-    """The same for the API: a day is an instant there, and the last day is included here."""
+    """The same for the API: a day of Lagos time is an instant there, and the last day is included here."""
     return {**wanted, "from": _day(wanted["from"], 0), "to": _day(wanted["to"], 1)}
 
 
 def _day(text: str, later: int) -> str:
     try:
-        return f"{date.fromisoformat(text) + timedelta(days=later)}T00:00:00Z" if text else ""
+        return f"{date.fromisoformat(text) + timedelta(days=later)}T00:00:00+01:00" if text else ""
     except (ValueError, OverflowError):
         return text  # which the API refuses by name
 
 
-def story_facts(visit: PageVisit, story: Mapping[str, Any]) -> dict[str, Any]:
+async def found_of(
+    visit: PageVisit, path: str, wanted: Mapping[str, str], name: str
+) -> tuple[PageVisit, dict[str, Any]]:
+    """What a list shows, called `name`; what the API refuses of a filter is said above it."""
+    shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
+    try:
+        shown = await visit.api.get(path, **wanted, after=visit.query("after"))
+    except ApiRefused as refused:
+        if refused.status != 400 or visit.problem is not None:
+            raise
+        visit = replace(visit, problem=refused)
+    kept = {key: value for key, value in wanted.items() if value}
+    older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
+    return visit, {name: shown[name], "wanted": wanted, "next": older}
+
+
+async def story_facts(visit: PageVisit, story: Mapping[str, Any], place: BusinessPlace | None = None) -> dict[str, Any]:
     """What the page of one payment shows beside the story itself. It renews itself while something may still happen."""
     payment = story["payment"]
     is_open = payment["status"] in OPEN
     waits = any(one["status"] == "PENDING" for one in story["deliveries"])
     checkout = f"{visit.services.settings.base_url}/checkout/{payment['reference']}"
-    return {"story": story, "is_live": is_open or waits, "checkout_url": checkout if is_open else None}
+    return {
+        "names": await names_of(visit, place),
+        "who": who,
+        "story": story,
+        "is_live": is_open or waits,
+        "checkout_url": checkout if is_open else None,
+    }

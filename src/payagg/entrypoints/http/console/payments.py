@@ -1,16 +1,21 @@
 """A business's payments: list, export, one payment's story, test payments."""
 
-import re
-
 from litestar import Response
 
 from payagg.entrypoints.http.console.api import ApiRefused, part
-from payagg.entrypoints.http.console.payment_list import EXPORTED, FILTERS, asked, instants, list_page, story_facts
+from payagg.entrypoints.http.console.payment_list import (
+    EXPORTED,
+    FILTERS,
+    asked,
+    instants,
+    kobo,
+    list_page,
+    story_facts,
+)
 from payagg.entrypoints.http.console.place import BASE, place_of
 from payagg.entrypoints.http.console.visit import PageVisit, form, page
 
 KEY_BYTES = 16
-NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
 
 
 @page(BASE + "/payments", "merchant")
@@ -30,7 +35,7 @@ async def export(visit: PageVisit) -> Response[bytes]:
 async def _story(visit: PageVisit) -> Response[bytes]:
     place = await place_of(visit)
     path = f"{place.api}/payments/{part(visit.path['reference'])}/story"
-    facts = story_facts(visit, await visit.api.get(path, environment=place.environment))
+    facts = await story_facts(visit, await visit.api.get(path, environment=place.environment), place)
     return visit.page("payment", {"place": place, "section": "/payments", "is_admin": False, "owner": None, **facts})
 
 
@@ -59,22 +64,13 @@ test_payment = page(BASE + "/test-payment", "merchant")(_test_payment)
 @form(BASE + "/test-payment", "merchant", back=_test_payment)
 async def make_test_payment(visit: PageVisit) -> Response[bytes]:
     place = await place_of(visit)
-    body = {"amount": kobo(visit.form.get("amount", "")), "customerEmail": visit.sent("customer_email")}
+    amount = kobo(visit.form.get("amount", ""))
+    if amount is None:
+        words = {"code": "VALIDATION_ERROR", "message": "Give the amount in naira, as 1500 or 1500.00."}
+        raise ApiRefused(400, {**words, "field": "amount"}, None)
+    body = {"amount": amount, "customerEmail": visit.sent("customer_email")}
     made = await visit.api.post(f"{place.api}/test-payment", {**body, "idempotencyKey": visit.sent("idempotency_key")})
     return visit.led_to(f"{place.home}/sandbox/payments/{made['reference']}")
-
-
-def kobo(naira: str) -> int:
-    """Raises ApiRefused on `amount` for what is no amount of naira."""
-    found = NAIRA.fullmatch(naira.strip().replace(",", ""))
-    if found is None:
-        error = {
-            "code": "VALIDATION_ERROR",
-            "message": "Give the amount in naira, as 1500 or 1500.00.",
-            "field": "amount",
-        }
-        raise ApiRefused(400, error, None)
-    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0"))
 
 
 routes = [listed, export, story, simulate, test_payment, make_test_payment]

@@ -34,7 +34,12 @@ async def _form(request: AnyRequest, realm: Realm, problem: str | None = None, s
     if sessions.needs_tls(use_cases):
         return notice(request, 400, NO_TLS)
     session = await sessions.found(request, realm, visits=True) or sessions.visitor(use_cases, realm)
-    facts = {"realm": realm, "home": HOME[realm], "form_token": session.form_token, "problem": problem}
+    facts = {
+        "realm": realm,
+        "home": HOME[realm],
+        "form_token": session.form_token,
+        "problem": problem and {"message": problem, "field": None},
+    }
     response = rendered(use_cases, "sign_in", facts, status)
     response.set_cookie(sessions.cookie(use_cases, session))
     return response

@@ -16,7 +16,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi
-from payagg.entrypoints.http.console.pages import led_to, rendered
+from payagg.entrypoints.http.console.pages import led_to, of, rendered
 from payagg.entrypoints.http.console.session import HOME, Realm, Session
 from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.routing import AnyRequest, services
@@ -202,8 +202,7 @@ def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
 
 
 def _refused_by_api(request: AnyRequest, refused: ApiRefused) -> Response[bytes]:
-    about = f" It is about {refused.field}." if refused.field else ""
-    return notice(request, refused.status, refused.message + about, refused.retry_after)
+    return notice(request, refused.status, of(refused.message, refused.field), refused.retry_after)
 
 
 PAGES = errors.pages(_refused) | {ApiRefused: _refused_by_api}
