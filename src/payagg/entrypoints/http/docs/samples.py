@@ -18,8 +18,10 @@ def samples(path: str, method: str, operation: Mapping[str, Any], base: str) -> 
     if "multipart/form-data" in media:
         return {"bash": f"{_curl(verb, address, variable, {})} \\\n  -F file=@logo.png"}
     given = {one["name"]: "$SIGNATURE" for one in _required(operation, "header")}
+    # Not `--json`, which curls of before 2022 lack.
+    sent = "" if body is None else f" \\\n  -H \"Content-Type: application/json\" -d '{_json(body)}'"
     return {
-        "bash": _curl(verb, address, variable, given) + (f" \\\n  --json '{_json(body)}'" if body is not None else ""),
+        "bash": _curl(verb, address, variable, given) + sent,
         "python": _python(verb, address, variable, given, body),
         "js": _node(verb, address, variable, given, body),
         "php": _php(verb, address, variable, given, body),
