@@ -12,6 +12,7 @@ INV6 an idempotency key answers as it did before.
 INV7 nothing stays claimed, held or due for ever.
 INV8 what was acknowledged is there, and stays.
 INV9 what became of money that came is told, see later_money.py.
+INV10 a charge begins at an ACTIVE gateway alone.
 """
 
 from collections.abc import Mapping
@@ -164,6 +165,9 @@ class Invariants:
 
     def _on_attempt(self, life: Life, before: Attempt | None, attempt: Attempt) -> None:
         state = attempt.state.value
+        gateway = self.state.gateways.get(attempt.gateway_id or "")
+        if before is None and gateway is not None and gateway.status.value != "ACTIVE":
+            self.world.fail("INV10", f"{attempt.provider_reference} begins at {gateway.id}, {gateway.status.value}")
         if before is not None and before.token != attempt.token:
             self.world.sometimes["a stale claim is taken over"] += 1
         if before is None or before.state is not attempt.state:
