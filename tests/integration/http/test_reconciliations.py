@@ -89,10 +89,10 @@ async def test_the_console_shows_first_what_needs_somebody(api: Api) -> None:
     assert "Nothing was reconciled yet." in (await browser.open(PAGE)).text
     await with_two(api)
     newer, older = (await browser.open(PAGE)).text.split("<li><h2>")[1:]
-    assert newer.startswith("provider_b SANDBOX, <time>2025-01-30</time> to <time>2025-01-31</time></h2>")
+    assert newer.startswith("Payaza SANDBOX, <time>2025-01-30</time> to <time>2025-01-31</time></h2>")
     assert "under way or killed" in newer
     assert "findings.csv" not in newer  # it has none yet
-    assert older.startswith("provider_a LIVE, <time>2025-01-30</time></h2>")
+    assert older.startswith("Paystack LIVE, <time>2025-01-30</time></h2>")
     assert "cli:ada" in older
     assert "under way" not in older
     named = re.findall(r'class="badge( needed)?">([^<]+)<', older)
@@ -112,5 +112,5 @@ async def test_the_console_shows_first_what_needs_somebody(api: Api) -> None:
     seen = [int(number) for number in re.findall(r"cli:ada-(\d+)", newest + oldest)]
     assert seen == list(range(52, 2, -1))
     bad = await browser.open(PAGE + "?after=rec_1")
-    assert (bad.status_code, "<code>after</code>" in bad.text) == (400, True)
+    assert (bad.status_code, "after must be the `nextCursor` of a page." in bad.text) == (400, True)
     assert "Nothing was reconciled" not in bad.text
