@@ -96,6 +96,8 @@ def _cells(text: str) -> tuple[tuple[str, str], ...]:
         if not re.fullmatch("[A-Z]{3}", name):
             raise ValueError
         cells.append((name, _origin(origin)))
+    if not cells:
+        raise ValueError
     if len(dict(cells)) != len(cells) or len({origin for _, origin in cells}) != len(cells):
         raise Unfit("must not name one prefix or one origin twice")
     return tuple(cells)

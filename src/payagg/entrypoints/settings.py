@@ -268,6 +268,8 @@ def found(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[st
     if text and path:
         raise SettingsError(f"{name} and {name}_FILE are both set: leave one of them out.")
     if not path:
+        if one.metadata["kind"] is kinds.CELLS and name in environ:
+            return text, name  # an empty list would make an installation of its own of a cell
         return text or None, name if text else "default"
     try:
         text = Path(path).read_text(encoding="utf-8").strip()

@@ -32,6 +32,7 @@ def test_the_settings_name_every_cell_or_none() -> None:
     [
         *((bad, SECRET, "PAYAGG_CELLS must be") for bad in ("pay=http://a", "PAY", "PAY=http://a/", "PAY=a")),
         *((bad, SECRET, "PAYAGG_CELLS must be") for bad in ("PAYS=http://a", "=http://a")),
+        *((nobody, SECRET, "PAYAGG_CELLS must be") for nobody in ("", " ", ",", " , ,")),
         *((twice, SECRET, "twice") for twice in ("PAY=http://a,PAY=http://b", "PAY=http://a,PBX=http://a")),
         ("PAY=http://a", {}, "PAYAGG_CELL_SECRET is required"),
         ("PAY=http://a", {"PAYAGG_CELL_SECRET": "s" * 31}, "PAYAGG_CELL_SECRET must be 32 or more"),
