@@ -34,6 +34,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from tests.contracts.moving import (
+    CREDENTIALS,
     REFERENCES,
     SANDBOX,
     SHOP,
@@ -250,6 +251,19 @@ class CellMoveContract:
         async with other.begin() as tx:
             await tx.gateways.save(replace(there, status=the_gateway("gw_there").status))
         await _assert_refused(store, other, said)
+
+    async def test_credentials_of_an_environment_in_which_the_business_has_nothing_may_differ(
+        self, store: Store, other: Store
+    ) -> None:
+        await open_cells(store, other)
+        both = CREDENTIALS.replace(b"}", b', "liveSecretKey": "sk_live_1"}')
+        async with store.begin() as tx:
+            await tx.gateways.save(the_gateway("gw_here", credentials=VAULT.seal(both, "gw_here")))
+            await tx.api_keys.add(a_key("key_9", Environment.LIVE))
+        await _assert_refused(store, other, "has other credentials")
+        async with store.begin() as tx:
+            await tx.api_keys.save(a_key("key_9", Environment.LIVE).revoke(NOW))
+        await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
 
     async def test_it_is_refused_while_another_move_is_under_way_or_the_id_is_taken(
         self, store: Store, other: Store

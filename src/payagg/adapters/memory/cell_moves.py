@@ -7,10 +7,12 @@ from typing import Any
 
 from payagg.adapters.memory.state import State
 from payagg.application.ports.cells import MovingPayment
+from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
+from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint, secret_context
 
 # The tables that are found by a payment's reference, and how.
@@ -47,6 +49,12 @@ class MemoryCellMoves:
         own = set(self._references(business_id))
         asked = [one for one in self.state.attempts.values() if one.reference in own and one.next_ask_at is not None]
         return chosen | {one.gateway_id for one in asked if one.gateway_id is not None}
+
+    async def environments(self, business_id: str) -> set[Environment]:
+        keys = [*self.state.api_keys.values(), *(key for _, key in self.state.moved_keys.values() if key is not None)]
+        active = [key for key in keys if key.status is ApiKeyStatus.ACTIVE]
+        payments = [self.state.payments[reference] for reference in self._references(business_id)]
+        return {one.environment for one in (*active, *payments) if one.business_id == business_id}
 
     async def sealed(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         own = [one for one in self.state.endpoints.values() if business_id in (None, one.business_id)]

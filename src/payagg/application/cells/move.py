@@ -7,7 +7,7 @@ outbox, or at the cell where it arrives.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -23,6 +23,7 @@ from payagg.domain.cell_move import BusinessMove, MoveState, counterparts
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
 from payagg.domain.report import ProviderFault
+from payagg.domain.values import Environment
 
 BATCH = 100  # payments of one transaction: for so many is a payer's page away at a time, a tenth of a second each
 AUDIT_BATCH = 500
@@ -91,6 +92,7 @@ class CellMove:
             schema, own = await tx.moves.schema(), await tx.gateways.everything()
             in_use = await tx.moves.gateways_in_use(business_id)
             secrets = await tx.moves.sealed(business_id, SAMPLES)
+            absent = set(Environment) - await tx.moves.environments(business_id)
         async with self.target.begin() as tx:
             other_schema, others = await tx.moves.schema(), await tx.gateways.everything()
             samples = await tx.moves.sealed(None, SAMPLES)
@@ -102,7 +104,7 @@ class CellMove:
         here = counterparts(own, others).ids
         by_id = {gateway.id: gateway for gateway in others}
         for gateway in used:
-            if self._credentials(gateway) != self._credentials(by_id[here[gateway.id]]):
+            if self._credentials(gateway, absent) != self._credentials(by_id[here[gateway.id]], absent):
                 raise _unfit(
                     f"Its gateway {gateway.slug} has other credentials, with which no charge can be asked about."
                 )
@@ -131,11 +133,13 @@ class CellMove:
         if move is None and known is not None:
             raise _unfit("There is a business of this id already.")
 
-    def _credentials(self, gateway: Gateway) -> object:
+    def _credentials(self, gateway: Gateway, absent: Collection[Environment]) -> Mapping[str, str]:
+        """Without those that are of the environments `absent`: a cell for SANDBOX alone may have none for LIVE."""
         if gateway.credentials is None:
-            return None
-        credentials: object = json.loads(self._opened(gateway.credentials, gateway.id))
-        return credentials
+            return {}
+        credentials: dict[str, str] = json.loads(self._opened(gateway.credentials, gateway.id))
+        foreign = tuple(one.value.lower() for one in absent)
+        return {name: text for name, text in credentials.items() if not name.startswith(foreign)}
 
     def _opened(self, sealed: bytes, context: str) -> bytes:
         try:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, Signpost
 from payagg.domain.gateway import Gateway
+from payagg.domain.values import Environment
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class CellMoveRepository(Protocol):
 
     async def gateways_in_use(self, business_id: str) -> set[str]:
         """The ids of those that the business has settings of, or charges at that are still to be asked about."""
+
+    async def environments(self, business_id: str) -> set[Environment]:
+        """Those in which it has active keys or payments."""
 
     async def sealed(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         """Signing secrets of endpoints, of one business or of any, each with its context in the vault."""

@@ -49,6 +49,15 @@ UNION SELECT g.id FROM gateways g WHERE EXISTS (
 )""",
     reads=True,
 )
+ENVIRONMENTS = Statement(
+    """
+SELECT environment FROM api_keys WHERE business_id = :business_id AND status = 'ACTIVE'
+UNION SELECT rows->>'environment' FROM moved_keys WHERE business_id = :business_id AND rows->>'status' = 'ACTIVE'
+UNION SELECT one.name FROM (VALUES ('SANDBOX'), ('LIVE')) AS one(name) WHERE EXISTS (
+    SELECT FROM payments WHERE business_id = :business_id AND environment = one.name AND amount > 0
+)""",
+    reads=True,
+)
 SEALED = Statement(
     """
 SELECT e.id, s.blob FROM webhook_endpoints e, LATERAL (VALUES (e.secret), (e.previous_secret)) AS s(blob)

@@ -16,6 +16,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.cells import MovingPayment
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
+from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 
 ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())
@@ -45,6 +46,9 @@ class PostgresCellMoves:
 
     async def gateways_in_use(self, business_id: str) -> set[str]:
         return {row[0] for row in await self._connection.rows(sql.IN_USE, business_id=business_id)}
+
+    async def environments(self, business_id: str) -> set[Environment]:
+        return {Environment(row[0]) for row in await self._connection.rows(sql.ENVIRONMENTS, business_id=business_id)}
 
     async def sealed(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         rows = await self._connection.rows(sql.SEALED, business_id=business_id, limit=limit)
