@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from payagg_testing.conformance.base import ConformanceMachine, needs
-from payagg_testing.conformance.expectation import has, lacks, matches
+from payagg_testing.conformance.expectation import among, has, lacks, matches
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 
 LIMIT = 5
 REVOKED_LISTED = 20  # per environment
 INSTANT = r"\d{4}-\d\d-\d\dT.+"
+KYC = ("NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED")
 INFIX = {"SANDBOX": "sand", "LIVE": "live"}
 BAD_BODIES: list[dict[str, Any]] = [
     {},
@@ -33,9 +34,11 @@ class ModelKey:
     id: str
     merchant: int
     environment: str
+    name: str
     secret: str
     public: str
     is_active: bool = True
+    is_used: bool = False
 
 
 class ApiKeyConformance(ConformanceMachine):
@@ -50,6 +53,7 @@ class ApiKeyConformance(ConformanceMachine):
         self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
         self.keys: list[ModelKey] = []
         self.revoked: list[ModelKey] = []  # in that order
+        self.business_names: dict[int, str] = {}
         self.room: dict[tuple[int, str], int] = {}
 
     def teardown(self) -> None:
@@ -111,10 +115,11 @@ class ApiKeyConformance(ConformanceMachine):
             return
         data = answer.data
         self.story.secrets[data["secretKey"]] = f"<key {len(self.keys) + 1}, {environment} of business {merchant + 1}>"
-        key = ModelKey(data["id"], merchant, environment, data["secretKey"], data["publicKey"])
+        key = ModelKey(data["id"], merchant, environment, name, data["secretKey"], data["publicKey"])
         if any(key.id == other.id or key.secret == other.secret for other in self.keys):
             self.fail("a key was given out twice")
         self.keys.append(key)
+        self.lists(merchant)
         self.use_key(key)
         self.lists(merchant)
 
@@ -133,8 +138,9 @@ class ApiKeyConformance(ConformanceMachine):
         status, data = (200, {"message": matches(".+")}) if key.is_active else (409, None)
         what, path = f"revokes key {self.keys.index(key) + 1}", f"/api-keys/{key.id}"
         self.ask_as_owner(key.merchant, what, "DELETE", path, status, data=data)
-        key.is_active = False
-        self.revoked.append(key)
+        if key.is_active:
+            key.is_active = False
+            self.revoked.append(key)
         self.use_key(key)
         self.lists(key.merchant)
 
@@ -149,7 +155,8 @@ class ApiKeyConformance(ConformanceMachine):
         for _ in range(REVOKED_LISTED + 1):
             made = self.ask_as_owner(merchant, "generates a key", "POST", "/api-keys", 201, body=body).data
             self.ask_as_owner(merchant, "revokes it", "DELETE", f"/api-keys/{made['id']}", 200)
-            self.revoked.append(ModelKey(made["id"], merchant, group, made["secretKey"], made["publicKey"], False))
+            key = ModelKey(made["id"], merchant, group, "Server", made["secretKey"], made["publicKey"], False)
+            self.revoked.append(key)
         self.lists(merchant)
 
     @rule(pick=st.integers(0, 9))
@@ -160,10 +167,14 @@ class ApiKeyConformance(ConformanceMachine):
     def use_key(self, key: ModelKey) -> None:
         """For every purpose, as a revoked key must fail for all of them."""
         who, owner = f"the server with key {self.keys.index(key) + 1}", self.merchants[key.merchant]
-        own = {"businessId": owner.business_id, "environment": key.environment, "businessName": matches(".+")}
+        own: dict[str, Any] = {"businessId": owner.business_id, "environment": key.environment}
+        own["kycStatus"] = "APPROVED" if key.environment == "LIVE" else among(*KYC)
+        own |= {"businessName": self.business_names.get(key.merchant, matches(".+"))}
         status, code = (200, None) if key.is_active else (401, "INVALID_API_KEY")
         what, path, data = "asks what it stands for", "/payments/context", None if code else own
-        self.ask(who, what, "GET", path, status, bearer=key.secret, code=code, data=data)
+        told = self.ask(who, what, "GET", path, status, bearer=key.secret, code=code, data=data)
+        if code is None:
+            self.business_names[key.merchant], key.is_used = told.data["businessName"], True
         if key.environment == "LIVE" and key.is_active:
             return
         status, code = (201, None) if key.is_active else (401, "INVALID_API_KEY")
@@ -241,7 +252,9 @@ class ApiKeyConformance(ConformanceMachine):
                         rf"ssk_{INFIX[environment]}_\S*{key.secret[-4:]}"
                     )
                     data[f"{group}[id={key.id}].publicKey"] = key.public
-                    data[f"{group}[id={key.id}].lastUsedAt"] = matches(INSTANT)
+                    data[f"{group}[id={key.id}].name"] = key.name
+                    data[f"{group}[id={key.id}].createdAt"] = matches(INSTANT)
+                    data[f"{group}[id={key.id}].lastUsedAt"] = matches(INSTANT) if key.is_used else None
             revoked = [key for key in self.revoked if (key.merchant, key.environment) == (merchant, environment)]
             data[f"{group}[*].id"] += (
                 has(*(key.id for key in revoked[-REVOKED_LISTED:])),

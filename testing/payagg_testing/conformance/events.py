@@ -25,6 +25,10 @@ class Wanted:
     amount: int
     environment: str
 
+    @property
+    def status(self) -> str:
+        return self.type.partition(".")[2].upper()
+
 
 @dataclass(frozen=True)
 class Signers:
@@ -60,8 +64,9 @@ def fault_of(
             continue
         if about is None:
             return f"nobody here asked for {fact[0]} of {fact[1]}"
-        found = event["data"].get("amount"), event["data"].get("environment", about.environment), event["environment"]
-        if found != (about.amount, about.environment, about.environment):
+        data = event["data"]
+        found = data.get("amount"), data.get("status"), data.get("environment", about.environment), event["environment"]
+        if found != (about.amount, about.status, about.environment, about.environment):
             return f"{fact[0]} of {fact[1]} tells of {found}"
     accepted = {json.loads(one.body)["type"] + one.body.decode() for one in tries if one.answered < 300}
     missing = [w for w in wanted if not any(a.startswith(w.type) and w.reference in a for a in accepted)]

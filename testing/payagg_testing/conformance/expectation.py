@@ -30,6 +30,14 @@ def lacks(*values: Any) -> Check:
     return Check("lacks", list(values))
 
 
+def among(*values: Any) -> Check:
+    return Check("among", list(values))
+
+
+def in_order(*values: Any) -> Check:
+    return Check("order", list(values))
+
+
 def matches(pattern: str) -> Check:
     return Check("matches", pattern)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, precondition, rule
 
 from payagg_testing.conformance.base import ConformanceMachine, needs
-from payagg_testing.conformance.expectation import has, lacks, matches
+from payagg_testing.conformance.expectation import among, has, in_order, lacks, matches
+from payagg_testing.conformance.replay import ABSENT
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ConformanceTarget
 
@@ -28,6 +29,22 @@ BAD_CREATES: list[dict[str, Any]] = [
     {"slug": "acme-pay", "name": "Acme", "displayOrder": -1},
     {"slug": "acme-pay", "name": "Acme", "description": "d" * 1001},
 ]
+BAD_SETTINGS: list[dict[str, Any]] = [
+    {"displayName": "D" * 51},
+    {"isEnabled": "no"},
+    {"displayOrder": -1},
+    {"slug": "x"},
+]
+# Of options; ID stands for one that may be ordered.
+BAD_ORDERS: list[list[dict[str, Any]]] = [
+    [],
+    [{"gatewayId": "ID"}],
+    [{"displayOrder": 1}],
+    [{"gatewayId": "ID", "displayOrder": -1}],
+    [{"gatewayId": "no-such-gateway", "displayOrder": 1}],
+    [{"gatewayId": "ID", "displayOrder": 1}] * 101,
+]
+BAD_PAGES = ["page=0", "perPage=0", "perPage=101", "page=one", "search=" + "s" * 101]
 BAD_CREDENTIALS: list[Any] = [{}, {"key": 1}, {"key": "v" * 4001}, {f"k{n}": "v" for n in range(51)}]
 
 
@@ -62,6 +79,7 @@ class GatewayConformance(ConformanceMachine):
         self.gateways: dict[str, ModelGateway] = {}  # by id, those that were not deleted
         self.names = 0
         self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
+        self.business_names: dict[int, str] = {}
 
     def teardown(self) -> None:
         """A gateway may only be deleted once it has drained: where the clock is not ours, some stay, DRAINING."""
@@ -229,18 +247,25 @@ class GatewayConformance(ConformanceMachine):
             self.agrees(id)
 
     @precondition(lambda self: self.owners)
-    @rule(orders=st.permutations([1, 2, 3]))
+    @rule(orders=st.permutations([2, 7, 10]))
     def reorder(self, orders: list[int]) -> None:
-        """The business's own order, and nobody else's."""
-        active = [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
-        wanted = dict(zip(active, orders, strict=False))
+        """The business's own order, and nobody else's; the built-in entry is ignored and stays the first."""
+        owner, what = self.owners[0], "reorders its options"
+        before = self.options(owner)
+        wanted = dict(zip(self.active(), orders, strict=False))
         if not wanted:
             return
-        body = {"order": [{"gatewayId": id, "displayOrder": order} for id, order in wanted.items()]}
+        entries = {before[0]: 99, **wanted}
+        body = {"order": [{"gatewayId": id, "displayOrder": order} for id, order in entries.items()]}
         data: dict[str, Any] = {f"[id={id}].businessDisplayOrder": order for id, order in wanted.items()}
-        owner, what = self.owners[0], "reorders its options"
+        sorted_ids = sorted(wanted, key=wanted.__getitem__)
+        if self.target.sorts_options:
+            data["[*].id"] = in_order(*sorted_ids)
         self.ask_as_owner(owner, what, "POST", "/gateways/reorder", 200, body=body, data=data)
-        self.ask_as_owner(owner, "lists the options", "GET", "/gateways", 200, data=data)
+        after = [id for id in self.options(owner, data) if id in wanted]
+        # That a list follows this order the interface does not say; where one was changed to do so, the next ones must.
+        if after == sorted_ids != [id for id in before if id in wanted]:
+            self.target.sorts_options = True
         for other in self.owners[1:]:
             others = {f"[id={id}].businessDisplayOrder": None for id in wanted}
             self.ask_as_owner(other, "lists the options", "GET", "/gateways", 200, data=others)
@@ -249,13 +274,29 @@ class GatewayConformance(ConformanceMachine):
             body = {"order": [{"gatewayId": id, "displayOrder": 1}]}
             self.ask_as_owner(owner, f"{what}, one of them not active", "POST", "/gateways/reorder", 400, body=body)
 
-    @rule(body=st.sampled_from([{"displayName": "D" * 51}, {"isEnabled": "no"}, {"displayOrder": -1}, {"slug": "x"}]))
-    def settle_badly(self, body: dict[str, Any]) -> None:
-        active = [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
-        if active and self.owners:
-            self.ask_as_owner(
-                self.owners[0], "asks for a bad setting", "PATCH", f"/gateways/{active[0]}", 400, body=body
-            )
+    def active(self) -> list[str]:
+        return [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
+
+    def options(self, merchant: int, data: dict[str, Any] | None = None) -> list[str]:
+        """The ids of a business's options, in the order of its list: the built-in one is the first."""
+        listed = self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=data).data
+        if not listed or listed[0].get("isBuiltIn") is not True:
+            self.fail("the built-in option is not the first")
+        return [option["id"] for option in listed]
+
+    @precondition(lambda self: self.owners)
+    @rule(body=st.sampled_from(BAD_SETTINGS), orders=st.sampled_from(BAD_ORDERS))
+    def settle_badly(self, body: dict[str, Any], orders: list[dict[str, Any]]) -> None:
+        for id in self.active()[:1]:
+            self.ask_as_owner(self.owners[0], "asks for a bad setting", "PATCH", f"/gateways/{id}", 400, body=body)
+            order = [{name: id if value == "ID" else value for name, value in each.items()} for each in orders]
+            what, path = "asks for a bad order", "/gateways/reorder"
+            self.ask_as_owner(self.owners[0], what, "POST", path, 400, body={"order": order})
+
+    @rule(id=GATEWAYS, query=st.sampled_from(BAD_PAGES))
+    def ask_for_a_bad_page(self, id: str, query: str) -> None:
+        if id in self.gateways:
+            self.admin("asks for a page that cannot be", "GET", f"/{id}/merchants?{query}", 400)
 
     @rule()
     def touch_the_built_in(self) -> None:
@@ -272,9 +313,7 @@ class GatewayConformance(ConformanceMachine):
         for merchant in self.owners[:1]:
             what, path = "switches the built-in off", f"/gateways/{built_in['id']}"
             self.ask_as_owner(merchant, what, "PATCH", path, 400, body={"isEnabled": False})
-            answer = self.ask_as_owner(merchant, "lists", "GET", "/gateways", 200)
-            if not answer.data or answer.data[0].get("isBuiltIn") is not True:
-                self.fail("the built-in option is not the first")
+            self.options(merchant)
 
     def settings(
         self, merchant: int, id: str, what: str, body: dict[str, Any], also: dict[str, Any] | None = None
@@ -290,19 +329,50 @@ class GatewayConformance(ConformanceMachine):
             return
         overrides = [self.merchants[merchant].business_id for merchant in sorted(model.opted_out)]
         others = [self.merchants[merchant].business_id for merchant in self.owners if merchant not in model.opted_out]
-        data = {"status": model.seen, "isActive": model.seen == "ACTIVE", "name": model.name}
+        data: dict[str, Any] = {"status": model.seen, "isActive": model.seen == "ACTIVE", "name": model.name}
         data |= {"displayOrder": model.order, "hasCredentials": model.has_credentials}
         data["overrides[*].businessId"] = (has(*overrides), lacks(*others))
+        for merchant in model.opted_out:
+            override = f"overrides[businessId={self.merchants[merchant].business_id}]"
+            data[f"{override}.businessName"] = self.name(merchant) or matches(".+")
+            data[f"{override}.updatedAt"] = matches(INSTANT)
         if model.businesses is not None:
             data["businessCount"] = model.businesses - len(model.opted_out)
         read = self.admin("reads it", "GET", f"/{id}", 200, data=data)
         model.businesses = read.data["businessCount"] + len(model.opted_out)
+        self.merchants_agree(id, model)
         for merchant in self.owners:
             is_on = merchant not in model.opted_out
             listed = {f"[id={id}].isEnabled": is_on} if model.seen == "ACTIVE" else {"[*].id": lacks(id)}
             self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=listed)
             if "SANDBOX" in self.merchants[merchant].keys:
                 self.payments_find(merchant, model)
+
+    def merchants_agree(self, id: str, model: ModelGateway) -> None:
+        """The administrator's list of businesses says who has the gateway switched off. That it shows those that never
+        configured it, the interface does not say."""
+        data: dict[str, Any] = {}
+        for merchant in self.owners:
+            row = f"[businessId={self.merchants[merchant].business_id}]"
+            if name := self.name(merchant):
+                data[f"{row}.businessName"] = among(name, ABSENT)
+            data[f"{row}.isEnabled"] = among(merchant not in model.opted_out, ABSENT)
+        listed = self.admin("lists its businesses", "GET", f"/{id}/merchants?perPage=100", 200, data=data)
+        meta = listed.body.get("meta") or {}
+        if (meta.get("page"), meta.get("perPage"), type(meta.get("total"))) != (1, 100, int):
+            self.fail(f"the page is {meta}")
+        shown = {row["businessId"] for row in listed.data}
+        if len(shown) == meta["total"] and not {self.merchants[one].business_id for one in model.opted_out} <= shown:
+            self.fail("a business that opted out is not listed")
+
+    def name(self, merchant: int) -> str:
+        """Of the business, as its key tells it."""
+        key = self.merchants[merchant].keys.get("SANDBOX")
+        if merchant not in self.business_names and key is not None:
+            who = f"the server of business {merchant + 1} (SANDBOX)"
+            told = self.ask(who, "asks what its key stands for", "GET", "/payments/context", 200, bearer=key)
+            self.business_names[merchant] = told.data["businessName"]
+        return self.business_names.get(merchant, "")
 
     def payments_find(self, merchant: int, model: ModelGateway) -> None:
         owner, body = self.merchants[merchant], {"amount": 5_000, "gateway": model.slug}

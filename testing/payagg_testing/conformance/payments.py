@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
-from payagg.domain.values import Environment
+from payagg.domain.values import CURRENCY, Environment
 from payagg_testing.conformance.base import ConformanceMachine, needs
 from payagg_testing.conformance.expectation import lacks, matches
 from payagg_testing.conformance.target import ConformanceTarget
@@ -64,6 +64,8 @@ class UrlPayment(Model):
     callback_url: str | None = None
     has_arrived: bool = False  # the payer, at the provider
     kobo: int | None = None  # as the provider took them
+    taken_in: str = CURRENCY
+    lost: int = 0  # charges that the provider began in an answer that broke off
 
 
 class PaymentsByUrl(ConformanceMachine):

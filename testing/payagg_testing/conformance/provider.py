@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, WebhookMode
+from payagg.domain.values import CURRENCY
+from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, Fault, WebhookMode
 from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza, fake_payaza
 from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_paystack
 from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
@@ -26,6 +27,7 @@ class PlayedProvider:
     """
 
     paid_word: ClassVar[str]  # the status of a charge that was paid
+    starts_by_call: ClassVar[bool]  # whether the service calls it to start a charge
     malformed_status: ClassVar[int]  # of the answer to a signed event that cannot be read
     fake: FakePaystack | FakePayaza
 
@@ -55,6 +57,9 @@ class PlayedProvider:
         """What an administrator stores, so that the service calls the fake and knows its events."""
         raise NotImplementedError
 
+    def credentials_without(self, environment: str) -> dict[str, str]:
+        return {name: value for name, value in self.credentials.items() if not name.startswith(PREFIX[environment])}
+
     def rotate(self) -> None:
         """Events have new secrets from now on; `credentials` hold them."""
         self.rotations += 1
@@ -73,9 +78,13 @@ class PlayedProvider:
         """The charges of a payment, which may have had several attempts."""
         return [charge for charge in self.book.charges.values() if charge.reference.partition(".")[0] == reference]
 
-    def pay(self, charge: FakeCharge, amount: int | None = None) -> None:
-        """The payer pays, the whole amount unless told otherwise (kobo)."""
-        charge.status, charge.amount = self.paid_word, charge.amount if amount is None else amount
+    def pay(self, charge: FakeCharge, amount: int, currency: str = CURRENCY) -> None:
+        """The payer pays so much, in kobo or the hundredth of another currency."""
+        charge.status, charge.amount, charge.currency = self.paid_word, amount, currency
+
+    def fail(self, fault: str) -> None:
+        """The next call brings this fault, a word of `Fault`."""
+        self.book.faults.append(Fault[fault])
 
     def event(self, charge: FakeCharge, as_paid: bool) -> bytes:
         """The event about a charge, as it stands or `as_paid`."""
@@ -108,7 +117,7 @@ class ProviderAccount(PlayedProvider):
     """provider_a: a call starts each charge, and a redirect takes the payer there. Its secret key also signs, until
     there is a webhook secret of its own."""
 
-    paid_word, malformed_status = "success", 400
+    paid_word, malformed_status, starts_by_call = "success", 400, True
     keys: ClassVar = {"SANDBOX": "sk_test_conformance", "LIVE": "sk_live_conformance"}
 
     def __init__(self, slug: str = "provider_a") -> None:
@@ -129,7 +138,7 @@ class ProviderBAccount(PlayedProvider):
     """provider_b: no call starts a charge. The hand-off carries launch parameters, in its fragment as base64url of
     JSON, and the payer's browser opens the provider's popup with them. Money is naira."""
 
-    paid_word, malformed_status = "Completed", 200
+    paid_word, malformed_status, starts_by_call = "Completed", 200, False
     keys: ClassVar = {"SANDBOX": "PZ78-PKTEST-CONFORMANCE", "LIVE": "PZ78-PKLIVE-CONFORMANCE"}
 
     fake: FakePayaza
@@ -177,13 +186,14 @@ def arrival_fault(provider: PlayedProvider, url: str) -> str | None:
     return provider.hand_off_fault(url) or provider.arrive(url)
 
 
-def charge_fault(provider: PlayedProvider, reference: str, amount: int) -> str | None:
-    """What is wrong with the one charge that a payment must have; `amount` is kobo."""
+def charge_fault(provider: PlayedProvider, reference: str, amount: int, lost: int = 0) -> str | None:
+    """What is wrong with the one charge that a payment must have; `amount` is kobo. Before it there may be as many as
+    were `lost`: begun, but the answer broke off, so that no payer was ever sent there."""
     charges = provider.charges(reference)
-    if len(charges) != 1 or charges[0].opened != 1:
+    if not 1 <= len(charges) <= 1 + lost or any(charge.opened != 1 for charge in charges):
         return f"the provider has {len(charges)} charges, begun {[charge.opened for charge in charges]} times"
-    if charges[0].amount != amount:
-        return f"the provider was asked for {charges[0].amount} kobo, the payment is of {amount}"
+    if charges[-1].amount != amount:
+        return f"the provider was asked for {charges[-1].amount} kobo, the payment is of {amount}"
     return None
 
 
@@ -194,9 +204,9 @@ def expect_arrival(provider: PlayedProvider, url: str) -> None:
         sys.exit(f"the payer's browser at the hand-off: {fault}")
 
 
-def expect_charge(provider: PlayedProvider, reference: str, amount: int) -> None:
+def expect_charge(provider: PlayedProvider, reference: str, amount: int, lost: int) -> None:
     """For replaying scripts: ends the program when something is wrong."""
-    fault = charge_fault(provider, reference, amount)
+    fault = charge_fault(provider, reference, amount, lost)
     if fault is not None:
         sys.exit(fault)
 
@@ -210,7 +220,7 @@ def event_request(
     others are forged: they tell of a success whatever the charge is, and lack what their names say.
     """
     is_forged = variant in ("no signature", "wrong signature", "other bytes")
-    body = MALFORMED if variant == "malformed" else provider.event(provider.charges(reference)[0], as_paid=is_forged)
+    body = MALFORMED if variant == "malformed" else provider.event(provider.charges(reference)[-1], as_paid=is_forged)
     secrets = provider.replaced if variant == "replaced secret" else provider.secrets
     signature = provider.signature(body, secrets[environment])
     headers = {"Content-Type": "application/json", provider.header: signature}

@@ -32,9 +32,14 @@ def look(node: Any, path: str) -> Any:
 
 
 def judge(found: Any, relation: str, value: Any) -> bool:
-    """Whether what was found is as expected: `is`, `has` and `lacks` (all of the values), `matches` (a whole text)."""
+    """Whether what was found is as expected: `is`, `among` (any of the values), `has` and `lacks` (all of them),
+    `order` (all of them, in this one), `matches` (a whole text)."""
     if relation == "is":
         return bool(found == value) and type(found) is type(value)
+    if relation == "among":
+        return any(judge(found, "is", each) for each in value)
+    if relation == "order":
+        return bool([each for each in found if each in value] == value)
     if relation == "matches":
         return isinstance(found, str) and re.fullmatch(value, found) is not None
     inside = [each in found for each in value]

@@ -8,18 +8,21 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.report import Outcome
-from payagg.domain.values import Environment
+from payagg.domain.values import CURRENCY, Environment
 from payagg_testing.conformance.base import needs
-from payagg_testing.conformance.payments import PaymentsByUrl, UrlPayment
+from payagg_testing.conformance.payments import KNOWN_AT_ONCE, PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.provider import PlayedProvider, arrival_fault, charge_fault, event_request
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 from payagg_testing.state_machine.gateway_model import OVERLAP, GatewayModel
+from payagg_testing.state_machine.model import HOUR, SIMULATOR
 from payagg_testing.state_machine.system import SILENCE, Said
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 TOGETHER = 3
 ASK_PAUSE = timedelta(seconds=2.1)
+# What a provider's option that cannot be used is refused with, by its status.
+UNAVAILABLE = {400: ("GATEWAY_NOT_AVAILABLE", "GATEWAY_ENVIRONMENT_NOT_CONFIGURED")}
 FORGERIES = ("no signature", "wrong signature", "other bytes")
 
 
@@ -27,7 +30,8 @@ def told_of(model: UrlPayment) -> Said:
     """What the provider says of the charge."""
     if model.kobo is None:
         return SILENCE
-    return Said(Outcome.SUCCEEDED, "WHOLE" if model.kobo == model.amount else "MORE")
+    is_whole = (model.kobo, model.taken_in) == (model.amount, CURRENCY)
+    return Said(Outcome.SUCCEEDED, "WHOLE" if is_whole else "MORE")
 
 
 class SettlementConformance(PaymentsByUrl):
@@ -69,13 +73,14 @@ class SettlementConformance(PaymentsByUrl):
         if row["status"] != "ACTIVE":
             self.administer("enables it", "enable", "ACTIVE")
 
-    def store_account(self, what: str) -> None:
+    def store_account(self, what: str, without: str | None = None) -> None:
+        """Perhaps without what an environment takes."""
         for environment, secret in self.provider.secrets.items():
             self.story.known[secret] = f"provider.secrets[{environment!r}]"
             self.raw_secrets.add(secret)
         path, body, bearer = (
             f"{self.path}/credentials",
-            {"credentials": self.provider.credentials},
+            {"credentials": self.provider.credentials_without(without) if without else self.provider.credentials},
             self.target.admin_token,
         )
         self.ask("the administrator", what, "PATCH", path, 200, bearer=bearer, body=body)
@@ -103,17 +108,63 @@ class SettlementConformance(PaymentsByUrl):
 
     @rule(reference=PAYMENTS)
     def process(self, reference: str) -> None:
-        """A repeat gives the same hand-off; the provider hears of one charge."""
+        """A repeat gives the same hand-off, even one that asks for the simulator; the provider hears of one charge."""
         model = self.models[reference]
+        if model.hand_off is not None and model.environment is Environment.SANDBOX:
+            self.choose_gateway(reference, "chooses the simulator instead", SIMULATOR, KNOWN_AT_ONCE[0])
         self.choose_gateway(reference, "chooses the provider", self.provider.slug)
         self.arrive(model)
         amount = model.kobo or model.amount
-        line = "expect_charge(provider, {}, {})"
-        self.story.noted(f"the provider was asked for {amount} kobo, once", line, reference, amount)
-        fault = charge_fault(self.provider, reference, amount)
+        line = "expect_charge(provider, {}, {}, {})"
+        self.story.noted(f"the provider was asked for {amount} kobo, once", line, reference, amount, model.lost)
+        fault = charge_fault(self.provider, reference, amount, model.lost)
         if fault is not None:
             self.fail(fault, is_replayed=True)
         self.agrees(reference)
+
+    @precondition(lambda self: self.provider.starts_by_call)
+    @rule(
+        target=PAYMENTS,
+        environment=st.sampled_from(ENVIRONMENTS),
+        fault=st.sampled_from(["SERVER_ERROR", "RESET"]),
+    )
+    def start_fails(self, environment: str, fault: str) -> Any:
+        """The provider answers with an error, or its answer breaks off. The payer chooses again, and has one charge."""
+        if environment not in self.merchants[0].keys:
+            return multiple()
+        body = {"amount": 5_000, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
+        reference = self.initiate_payment(0, environment, body)
+        model = self.models[reference]
+        model.lost = int(fault == "RESET")
+        self.provider.fail(fault)
+        self.story.noted(f"the provider's next answer will be {fault}", "provider.fail({})", fault)
+        path, chosen = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
+        answer = self.ask("the payer", "chooses the provider", "POST", path, 200, *UNAVAILABLE, body=chosen)
+        if answer.status == 200:
+            model.begin(self.provider.slug, None)
+            model.hand_over(answer.data["checkoutUrl"], self.now, None)
+        elif answer.code not in UNAVAILABLE[answer.status]:
+            self.fail(f"the code is {answer.code}")
+        self.process(reference)
+        return reference
+
+    @rule(target=PAYMENTS)
+    def lose_the_live_account(self) -> Any:
+        """Credentials replace those before in full: without LIVE ones no charge begins there, until they are back."""
+        if "LIVE" not in self.merchants[0].keys:
+            return multiple()
+        body = {"amount": 5_000, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
+        reference, chosen = self.initiate_payment(0, "LIVE", body), {"gatewaySlug": self.provider.slug}
+        self.store_account("stores an account without LIVE", "LIVE")
+        path = f"/public/payments/{reference}"
+        data = {f"gateways[slug={self.provider.slug}].available": False}
+        self.ask("the payer", "looks at the options", "GET", f"{path}/gateways", 200, data=data)
+        answer = self.ask("the payer", "chooses the provider", "POST", f"{path}/process", *UNAVAILABLE, body=chosen)
+        if answer.code not in UNAVAILABLE[answer.status]:
+            self.fail(f"the code is {answer.code}")
+        self.store_account("stores its whole account")
+        self.process(reference)
+        return reference
 
     @rule(reference=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS))
     def drain(self, reference: str, environment: str) -> None:
@@ -149,11 +200,12 @@ class SettlementConformance(PaymentsByUrl):
     @rule(
         reference=PAYMENTS,
         more=st.sampled_from([0, 0, -1, 100]),
+        currency=st.sampled_from([CURRENCY, CURRENCY, CURRENCY, "USD"]),
         then=st.sampled_from(["nothing", "event", "verify", "other environment", "other environment"]),
     )
-    def payer_pays(self, reference: str, more: int, then: str) -> None:
-        """At the provider, which takes `more` beside the amount; often it is heard of at once."""
-        self._pay(reference, more)
+    def payer_pays(self, reference: str, more: int, currency: str, then: str) -> None:
+        """At the provider, which takes `more` beside the amount, or another currency; often it is heard of at once."""
+        self._pay(reference, more, currency)
         if then == "event":
             self.event(reference, 1)
         elif then == "verify":
@@ -161,13 +213,43 @@ class SettlementConformance(PaymentsByUrl):
         elif then == "other environment":
             self.event_to_the_other_environment(reference)
 
-    def _pay(self, reference: str, more: int) -> None:
+    @rule(reference=PAYMENTS, wrong=st.sampled_from([(-1, CURRENCY), (0, "USD")]), is_asked=st.booleans())
+    def payer_pays_again(self, reference: str, wrong: tuple[int, str], is_asked: bool) -> None:
+        """What was wrong at first is the right amount in the end."""
+        model = self.models[reference]
+        self._pay(reference, *wrong)
+        if model.kobo is None or told_of(model).share == "WHOLE":
+            return
+        self.event(reference, 1)
+        self._take(reference, model.amount, CURRENCY)
+        if is_asked:
+            self.verify(reference)
+        else:
+            self.event(reference, 1)
+
+    @precondition(lambda self: self.target.service.can_wait)
+    @rule(reference=PAYMENTS)
+    def payer_pays_late(self, reference: str) -> None:
+        """The window is one for beginning: who was sent on within it may pay after it."""
+        model = self.models[reference]
+        if model.kobo is None and model.status == "PENDING":
+            self.wait(HOUR)
+            self.target.service.work()
+            self.agrees(reference)
+            self._pay(reference, 0)
+            self.event(reference, 1)
+
+    def _pay(self, reference: str, more: int, currency: str = CURRENCY) -> None:
         model = self.models[reference]
         if model.kobo is None and model.hand_off is not None:
-            model.kobo = model.amount + more
-            self.provider.pay(self.provider.charges(reference)[0], model.kobo)
-            line = "provider.pay(provider.charges({})[0], {})"
-            self.story.noted(f"the payer pays {model.kobo} kobo at the provider", line, reference, model.kobo)
+            self._take(reference, model.amount + more, currency)
+
+    def _take(self, reference: str, kobo: int, currency: str) -> None:
+        model = self.models[reference]
+        model.kobo, model.taken_in = kobo, currency
+        self.provider.pay(self.provider.charges(reference)[-1], kobo, currency)
+        line, words = "provider.pay(provider.charges({})[-1], {}, {})", f"{kobo} hundredths of 1 {currency}"
+        self.story.noted(f"the payer pays {words} at the provider", line, reference, kobo, currency)
 
     @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), by_alias=st.booleans())
     def event(self, reference: str, times: int, by_alias: bool = False) -> None:

@@ -47,6 +47,7 @@ class ConformanceTarget:
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
     rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet
+    sorts_options: bool = False  # whether a list of options was seen to follow the order that its business chose
     _takes_live: bool = False
     _has_providers: bool = False
 

@@ -206,6 +206,8 @@ class WebhookConformance(ConformanceMachine):
         path, body = f"/payments/{reference}/simulate", {"outcome": outcome}
         self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body)
         self.want(f"payment.{outcome.lower()}", reference, amount, merchant)
+        other, code = "SUCCESS" if outcome != "SUCCESS" else "FAILED", "PAYMENT_ALREADY_FINAL"
+        self.ask(who, f"simulates {other}", "POST", path, 409, bearer=key, body={"outcome": other}, code=code)
         self.look_into_the_inbox()
 
     def fail_some(self, failures: int, merchant: int, type: str) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
 from payagg_testing.command import main
+from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 
@@ -159,3 +160,18 @@ def test_a_url_and_a_store_at_once_are_refused(capsys: pytest.CaptureFixture[str
         main(["run", "--over", "domain", "--url", "http://127.0.0.1:9/api/v1"])
     assert ended.value.code == 2
     assert "not allowed with" in capsys.readouterr().err
+
+
+def keys_of(target: ConformanceTarget) -> ApiKeyConformance:
+    target.with_keys()
+    facts = {"target": target, "steps_taken": [0], "live": [], "gone": set(), "told": staticmethod(lambda _: None)}
+    return type("Keys", (ApiKeyConformance,), facts | {"known": set(), "last": []})()  # type: ignore[no-any-return]
+
+
+def test_a_key_that_was_refused_a_second_revocation_was_revoked_when_it_was() -> None:
+    keys = keys_of(domain_target())
+    for number in range(REVOKED_LISTED + 1):
+        keys._generate(0, "SANDBOX", "Server")
+        keys.revoke(number)
+        keys.revoke(0)
+    assert [keys.keys.index(key) for key in keys.revoked] == list(range(REVOKED_LISTED + 1))

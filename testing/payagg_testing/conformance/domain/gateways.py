@@ -23,6 +23,7 @@ from payagg_testing.conformance.domain.world import DomainWorld, instant, no_oth
 Body = dict[str, Any]
 Reply = tuple[int, Any]
 BUILT_IN, PROCESSOR = "builtin", "acme-pay"
+PAGE_MAX = SEARCH_MAX = 100
 ACCOUNT = "account"  # what lies with a gateway, which also signs: sealing is no rule of the domain
 
 
@@ -115,6 +116,14 @@ class DomainGateways(DomainWorld):
         return older if account is None else [account, *older]
 
 
+@dataclass(frozen=True)
+class Page:
+    """The rows of a list, and its `meta`."""
+
+    rows: list[Body]
+    meta: Body
+
+
 def _signs(account: str | None) -> dict[Environment, dict[str, str]]:
     return {} if account is None else {one: {ACCOUNT: account} for one in Environment}
 
@@ -135,8 +144,33 @@ class GatewayRoutes:
     def read(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         gateway = self._found(bearer, gateway_id)
         off = [own for own in self.world.settings.values() if own.gateway_id == gateway_id and not own.is_enabled]
-        overrides = [{"businessId": own.business_id, "updatedAt": instant(own.updated_at)} for own in off]
+        overrides = [
+            {
+                "businessId": own.business_id,
+                "businessName": self.world.businesses[own.business_id].name,
+                "updatedAt": instant(own.updated_at),
+            }
+            for own in off
+        ]
         return 200, self._summary(gateway) | {"overrides": overrides}
+
+    def merchants(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
+        """The active businesses, on one page."""
+        self._found(bearer, gateway_id)
+        size = _counted(body, "perPage", 20)
+        if _counted(body, "page", 1) < 1 or not 1 <= size <= PAGE_MAX or len(body.get("search", "")) > SEARCH_MAX:
+            raise invalid("page", "There is no such page.")
+        active = [business for business in self.world.businesses.values() if business.is_active]
+        owns = [self.world.own(business.id, gateway_id) for business in active]
+        rows = [
+            {
+                "businessId": business.id,
+                "businessName": business.name,
+                "isEnabled": own is None or own.is_enabled,
+            }
+            for business, own in zip(active, owns, strict=True)
+        ]
+        return 200, Page(rows, {"page": 1, "perPage": size, "total": len(rows)})
 
     def change(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         gateway = self._found(bearer, gateway_id)
@@ -196,8 +230,11 @@ class GatewayRoutes:
         world = self.world
         world.admit_manager(bearer, business_id).ensure_active()
         active = {one.id: one for one in world.living() if one.is_active}
-        wanted = {item["gatewayId"]: item["displayOrder"] for item in body.get("order", ())}
-        if not active.keys() >= set(parse_order(list(wanted))):
+        order = body.get("order", [])
+        if any({"gatewayId", "displayOrder"} > item.keys() for item in order):
+            raise invalid("order", "Every item needs both properties.")
+        wanted = {item["gatewayId"]: item["displayOrder"] for item in order}
+        if not active.keys() >= set(parse_order([item["gatewayId"] for item in order])):
             raise invalid("order", "Every gateway must be active.")
         for id, order in wanted.items():
             if not active[id].is_built_in:
@@ -211,6 +248,14 @@ class GatewayRoutes:
     def _found(self, bearer: str | None, gateway_id: str) -> Gateway:
         self.world.admit_administrator(bearer)
         return self.world.gateway(gateway_id)
+
+
+def _counted(body: Body, name: str, default: int) -> int:
+    """An integer of a query; raises VALIDATION_ERROR."""
+    text = str(body.get(name, default))
+    if not text.isdecimal():
+        raise invalid(name, "Must be an integer.")
+    return int(text)
 
 
 def _shown(gateway: Gateway) -> Body:

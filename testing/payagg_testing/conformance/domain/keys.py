@@ -58,12 +58,10 @@ class KeyRoutes:
         key = self.world.keys.get(key_id)
         if key is None or key.business_id != business_id:
             raise Refusal(ErrorCode.NOT_FOUND)
+        revoked = key.revoke(self.world.now())
         # Written anew, it stands last: listings show the most recently revoked.
-        self.world.keys.pop(key_id)
-        try:
-            key = key.revoke(self.world.now())
-        finally:
-            self.world.keys[key_id] = key
+        del self.world.keys[key_id]
+        self.world.keys[key_id] = revoked
         return 200, {"message": "The key is revoked."}
 
     def _group(self, business_id: str, environment: Environment) -> list[Body]:

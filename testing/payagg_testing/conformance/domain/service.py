@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode, Kind, Refusal
-from payagg_testing.conformance.domain.gateways import BUILT_IN, GatewayRoutes
+from payagg_testing.conformance.domain.gateways import BUILT_IN, GatewayRoutes, Page
 from payagg_testing.conformance.domain.keys import KeyRoutes
 from payagg_testing.conformance.domain.payment_routes import PaymentRoutes
 from payagg_testing.conformance.domain.payments import DomainPayments
@@ -76,6 +76,7 @@ class DomainService:
             ("GET", "/admin/gateways", gateways.listed),
             ("POST", "/admin/gateways", gateways.create),
             ("GET", "/admin/gateways/{}", gateways.read),
+            ("GET", "/admin/gateways/{}/merchants", gateways.merchants),
             ("PATCH", "/admin/gateways/{}", gateways.change),
             ("DELETE", "/admin/gateways/{}", gateways.delete),
             ("POST", "/admin/gateways/{}/enable", gateways.enable),
@@ -88,6 +89,8 @@ class DomainService:
         try:
             status, data = self._done(call)
             body = {"success": True} if data is None else {"success": True, "data": data}
+            if isinstance(data, Page):
+                body |= {"data": data.rows, "meta": data.meta}
         except Refusal as refusal:
             status, error = STATUS[refusal.code.kind], {"code": refusal.code.name, "message": refusal.message}
             body = {"success": False, "error": error | ({"field": refusal.field} if refusal.field else {})}
@@ -108,12 +111,13 @@ class DomainService:
         """There is nothing to close."""
 
     def _done(self, call: ServiceCall) -> tuple[int, Any]:
-        path = call.path.partition("?")[0]
+        path, _, query = call.path.partition("?")
         for method, pattern, do in self._routes:
             found = pattern.fullmatch(path)
             if found and method == call.method:
                 # As over a wire: what the caller goes on changing, the domain does not see.
-                return do(call.bearer, copy.deepcopy(call.body or {}), *map(unquote, found.groups()))
+                body = copy.deepcopy(call.body or dict(parse_qsl(query)))
+                return do(call.bearer, body, *map(unquote, found.groups()))
         raise Refusal(ErrorCode.NOT_FOUND)
 
 

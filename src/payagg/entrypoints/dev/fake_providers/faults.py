@@ -1,6 +1,7 @@
 """The chosen faults, put between the network and a fake's own application."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,7 +14,10 @@ SLOW_SECONDS = 1.0
 
 
 class BrokenOffError(Exception):
-    """Raised after part of an answer: the server then cuts the connection."""
+    """Raised after part of an answer: the server then cuts the connection. It was asked for, so no log tells of it."""
+
+
+logging.getLogger("uvicorn.error").addFilter(lambda line: not (line.exc_info and line.exc_info[0] is BrokenOffError))
 
 
 class Faulty:
