@@ -1,15 +1,17 @@
-"""`python -m benchmarks [peers] [steps] [journey] [growth] [page]`: what is measured, `peers` unless named.
+"""`python -m benchmarks [peers] [steps] [journey] [growth] [page] [instructions]`: what is measured, `peers` unless named.
 
 An operation alternates rounds with its limit in one run, so that a machine whose speed drifts still gives a fair ratio.
 Figures are medians over rounds; docs/performance.md shows them.
 """
 
 import argparse
+from contextlib import nullcontext
 
-from benchmarks import growth, journey, page, peers, steps
+from benchmarks import growth, instructions, journey, page, peers, steps
 from benchmarks.deployment import postgres
 
-MEASURES = {module.__name__.rpartition(".")[2]: module for module in (peers, steps, journey, growth, page)}
+MODULES = (peers, steps, journey, growth, page, instructions)
+MEASURES = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 
 def main() -> None:
@@ -19,11 +21,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=5, help="of a round")
     parser.add_argument("--requests", type=int, default=400, help="of each of `steps` in a round")
     parser.add_argument("--past", type=int, default=10_000_000, help="payments in the large database of `growth`")
+    parser.add_argument(
+        "--against", metavar="COMMIT", help="that `instructions` compares with: 1.05 of it is a failure"
+    )
     chosen = parser.parse_args()
     if unknown := set(chosen.what) - set(MEASURES):
         parser.error(f"nothing is called {', '.join(sorted(unknown))}")
     for name in chosen.what:
-        with postgres() as server:
+        with nullcontext("") if name == "instructions" else postgres() as server:
             print(MEASURES[name].measure(server, chosen))
 
 

@@ -1,0 +1,202 @@
+"""The front without sockets: bytes into the connection's protocol, through the application, bytes out, over a store that
+answers from memory. Run as a program in the folder of any commit, for `benchmarks.instructions`, it counts itself."""
+
+import asyncio
+import ctypes
+import mmap
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import uvloop
+
+from payagg.adapters.memory import MemoryStore
+from payagg.application.ports.accounts import KeyHolder
+from payagg.domain.api_key import ApiKey
+from payagg.domain.business import Business, BusinessStatus, KycStatus
+from payagg.domain.payment import Payment
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
+from payagg.entrypoints.process.http_server import http_server
+from payagg.entrypoints.process.logs import configure_logs
+from tests.support.assembly import SETTINGS, services_over
+
+WARM, REQUESTS = 50, 100
+BUSINESS, SECRET = "biz_bench", "0" * 48
+PLENTY = 1_000_000_000  # no limit is met
+API = "/api/v1"
+HEAD = f"Host: localhost\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\nAuthorization: Bearer ssk_sand_{SECRET}\r\n"
+# As the quick start sends it.
+ORDER = '{{"amount": 150000, "customerEmail": "ada@example.com", "idempotencyKey": "quick-start-{}"}}'
+
+
+class FlatStore(MemoryStore):
+    """What a request costs does not grow with the payments before it: no snapshot is taken where none is needed."""
+
+    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+        return self.state.payments.get(reference)
+
+    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+        self.state.payments[payment.reference] = payment
+        return payment, True
+
+
+@dataclass
+class Wire(asyncio.Transport):
+    """One client's connection, which ends nowhere."""
+
+    sent: list[bytes] = field(default_factory=list)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 8000)})
+
+    def write(self, data: Any) -> None:
+        self.sent.append(data)
+        self.answered.set()
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        raise RuntimeError(f"the connection was closed after {self.sent!r}")
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class Front:
+    """A server's protocol with one merchant's key, asked one request after the other."""
+
+    def __init__(self) -> None:
+        names = (name for name in SETTINGS.__dataclass_fields__ if name.endswith(("_limit", "_bytes_a_day")))
+        limits: Any = dict.fromkeys(names, PLENTY)
+        store, now = FlatStore(), datetime.now(UTC)
+        services = services_over(store, replace(SETTINGS, **limits))
+        key, _ = ApiKey.generate(
+            id="key_bench",
+            business_id=BUSINESS,
+            environment=Environment.SANDBOX,
+            name="Bench",
+            secret_hex=SECRET,
+            public_hex="0" * 32,
+            now=now,
+        )
+        store.state.businesses[BUSINESS] = Business(BUSINESS, "Bench", BusinessStatus.ACTIVE, KycStatus.APPROVED, now)
+        store.state.api_keys[key.id] = key
+        server = http_server(create_app(services), services.payments.entropy.hex)
+        server.config.load()
+        self._wire = Wire()
+        self._protocol = ServerProtocol(config=server.config, server_state=server.server_state, app_state={})
+        self._protocol.connection_made(self._wire)
+
+    async def ask(self, request: bytes, status: int) -> bytes:
+        wire = self._wire
+        wire.answered.clear()
+        self._protocol.data_received(request)
+        await wire.answered.wait()
+        answer = b"".join(wire.sent)
+        wire.sent.clear()
+        if not answer.startswith(b"HTTP/1.1 %d " % status):
+            raise SystemExit(f"not the answer that is measured: {answer!r}")
+        return answer
+
+    async def ask_all(self, requests: Sequence[bytes], status: int) -> list[bytes]:
+        return [await self.ask(request, status) for request in requests]
+
+
+def _post(path: str, body: str) -> bytes:
+    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return f"POST {API}{path} HTTP/1.1\r\n{HEAD}{length}\r\n{body}".encode()
+
+
+def initiations(first: int, number: int) -> list[bytes]:
+    return [_post("/payments/initiate", ORDER.format(n)) for n in range(first, first + number)]
+
+
+def reads(references: Sequence[str]) -> list[bytes]:
+    return [f"GET {API}/payments/{reference} HTTP/1.1\r\n{HEAD}\r\n".encode() for reference in references]
+
+
+def charges(references: Sequence[str]) -> list[bytes]:
+    body = '{"gatewaySlug": "sandbox", "cardNumber": "4242 4242 4242 4242"}'
+    return [_post(f"/public/payments/{reference}/process", body) for reference in references]
+
+
+def reference_in(answer: bytes) -> str:
+    return answer.split(b'"reference":"', 1)[1][:19].decode()
+
+
+class Callgrind:
+    """Counts in this process under `valgrind --tool=callgrind --instr-atstart=no`, between `start` and `stop`.
+
+    Its client requests are a few instructions without effect that valgrind knows (callgrind.h has them as macros):
+    callgrind_control would have to be waited for, and waiting is counted too.
+    """
+
+    # mov rax, rdi; xor edx, edx; rol rdi, 3; rol rdi, 13; rol rdi, 61; rol rdi, 51; xchg rbx, rbx; ret
+    CODE = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db c3")
+    DUMP, START, STOP = 0x4354_0003, 0x4354_0004, 0x4354_0005
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        self._memory.write(self.CODE)
+        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(ctypes.addressof(ctypes.c_char.from_buffer(self._memory)))
+
+    def start(self) -> None:
+        self._ask(self.START)
+
+    def stop(self, name: str) -> None:
+        """Everything since `start` goes into a file of its own."""
+        text = ctypes.create_string_buffer(name.encode())
+        self._ask(self.DUMP, ctypes.addressof(text))
+        self._ask(self.STOP)
+
+    def _ask(self, request: int, argument: int = 0) -> None:
+        words = (ctypes.c_uint64 * 6)(request, argument)
+        self._call(ctypes.addressof(words))
+
+
+class Cpu:
+    """Prints the CPU time between `start` and `stop`, in ns."""
+
+    def start(self) -> None:
+        self._began = time.process_time_ns()
+
+    def stop(self, name: str) -> None:
+        print(name, time.process_time_ns() - self._began, flush=True)
+
+
+async def counted(counter: Callgrind | Cpu) -> None:
+    front = Front()
+    made = await front.ask_all(initiations(0, WARM + REQUESTS), 201)
+    references = [reference_in(answer) for answer in made]
+    steps = (
+        ("initiate", initiations(WARM + REQUESTS, WARM + REQUESTS), 201),
+        ("read", reads(references), 200),
+        ("process", charges(references), 200),
+    )
+    for name, requests, status in steps:
+        await front.ask_all(requests[:WARM], status)
+        counter.start()
+        await front.ask_all(requests[WARM:], status)
+        counter.stop(name)
+
+
+def main(way: str) -> None:
+    with open(os.devnull, "w") as log, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        configure_logs(log)
+        runner.run(counted(Callgrind() if way == "callgrind" else Cpu()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
