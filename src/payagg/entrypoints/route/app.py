@@ -69,6 +69,8 @@ class RouterApp:
             peer = scope["client"][0] if scope.get("client") else "unknown"
             request = await received(scope, receive, peer, request_id)
             if place.by is By.OWN_LIST:
+                if not request.is_repeatable:  # every cell is asked
+                    raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
                 await say(await self._own_list(request))
                 return
             client = counted_as(address_of(peer, headers, self._settings.trusted_proxies))
