@@ -76,10 +76,10 @@ class RouterApp:
             client = counted_as(address_of(peer, headers, self._settings.trusted_proxies))
             with ExitStack() as held:
                 if not request.is_repeatable:
-                    held.enter_context(self._waited_for.one_of(client[0][0]))
+                    held.enter_context(self._waited_for.one_of(client))
                 cell, response = await self._proxy.deliver(request, place, client)
                 try:
-                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client[0][0])))
+                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client)))
                 finally:
                     await response.aclose()
         except (Refusal, httpx.HTTPError) as error:
