@@ -215,13 +215,39 @@ def test_every_pod_is_confined() -> None:
         assert container["resources"]["limits"]["memory"], name
 
 
-def test_pods_are_reached_by_the_ingress_alone_and_reach_no_private_address_but_the_database() -> None:
-    [policy] = [one["spec"] for one in manifests() if one["kind"] == "NetworkPolicy"]
-    [base] = loaded(BASES[0] / "kustomization.yaml")
-    selected = policy["podSelector"]["matchLabels"].items()
-    assert selected <= base["labels"][0]["pairs"].items()
-    assert policy["policyTypes"] == ["Ingress", "Egress"]
-    assert all(rule["from"] and rule["ports"] for rule in policy["ingress"])
+def policies() -> Iterator[dict[str, Any]]:
+    """One of each base."""
+    for folder in BASES:
+        [base], [policy] = loaded(folder / "kustomization.yaml"), loaded(folder / "network.yaml")
+        yield policy["spec"]
+        assert policy["spec"]["podSelector"]["matchLabels"].items() <= base["labels"][0]["pairs"].items()
+
+
+def test_pods_are_reached_by_the_ingress_controller_and_prometheus_alone() -> None:
+    for policy in policies():
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        [rule] = policy["ingress"]
+        assert rule["ports"] == [{"protocol": "TCP", "port": 8000}]
+        names = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in rule["from"]]
+        assert names == ["ingress-nginx", "monitoring"]
+
+
+def test_a_router_reaches_dns_and_the_cells_that_it_knows_alone() -> None:
+    _, policy = policies()
+    [config] = loaded(BASES[1] / "config.yaml")
+    dns, cells = policy["egress"]
+    assert {port["port"] for port in dns["ports"]} == {53}
+    [to] = cells["to"]
+    [named] = to["namespaceSelector"]["matchExpressions"]
+    assert named["values"] == re.findall(r"payagg\.([a-z-]+)\.svc", config["data"]["PAYAGG_CELLS"])
+    assert (to["podSelector"], cells["ports"]) == (
+        {"matchLabels": {"app.kubernetes.io/name": "payagg"}},
+        [{"protocol": "TCP", "port": 8000}],
+    )
+
+
+def test_pods_reach_no_private_address_but_the_database() -> None:
+    policy, _ = policies()
     blocks = [(one["ipBlock"], rule["ports"]) for rule in policy["egress"] for one in rule["to"] if "ipBlock" in one]
     for private in (
         "10.9.9.9",
@@ -351,3 +377,10 @@ def test_the_balancer_sees_that_a_server_is_about_to_stop_before_it_does() -> No
     # A check may fall just before the stop is announced, and the next one take a moment.
     assert int(every) * (int(failures) + 1) < read_settings({}).shutdown_delay.total_seconds()
     assert "option httpchk GET /readyz\n" in text
+
+
+def test_proxies_show_nobody_what_is_for_cells() -> None:
+    for file in (DEPLOY / "haproxy.cfg", ROOT / "docs" / "cells.md"):
+        frontend = file.read_text(encoding="utf-8").partition("\nfrontend payagg\n")[2].partition("\nbackend ")[0]
+        denied = "    http-request deny deny_status 404 if { path,url_dec -m beg /internal }\n"
+        assert denied in frontend.partition("_backend ")[0], file
