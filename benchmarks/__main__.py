@@ -1,4 +1,4 @@
-"""`python -m benchmarks [peers] [steps] [journey] [growth] [page]`: what is measured, `peers` unless named.
+"""`python -m benchmarks [peers] [steps] [journey] [growth] [page] [neighbours]`: what is measured, `peers` unless named.
 
 An operation alternates rounds with its limit in one run, so that a machine whose speed drifts still gives a fair ratio.
 Figures are medians over rounds; docs/performance.md shows them.
@@ -6,10 +6,10 @@ Figures are medians over rounds; docs/performance.md shows them.
 
 import argparse
 
-from benchmarks import growth, journey, page, peers, steps
+from benchmarks import growth, journey, neighbours, page, peers, steps
 from benchmarks.deployment import postgres
 
-MEASURES = {module.__name__.rpartition(".")[2]: module for module in (peers, steps, journey, growth, page)}
+MEASURES = {module.__name__.rpartition(".")[2]: module for module in (peers, steps, journey, growth, page, neighbours)}
 
 
 def main() -> None:
