@@ -1,4 +1,4 @@
-"""`python -m benchmarks [peers] [steps] [journey] [growth] [page] [instructions]`: what is measured, `peers` unless named.
+"""`python -m benchmarks [NAME ...]`: measures what MODULES names, `peers` unless told.
 
 An operation alternates rounds with its limit in one run, so that a machine whose speed drifts still gives a fair ratio.
 Figures are medians over rounds; docs/performance.md shows them.
@@ -7,10 +7,10 @@ Figures are medians over rounds; docs/performance.md shows them.
 import argparse
 from contextlib import nullcontext
 
-from benchmarks import growth, instructions, journey, page, peers, steps
+from benchmarks import growth, instructions, journey, neighbours, page, peers, steps
 from benchmarks.deployment import postgres
 
-MODULES = (peers, steps, journey, growth, page, instructions)
+MODULES = (peers, steps, journey, growth, page, neighbours, instructions)
 MEASURES = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

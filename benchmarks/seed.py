@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,14 @@ def payments(url: str, first: int, last: int) -> None:
     """Past payments first..last, settled, with their transitions."""
     _run(url, "settled payments", "their transitions", first=first, last=last)
     _tidied(url, "payments", "transitions")
+
+
+def payments_of_one(url: str, live_key: str, number: int, large: int) -> None:
+    """LIVE payments of business 1 over the last four weeks, the newest `large` of them with 16 KB of metadata."""
+    digest = sha256(live_key.encode()).hexdigest()
+    names, reference = ("a live key", "approval of one", "payments of one"), _after("PAY-20250103-")
+    _run(url, *names, reference=reference, last=number, large=large, digest=digest)
+    _tidied(url, "payments")
 
 
 def _past(url: str, first: int, last: int, *, names: tuple[str, ...]) -> None:

@@ -28,6 +28,22 @@ SELECT {reference}, 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000, 'NGN', 'S
        'Ada Obi', 'https://shop.example/thanks', '{{"order": "1"}}', 2, at, at, at + interval '1 hour', at
 FROM generate_series({first}, {last}) n, LATERAL (SELECT timestamptz '2025-01-01' + n * interval '1 s' AS at) t
 
+-- name: a live key
+INSERT INTO api_keys (id, business_id, environment, name, public_key, secret_hash, secret_last4, status, last_used_at,
+                      created_at)
+VALUES ('key_bench_live', 'biz_bench_1', 'LIVE', 'bench', 'spk_live_1', '\x{digest}', '1111', 'ACTIVE', now(), now())
+
+-- name: approval of one
+UPDATE businesses SET kyc_status = 'APPROVED' WHERE id = 'biz_bench_1'
+
+-- name: payments of one
+INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, customer_email, metadata,
+                      sequence, created_at, updated_at, expires_at, settled_at)
+SELECT {reference}, 'biz_bench_1', 'LIVE', 150000, 'NGN', 'SUCCESS', 'provider_a', 'payer@example.com',
+       CASE WHEN n > {last} - {large} THEN jsonb_build_object('note', repeat(md5(n::text), 490)) END,
+       2, at, at, at + interval '1 hour', at
+FROM generate_series({first}, {last}) n, LATERAL (SELECT now() - ({last} - n) * interval '6 s' AS at) t
+
 -- name: their transitions
 INSERT INTO transitions (reference, sequence, from_status, to_status, trigger, actor, at)
 SELECT {reference}, s, CASE s WHEN 1 THEN 'INITIATED' ELSE 'PENDING' END,

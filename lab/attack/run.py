@@ -1,11 +1,11 @@
 """Every attack of this folder against a started product: `payagg dev` for its data, and on the same database `payagg
-serve` as in production, but for the few files that it may open."""
+serve` as in production, but for the few files that it may open, and a cell with its router."""
 
 import argparse
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from lab.attack import access, connections, costs
+from lab.attack import access, connections, costs, routing
 from lab.attack.target import AttackResult, Target
 from lab.kit.dev import dev, environ_in
 from lab.kit.figures import Tally
@@ -30,7 +30,16 @@ def the_product() -> Iterator[Target]:
             }
             limited = ("sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", *PAYAGG)
             processes.start("serve", [*limited, "serve", "--port", str(port), "--no-worker"], environ | as_dev)
-            until(lambda: is_ready(port), "payagg serve ready")
+            cell, router = free_port(), free_port()
+            as_cell = {
+                "PAYAGG_CELLS": f"PAY=http://127.0.0.1:{cell}",
+                "PAYAGG_CELL_SECRET": "a-secret-between-the-cells-of-this-run",
+                "PAYAGG_TRUSTED_PROXIES": "127.0.0.1",
+            }
+            of_cell = environ | as_dev | as_cell
+            processes.start("cell", [*limited, "serve", "--port", str(cell), "--no-worker"], of_cell)
+            processes.start("router", [*limited, "route", "--port", str(router)], environ | as_cell)
+            until(lambda: all(map(is_ready, (port, cell, router))), "payagg serve and route ready")
             yield Target(
                 origin=f"http://127.0.0.1:{port}",
                 pid=processes.running["serve"].pid,
@@ -38,8 +47,10 @@ def the_product() -> Iterator[Target]:
                 merchant_token=told["merchantToken"],
                 business_id=told["businessId"],
                 dev_origin=f"http://127.0.0.1:{told['port']}",
+                router_origin=f"http://127.0.0.1:{router}",
             )
-            processes.kill("serve")
+            for name in ("router", "cell", "serve"):
+                processes.kill(name)
 
 
 Attack = Callable[[Target], AttackResult]
@@ -47,7 +58,7 @@ Attack = Callable[[Target], AttackResult]
 
 def attacks() -> Iterator[tuple[str, Attack]]:
     """Every attack by its name, module by module."""
-    for module in (access, connections, costs):
+    for module in (access, connections, costs, routing):
         for name, attack in vars(module).items():
             if name.startswith("attack_"):
                 yield f"{module.__name__.rpartition('.')[2]}.{name.removeprefix('attack_')}", attack

@@ -1,13 +1,13 @@
 """What is attacked, what an attack found, and the few tools that most attacks share.
 
-An attack is a function of access.py, connections.py or costs.py whose name starts with `attack_`. It gets the Target,
+An attack is a function of access.py, connections.py, costs.py or routing.py whose name starts with `attack_`. It gets the Target,
 loads it for some seconds at most, on loopback alone, and returns an AttackResult; its docstring says what it does.
 Success is told by the product's answers or by what its process used, never by the time an answer took.
 `tests/integration/process/test_attacks.py` tries each against a server without cures, where it must succeed.
 """
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ class AttackResult:
 
 @dataclass(frozen=True)
 class Target:
-    """A running `payagg serve` and, where it was started too, a `payagg dev` on the same data."""
+    """A running `payagg serve` and, where they were started too, a `payagg dev` and a router with a cell on the same
+    data."""
 
     origin: str
     pid: int  # of the process that answers at `origin`
@@ -36,6 +37,12 @@ class Target:
     merchant_token: str
     business_id: str
     dev_origin: str
+    router_origin: str
+
+    @property
+    def router(self) -> "Target":
+        """The same through the router."""
+        return replace(self, origin=self.router_origin)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -32,6 +32,7 @@ WORDS = {
     "races": "105 pairs and crowds of 64 hold in 100 times as many rounds as by day, and no model differs in 10 times "
     "as many histories",
     "simulation": "{broken} of {histories:,} histories broken, {never} things that must happen never did",
+    "soak hardships": "{holds} of {all} hold: one server and one worker frozen, without memory, without descriptors",
     "soak kills": "{holds} of {all} rounds hold, {payments:,} payments",
     "soak steady": "{rate} requests a second for half an hour: {faults} of {requests:,} failed, memory {growth}, "
     "connections {connections}",

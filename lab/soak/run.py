@@ -1,4 +1,4 @@
-"""Kills processes and Postgres at random under load, and loads steadily for half an hour."""
+"""Kills processes and Postgres at random under load, freezes or starves some, and loads steadily for half an hour."""
 
 import argparse
 import asyncio
@@ -17,6 +17,7 @@ from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import kill_postgres
 from lab.kit.site import Site, a_site, opened_shop
+from lab.soak.hardships import hardships
 from payagg.application.payments.status_checks import HOLD
 from tests.support.pgbouncer import a_pgbouncer
 from tests.support.processes import serving
@@ -165,7 +166,7 @@ async def kills(tally: Tally, crew: str, rounds: int) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab soak", description=__doc__)
-    parser.add_argument("--only", choices=("kills", "steady"))
+    parser.add_argument("--only", choices=("kills", "hardships", "steady"))
     parser.add_argument("--crew", choices=CREWS, help="that alone is killed; several and many go through PgBouncer")
     parser.add_argument("--rounds", type=int, help="of kills, for each crew; default: 60, 1 and 3")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the steady load")
@@ -177,6 +178,10 @@ def main(arguments: Sequence[str]) -> int:
         payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in crews)
         whole = chosen.rounds is None and chosen.crew is None
         status |= tally.end(whole=whole, name="soak kills", payments=payments)
+    if chosen.only in (None, "hardships"):
+        tally = Tally("soak", arguments)
+        hardships(tally)
+        status |= tally.end(whole=True, name="soak hardships")
     if chosen.only in (None, "steady"):
         status |= steady(arguments, chosen.minutes)
     return status

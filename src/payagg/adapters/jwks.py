@@ -10,12 +10,11 @@ import structlog
 from jwt import PyJWK, PyJWTError
 
 from payagg.adapters.providers.transport import Transport
-from payagg.adapters.security import RSA_BITS_MIN
+from payagg.adapters.security import RSA_BITS_MIN, RSA_EXPONENT_MIN
 from payagg.domain.report import ProviderFault
 
 ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may read holds no shared secret
 KEYS_MAX = 100
-RSA_EXPONENT_MIN = 65537  # FIPS 186-5, A.1.1; smaller ones were forged where a verifier was lax
 FETCH_SECONDS = 5.0
 FRESH_SECONDS = 300.0
 PAUSE_SECONDS = 10.0  # between two loads, however many tokens name a key we do not know

@@ -23,6 +23,7 @@ TOKEN_MAX = 8192  # characters
 LEEWAY = 30  # seconds that the issuer's clock and ours may be apart, for `exp`, `nbf` and `iat`
 HMAC_BYTES_MIN = 32  # shorter keys can be guessed offline from one token
 RSA_BITS_MIN = 2048
+RSA_EXPONENT_MIN = 65537  # FIPS 186-5, A.1.1; smaller ones were forged where a verifier was lax
 FITTING = {
     "EdDSA": (Ed25519PublicKey, Ed448PublicKey),
     "RS256": (RSAPublicKey,),
@@ -172,8 +173,11 @@ def _pair(pem: bytes, algorithm: str) -> tuple[Any, Any]:
     kind = type(public).__name__.strip("_").removesuffix("PublicKey")
     if not isinstance(public, FITTING[algorithm]):
         raise UnfitKey(f"must be a PEM key for {algorithm}, and this is one of {kind}")
-    if isinstance(public, RSAPublicKey) and public.key_size < RSA_BITS_MIN:
-        raise UnfitKey(f"must have at least {RSA_BITS_MIN} bits, and this RSA key has {public.key_size}")
+    if isinstance(public, RSAPublicKey):
+        if public.key_size < RSA_BITS_MIN:
+            raise UnfitKey(f"must have at least {RSA_BITS_MIN} bits, and this RSA key has {public.key_size}")
+        if (exponent := public.public_numbers().e) < RSA_EXPONENT_MIN:
+            raise UnfitKey(f"must have an exponent of at least {RSA_EXPONENT_MIN}, and this RSA key has {exponent}")
     if isinstance(public, EllipticCurvePublicKey) and not isinstance(public.curve, SECP256R1):
         raise UnfitKey(f"must be on the curve secp256r1 (P-256) for {algorithm}, and this is on {public.curve.name}")
     return private, public

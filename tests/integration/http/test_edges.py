@@ -1,16 +1,20 @@
 """What holds for every route: envelopes for every refusal, headers, odd paths, credentials, downtime."""
 
 import asyncio
+import time
 from dataclasses import replace
 
 import httpx
 import pytest
+from payagg_testing.network_faults import Blackhole
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application import deadline
 from payagg.entrypoints.http import app
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer
 from tests.support.ports import free_port
+from tests.support.postgres_world import by_proxy
 
 pytestmark = pytest.mark.anyio
 
@@ -230,3 +234,29 @@ async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> 
         assert (await api.client.get(api.origin + "/healthz")).status_code == 200
         assert_refused(await api.client.get("/payments/context"), 401, "UNAUTHORIZED")
     await store.close()
+
+
+@pytest.mark.rule("access.36", "SERVICE_UNAVAILABLE")
+async def test_a_request_waits_once_for_a_database_that_falls_silent(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with by_proxy(database_url) as (proxy, url):
+        store = PostgresStore(url, pool_size=10, pgbouncer=False)
+        async with an_api(services_over(store)) as api:
+            shop = await api.open_shop()
+            reference = (await api.initiate(shop))["reference"]
+            monkeypatch.setattr(deadline, "REQUEST_SECONDS", 0.5)
+            proxy.impose(Blackhole())
+            for method, path, headers in (
+                ("POST", "/payments/initiate", shop.as_sandbox),
+                ("GET", f"/payments/{reference}", shop.as_sandbox),
+                ("GET", f"{api.origin}/checkout/{reference}", {}),
+                ("GET", f"/public/payments/{reference}/verify", {}),
+            ):
+                body = {"amount": 150000} if method == "POST" else None
+                since = time.monotonic()
+                answer = await api.client.request(method, path, json=body, headers=headers)
+                assert answer.status_code == 503, (path, answer.text)
+                assert 0.4 < time.monotonic() - since < 4, path
+            proxy.heal()
+        await store.close()

@@ -211,6 +211,13 @@ async def test_bodies_that_stop_take_a_share_of_a_cell_and_no_more(world: CellWo
     await asyncio.wait(stopped)
 
 
+async def test_a_list_that_every_cell_is_asked_for_takes_no_long_body(world: CellWorld) -> None:
+    head = b"GET /api/v1/merchant/businesses HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n"
+    told = await raw(world.origin, head + b"x" * 66_000)
+    assert told.startswith(b"HTTP/1.1 413 "), told
+    assert b"PAYLOAD_TOO_LARGE" in told
+
+
 async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[str]) -> None:
     async with three_cells(database_urls, cors_origins=(OURS,), unknown_reference_limit=5) as world:
         shops = await world.shops()

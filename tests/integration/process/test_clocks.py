@@ -1,5 +1,7 @@
 """A server whose machine's clock is wrong, and jumps: expiry and dates go by the database's clock."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -14,7 +16,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import Shop, an_api
 from tests.support.machine import absent
-from tests.support.processes import serving, wait_until
+from tests.support.processes import environment, serving, wait_until
 
 pytestmark = pytest.mark.anyio
 LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
@@ -92,3 +94,17 @@ async def test_a_wrong_clock_of_the_machine_decides_nothing(
         for offset in (*JUMPS, "+0"):
             jump(offset)
             assert processed(first) == 410, offset  # an expired payment never comes back
+
+
+@pytest.mark.parametrize(("offset", "told"), [("+0", None), ("+6", "6 s ahead of"), ("-6", "6 s behind")])
+def test_doctor_tells_of_a_machine_whose_clock_is_not_the_databases(
+    database_url: str, clock: tuple[Callable[[str], object], dict[str, str]], offset: str, told: str | None
+) -> None:
+    jump, listening = clock
+    jump(offset)
+    settings = environment(PAYAGG_DATABASE_URL=database_url, **listening)
+    done = subprocess.run(
+        [sys.executable, "-m", "payagg", "doctor"], check=True, env=settings, capture_output=True, text=True
+    )
+    warned = [line for line in done.stdout.splitlines() if line.startswith("warning This machine's clock")]
+    assert warned == [] if told is None else told in " ".join(warned)

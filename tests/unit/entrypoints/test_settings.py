@@ -105,6 +105,7 @@ def test_no_fault_repeats_a_secret() -> None:
     assert "hidden" not in repr(read_settings({"PAYAGG_DATABASE_URL": "postgresql://u:hidden@h/d"}))
 
 
+RSA_E3 = rsa.generate_private_key(3, 2048)
 RSA_1024 = rsa.generate_private_key(65537, 1024)
 LOCK = serialization.BestAvailableEncryption(b"word")
 LOCKED = ED.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, LOCK).decode()
@@ -117,6 +118,7 @@ P384 = ec.generate_private_key(ec.SECP384R1())
     [
         ("RS256", pem(RSA_1024), "at least 2048 bits, and this RSA key has 1024"),
         ("RS256", public_pem(RSA_1024), "at least 2048 bits"),
+        ("RS256", public_pem(RSA_E3), "an exponent of at least 65537, and this RSA key has 3"),
         ("EdDSA", pem(RSA), "a PEM key for EdDSA, and this is one of RSA"),
         ("RS256", pem(ED), "a PEM key for RS256, and this is one of Ed25519"),
         ("ES256", pem(P384), "the curve secp256r1 (P-256) for ES256, and this is on secp384r1"),

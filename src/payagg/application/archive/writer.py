@@ -220,6 +220,7 @@ class Archive:
             same = [own for own in ready if stored[own] == archived[own]]
             calls = [(own, named("provider_calls", row)["id"]) for own in same for row in stored[own]["provider_calls"]]
             await tx.archive.move([remaining(own, part.number, stored[own]) for own in same], calls)
+            self.crash_point("A4")
         for table in ("transitions", "attempts", "provider_calls"):
             count("rows_ended", table, by=sum(len(stored[own][table]) for own in same))
         return len(gone) + len(same), len(references) - len(gone) - len(same)

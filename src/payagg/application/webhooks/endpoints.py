@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import cast
 
 import msgspec
@@ -14,6 +15,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Entropy, Vault
+from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
 from payagg.application.retry import retried
@@ -240,19 +242,21 @@ class Webhooks:
         return DeliveryView.of(again)
 
     async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
-        """Past events in the order they were recorded, strictly after the cursor."""
+        """Past events in the order they were recorded, strictly after the cursor. A page ends early with the event
+        that takes it to PAGE_BYTES."""
         if environment not in Environment.__members__:
             raise invalid("environment", "Must be SANDBOX or LIVE.")
         if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
             raise invalid("after", "Must be an event id, for example the last answer's nextCursor.")
         async with self.store.begin() as tx:
             found = await tx.webhook_events.page(business_id, Environment(environment), after, limit + 1)
-        shown = found[:limit]
+        sizes = accumulate((len(event.body) for event in found), initial=0)
+        shown = [event for event, before in zip(found[:limit], sizes, strict=False) if before < PAGE_BYTES]
         return EventPage(
             # The stored bytes, untouched: what a merchant verifies or compares is what was sent.
             events=cast(list[EventBody], [msgspec.Raw(event.body) for event in shown]),
             next_cursor=shown[-1].id if shown else after,
-            has_more=len(found) > limit,
+            has_more=len(found) > len(shown),
         )
 
     async def _remove(self, tx: Transaction, by: Actor, endpoint: WebhookEndpoint, now: datetime) -> None:

@@ -69,15 +69,17 @@ class RouterApp:
             peer = scope["client"][0] if scope.get("client") else "unknown"
             request = await received(scope, receive, peer, request_id)
             if place.by is By.OWN_LIST:
+                if not request.is_repeatable:  # every cell is asked
+                    raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
                 await say(await self._own_list(request))
                 return
             client = counted_as(address_of(peer, headers, self._settings.trusted_proxies))
             with ExitStack() as held:
                 if not request.is_repeatable:
-                    held.enter_context(self._waited_for.one_of(client[0][0]))
+                    held.enter_context(self._waited_for.one_of(client))
                 cell, response = await self._proxy.deliver(request, place, client)
                 try:
-                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client[0][0])))
+                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client)))
                 finally:
                     await response.aclose()
         except (Refusal, httpx.HTTPError) as error:

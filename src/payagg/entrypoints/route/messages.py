@@ -11,14 +11,16 @@ from typing import Any
 import httpx
 
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.server.client_address import Counted
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS
 
 # A body up to here is kept until the answer has come, and can be sent to another cell; JSON of the API is no longer.
 KEPT_BYTES = 64 * 1024
 # An answer up to here is kept for a client that reads slowly, while its cell's connection serves the next one.
 KEPT_ANSWER = 256 * 1024
-# Of an answer or a body that is longer the client keeps a connection to the cell: so many all in all, and each client.
-WAITED_FOR_MAX, WAITED_FOR_EACH = 50, 10
+# Of an answer or a body that is longer the client keeps a connection to the cell: so many all in all, and each client;
+# ten times its share, as an IPv6 site has, is less than all.
+WAITED_FOR_MAX, WAITED_FOR_EACH = 60, 5
 # RFC 9110, 7.6.1; the length is told anew.
 ONE_HOP = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
@@ -120,18 +122,23 @@ class WaitedFor:
     """The requests whose clients hold a connection to a cell, as their bodies or the reading of their answers go on."""
 
     def __init__(self) -> None:
+        self._all = 0
         self._clients: Counter[str] = Counter()
 
     @contextmanager
-    def one_of(self, client: str) -> Iterator[None]:
+    def one_of(self, client: Counted) -> Iterator[None]:
         """Raises SERVICE_UNAVAILABLE where its share, or all of it, is taken."""
-        if self._clients[client] >= WAITED_FOR_EACH or self._clients.total() >= WAITED_FOR_MAX:
+        is_taken = any(self._clients[name] >= WAITED_FOR_EACH * times for name, times in client)
+        if is_taken or self._all >= WAITED_FOR_MAX:
             raise Refusal(ErrorCode.SERVICE_UNAVAILABLE, "Too many long requests are under way.", retry_after=1)
-        self._clients[client] += 1
+        names = [name for name, _ in client]
+        self._all += 1
+        self._clients.update(names)
         try:
             yield
         finally:
-            self._clients[client] -= 1
+            self._all -= 1
+            self._clients.subtract(names)
             self._clients += Counter()  # forgets who has none
 
 

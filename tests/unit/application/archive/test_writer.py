@@ -143,7 +143,7 @@ async def test_what_is_open_or_still_to_be_told_stays(world: ArchiveWorld) -> No
 
 @pytest.mark.rule("personal-data.3")
 @pytest.mark.parametrize("part_max", [2, 9], ids=["in parts", "behind the last payment"])
-@pytest.mark.parametrize("label", ["A1", "A2", "A3"])
+@pytest.mark.parametrize("label", ["A1", "A2", "A3", "A4"])
 async def test_a_crash_at_any_step_loses_and_doubles_nothing(world: ArchiveWorld, label: str, part_max: int) -> None:
     await world.payments(*range(1, 6))
     own = await _histories(world)

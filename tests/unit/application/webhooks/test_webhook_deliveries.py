@@ -17,6 +17,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.webhooks import ClaimedDelivery, TryResult
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.webhooks import dispatcher
@@ -512,3 +513,15 @@ async def test_deliveries_and_events_go_when_their_time_is_over(world: MemoryOut
     world.clock.move(RETENTION + timedelta(seconds=1))
     assert await world.dispatcher.purge() > 0
     assert (world.deliveries(), await world.dispatcher.purge()) == ([], 0)
+
+
+async def test_a_page_of_past_events_ends_early_where_its_bytes_are_many(world: MemoryOutbox) -> None:
+    told = [await world.settle(metadata={"note": "x" * 15_000}) for _ in range(20)]
+    pages, after, has_more = list[list[bytes]](), None, True
+    while has_more:
+        page = await world.webhooks.events("biz_1", "LIVE", after, 100)
+        pages.append([msgspec.json.encode(event) for event in page.events])
+        after, has_more = page.next_cursor, page.has_more
+    assert all(PAGE_BYTES <= sum(map(len, bodies)) < PAGE_BYTES + 16_000 for bodies in pages[:-1])
+    assert len(pages) == 3
+    assert [msgspec.json.decode(body)["data"]["reference"] for bodies in pages for body in bodies] == told

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.server.client_address import SITE_TIMES, Counted, counted_as, parsed
 from payagg.entrypoints.route.messages import (
     KEPT_BYTES,
     WAITED_FOR_EACH,
@@ -108,17 +109,33 @@ async def test_a_cell_is_free_before_a_client_reads_a_short_answer(parts: int, i
     assert (sent, bool(waited), freed[0]) == (parts * 65_536, is_waited_for, not is_waited_for)
 
 
+def client(number: int) -> Counted:
+    return counted_as(parsed(f"192.0.2.{number}"))
+
+
 async def test_clients_that_keep_a_cell_waiting_have_a_share() -> None:
     waited_for = WaitedFor()
     with ExitStack() as held:
         for number in range(WAITED_FOR_MAX):
-            held.enter_context(waited_for.one_of(f"client {number // WAITED_FOR_EACH}"))
+            held.enter_context(waited_for.one_of(client(number // WAITED_FOR_EACH)))
         with pytest.raises(Refusal):
-            held.enter_context(waited_for.one_of("another"))
+            held.enter_context(waited_for.one_of(client(100)))
     for _ in range(WAITED_FOR_MAX):
         with ExitStack() as held:
             for _ in range(WAITED_FOR_EACH):
-                held.enter_context(waited_for.one_of("one"))
+                held.enter_context(waited_for.one_of(client(1)))
             with pytest.raises(Refusal):
-                held.enter_context(waited_for.one_of("one"))
-            held.enter_context(waited_for.one_of("another"))
+                held.enter_context(waited_for.one_of(client(1)))
+            held.enter_context(waited_for.one_of(client(2)))
+
+
+async def test_a_site_of_many_networks_leaves_room_for_others() -> None:
+    waited_for = WaitedFor()
+    with ExitStack() as held:
+        for number in range(SITE_TIMES * WAITED_FOR_EACH):
+            held.enter_context(waited_for.one_of(counted_as(parsed(f"2001:db8:0:{number}::1"))))
+        with pytest.raises(Refusal):
+            held.enter_context(waited_for.one_of(counted_as(parsed("2001:db8:0:ffff::1"))))
+        held.enter_context(waited_for.one_of(counted_as(parsed("2001:db8:1::1"))))
+    with waited_for.one_of(counted_as(parsed("2001:db8:0:ffff::1"))):
+        pass

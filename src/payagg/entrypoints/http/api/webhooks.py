@@ -180,7 +180,10 @@ _EVENT_PAGES: dict[str, Any] = {
     "after": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
     "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
 }
-_EVENTS = "Oldest first. Pass `nextCursor` as `after`; no event that commits late is ever passed by."
+_EVENTS = (
+    "Oldest first. Pass `nextCursor` as `after` while `hasMore` is true; no event that commits late is ever passed by. "
+    "A page of events with large metadata has fewer than `limit`."
+)
 
 
 @route(
