@@ -78,7 +78,7 @@ async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywh
     facts = {part.strip().lower() for part in cookie.split(";")[1:]}
     assert {"httponly", "samesite=strict", "path=/console"} <= facts
     (age,) = [int(fact.partition("=")[2]) for fact in facts if fact.startswith("max-age=")]
-    assert 86_000 < age <= 86_400
+    assert 43_000 < age <= 43_200
     assert (await browser.open(base_of(shop))).status_code == 200
     copy, other = [await Browser(api).sign_in(shop) for _ in range(2)]
     copy.client.cookies = httpx.Cookies(browser.client.cookies)
@@ -99,6 +99,45 @@ async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywh
     monkeypatch.setattr("payagg.entrypoints.http.console.session._now", lambda _: int(later))
     assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
     assert "the token has expired" in browser.page.text
+
+
+@pytest.mark.rule("access.7")
+@pytest.mark.parametrize("realm", ["merchant", "admin"])
+async def test_a_user_sees_their_own_sessions_and_ends_one_or_all_others(api: Api, realm: str) -> None:
+    home = {"merchant": "/console", "admin": "/console/admin"}[realm]
+    path, shop, stranger = f"{home}/sessions", await api.open_shop(), await api.open_shop()
+
+    async def signed_in() -> Browser:
+        return await (Browser(api).sign_in(shop) if realm == "merchant" else Browser(api).sign_in_as_admin())
+
+    async def is_signed_in(browser: Browser) -> bool:
+        return not (await browser.open(home)).url.path.endswith("/sign-in")
+
+    first = await signed_in()
+    await first.open(path)
+    await first.send(f"{path}/end-others")
+    ends = []
+    others = []
+    for number in range(3):
+        others.append(await signed_in())
+        text = (await first.open(path)).text
+        assert (text.count("This browser"), text.count("127.0.0.1")) == (1, number + 2)
+        found = re.findall(rf'action="({path}/[0-9a-f]{{64}}/end)"', text)
+        ends += [one for one in found if one not in ends]
+    another = await Browser(api).sign_in(stranger)
+    await another.open("/console/sessions")
+    for end in ends:
+        await another.send(end.replace(home, "/console"))
+    assert [await is_signed_in(one) for one in others] == [True] * 3
+
+    await first.open(path)
+    assert "is ended" in (await first.send(ends[1])).text
+    assert [await is_signed_in(one) for one in (first, *others)] == [True, True, False, True]
+    await first.open(path)
+    assert "Every other session is ended" in (await first.send(f"{path}/end-others")).text
+    assert [await is_signed_in(one) for one in (first, *others)] == [True, False, False, False]
+    assert "End every other" not in (await first.open(path)).text
+    assert (await first.send(f"{path}/nothing/end")).status_code == 404
 
 
 async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
