@@ -76,7 +76,7 @@ async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywh
     assert token not in cookie
     assert "token" not in answer.headers["location"]
     facts = {part.strip().lower() for part in cookie.split(";")[1:]}
-    assert {"httponly", "samesite=strict", "path=/console"} <= facts
+    assert {"httponly", "samesite=strict", "path=/"} <= facts
     (age,) = [int(fact.partition("=")[2]) for fact in facts if fact.startswith("max-age=")]
     assert 43_000 < age <= 43_200
     assert (await browser.open(base_of(shop))).status_code == 200
@@ -243,9 +243,10 @@ async def test_over_tls_alone_the_console_is_served_below_the_deployment_s_path(
     settings = replace(SETTINGS, base_url="https://pay.example/eu")
     async with an_api(services_over(shared_store, settings)) as api:
         answer = await api.client.get(api.origin + "/console/sign-in")
-        assert answer.headers["set-cookie"].startswith("__Secure-payagg_console_visit=")
-        assert "Secure" in answer.headers["set-cookie"]
-        assert "Path=/eu/console" in answer.headers["set-cookie"]
+        assert answer.headers["set-cookie"].startswith("__Host-payagg_console_visit=")
+        facts = {part.strip() for part in answer.headers["set-cookie"].split(";")}
+        assert {"Secure", "Path=/", "SameSite=strict"} <= facts
+        assert "Domain" not in answer.headers["set-cookie"]
         assert 'action="/eu/console/sign-in"' in answer.text
         led = await api.client.get(api.origin + "/", headers={"accept": "text/html"})
         assert led.headers["location"] == "/eu/console"

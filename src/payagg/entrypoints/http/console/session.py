@@ -136,11 +136,10 @@ def _address(request: AnyRequest) -> str | None:
 
 
 def _cookie(use_cases: Services, realm: Realm, value: str, seconds: int, *, visits: bool) -> Cookie:
-    root = urlsplit(use_cases.settings.base_url).path.rstrip("/")
     return Cookie(
         key=_name(use_cases, realm, visits=visits),
         value=value,
-        path=root + HOME[realm],
+        path="/",
         max_age=seconds,
         httponly=True,
         samesite="strict",
@@ -149,10 +148,11 @@ def _cookie(use_cases: Services, realm: Realm, value: str, seconds: int, *, visi
 
 
 def _name(use_cases: Services, realm: Realm, *, visits: bool) -> str:
-    """With the prefix that lets no page without TLS set it (RFC 6265bis, 4.1.3). The sign-in form has a cookie of its
-    own: a link from another site comes without the session's (SameSite), and must not end it."""
+    """With the prefix that lets neither a page without TLS nor another host of the domain set it (RFC 6265bis, 4.1.3).
+    The sign-in form has a cookie of its own: a link from another site comes without the session's (SameSite), and must
+    not end it."""
     name = f"{NAMES[realm]}_visit" if visits else NAMES[realm]
-    return f"__Secure-{name}" if _is_secure(use_cases) else name
+    return f"__Host-{name}" if _is_secure(use_cases) else name
 
 
 def _is_secure(use_cases: Services) -> bool:
