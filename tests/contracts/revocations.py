@@ -1,6 +1,6 @@
 """What every Store promises about revoked tokens."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from payagg_testing.builders import NOW
 
@@ -27,22 +27,7 @@ class RevocationContract:
         await _add(store, Revocation(RevokedClaim.SUBJECT, "ada", NOW + TICK))
         assert await store.is_revoked(None, "ada", NOW)
 
-    async def test_an_ended_session_is_known_until_it_would_have_ended_by_itself(self, store: Store) -> None:
-        one, two, three = (bytes([number]) * 32 for number in (1, 2, 3))
-        hour = timedelta(hours=1)
-        await _end(store, one, NOW + hour, NOW)
-        await _end(store, one, NOW + hour, NOW)
-        await _end(store, two, NOW + 2 * hour, NOW)
-        assert [await store.has_session_ended(session) for session in (one, two, three)] == [True, True, False]
-        await _end(store, three, NOW + 3 * hour, NOW + hour)
-        assert [await store.has_session_ended(session) for session in (one, two, three)] == [False, True, True]
-
 
 async def _add(store: Store, revocation: Revocation) -> None:
     async with store.begin() as tx:
         await tx.revocations.add(revocation)
-
-
-async def _end(store: Store, session: bytes, ends_at: datetime, now: datetime) -> None:
-    async with store.begin() as tx:
-        await tx.revocations.end_session(session, ends_at, now)

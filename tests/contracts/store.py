@@ -12,6 +12,7 @@ from tests.contracts.anomalies import AnomalyContract
 from tests.contracts.archive import ArchiveContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
+from tests.contracts.console_sessions import ConsoleSessionContract
 from tests.contracts.future_instants import FutureInstantContract
 from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
@@ -37,6 +38,7 @@ class StoreContract(
     ArchiveContract,
     AuditContract,
     RevocationContract,
+    ConsoleSessionContract,
     SealedContract,
     WebhookContract,
     QueueContract,

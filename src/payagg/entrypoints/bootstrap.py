@@ -26,6 +26,7 @@ from payagg.application.accounts.access import Access
 from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
+from payagg.application.accounts.console_sessions import ConsoleSessions
 from payagg.application.archive.reader import ArchiveReader
 from payagg.application.cells.events import CellEvents
 from payagg.application.cells.gateway_replication import GatewayCopies
@@ -89,6 +90,7 @@ class Services:
     tokens: Tokens
     vault: Vault
     access: Access
+    console_sessions: ConsoleSessions
     logos: LogoStore
     payments: Payments
     anomalies: Anomalies
@@ -177,6 +179,7 @@ def assemble(
         tokens=tokens,
         vault=vault,
         access=Access(store, clock, tokens),
+        console_sessions=ConsoleSessions(store, clock, settings.console_idle),
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),

@@ -55,6 +55,11 @@ class Settings:
     token_lifetime_max: timedelta = setting(
         "2592000", kinds.lasting("seconds", 7_776_000), "longest life of a token; one with a longer is refused"
     )
+    console_idle: timedelta = setting(
+        "1800",
+        kinds.lasting("seconds", 43_200, least=60),
+        "after so long without a request a console session is over, and after twelve hours in any case",
+    )
     encryption_keys: EncryptionKeys = setting(
         None, kinds.ENCRYPTION_KEYS, "what seals stored secrets: the first key encrypts, all decrypt", secret=True
     )

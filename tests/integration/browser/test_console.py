@@ -191,7 +191,7 @@ def test_every_page_is_accessible_and_fits(
         links.append(page.get_by_role("rowheader").get_by_role("link").first.evaluate("(link) => link.href"))
         links += [
             page.url.split("/console/")[0] + path
-            for path in ("/console/sign-in", "/console/businesses", "/console/nowhere")
+            for path in ("/console/sign-in", "/console/businesses", "/console/sessions", "/console/nowhere")
         ]
         for link in links:
             page.goto(link)

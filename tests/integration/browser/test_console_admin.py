@@ -212,7 +212,8 @@ def test_every_page_is_accessible_and_fits(chromium: Browser, site: Site) -> Non
     business = site.business()
     site.do(a_stuck_payment(site))
     paths = ["/gateways", "/gateways/gw_provider_a", "/gateways/gw_builtin", "/businesses", "/payments", "/anomalies"]
-    paths += [f"/businesses/{business.id}", f"/payments/{REFERENCE}", "/audit", "/health", "/sign-in", "/nowhere"]
+    paths += [f"/businesses/{business.id}", f"/payments/{REFERENCE}", "/audit", "/health", "/sessions"]
+    paths += ["/sign-in", "/nowhere"]
     for viewport, scheme in ((SMALL_PHONE, "dark"), (WIDE, "light")):
         with opened(chromium, viewport=viewport, color_scheme=scheme) as page:
             sign_in(page, site)

@@ -76,9 +76,9 @@ async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywh
     assert token not in cookie
     assert "token" not in answer.headers["location"]
     facts = {part.strip().lower() for part in cookie.split(";")[1:]}
-    assert {"httponly", "samesite=strict", "path=/console"} <= facts
+    assert {"httponly", "samesite=strict", "path=/"} <= facts
     (age,) = [int(fact.partition("=")[2]) for fact in facts if fact.startswith("max-age=")]
-    assert 86_000 < age <= 86_400
+    assert 43_000 < age <= 43_200
     assert (await browser.open(base_of(shop))).status_code == 200
     copy, other = [await Browser(api).sign_in(shop) for _ in range(2)]
     copy.client.cookies = httpx.Cookies(browser.client.cookies)
@@ -99,6 +99,45 @@ async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywh
     monkeypatch.setattr("payagg.entrypoints.http.console.session._now", lambda _: int(later))
     assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
     assert "the token has expired" in browser.page.text
+
+
+@pytest.mark.rule("access.7")
+@pytest.mark.parametrize("realm", ["merchant", "admin"])
+async def test_a_user_sees_their_own_sessions_and_ends_one_or_all_others(api: Api, realm: str) -> None:
+    home = {"merchant": "/console", "admin": "/console/admin"}[realm]
+    path, shop, stranger = f"{home}/sessions", await api.open_shop(), await api.open_shop()
+
+    async def signed_in() -> Browser:
+        return await (Browser(api).sign_in(shop) if realm == "merchant" else Browser(api).sign_in_as_admin())
+
+    async def is_signed_in(browser: Browser) -> bool:
+        return not (await browser.open(home)).url.path.endswith("/sign-in")
+
+    first = await signed_in()
+    await first.open(path)
+    await first.send(f"{path}/end-others")
+    ends = []
+    others = []
+    for number in range(3):
+        others.append(await signed_in())
+        text = (await first.open(path)).text
+        assert (text.count("This browser"), text.count("127.0.0.1")) == (1, number + 2)
+        found = re.findall(rf'action="({path}/[0-9a-f]{{64}}/end)"', text)
+        ends += [one for one in found if one not in ends]
+    another = await Browser(api).sign_in(stranger)
+    await another.open("/console/sessions")
+    for end in ends:
+        await another.send(end.replace(home, "/console"))
+    assert [await is_signed_in(one) for one in others] == [True] * 3
+
+    await first.open(path)
+    assert "is ended" in (await first.send(ends[1])).text
+    assert [await is_signed_in(one) for one in (first, *others)] == [True, True, False, True]
+    await first.open(path)
+    assert "Every other session is ended" in (await first.send(f"{path}/end-others")).text
+    assert [await is_signed_in(one) for one in (first, *others)] == [True, False, False, False]
+    assert "End every other" not in (await first.open(path)).text
+    assert (await first.send(f"{path}/nothing/end")).status_code == 404
 
 
 async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
@@ -204,9 +243,10 @@ async def test_over_tls_alone_the_console_is_served_below_the_deployment_s_path(
     settings = replace(SETTINGS, base_url="https://pay.example/eu")
     async with an_api(services_over(shared_store, settings)) as api:
         answer = await api.client.get(api.origin + "/console/sign-in")
-        assert answer.headers["set-cookie"].startswith("__Secure-payagg_console_visit=")
-        assert "Secure" in answer.headers["set-cookie"]
-        assert "Path=/eu/console" in answer.headers["set-cookie"]
+        assert answer.headers["set-cookie"].startswith("__Host-payagg_console_visit=")
+        facts = {part.strip() for part in answer.headers["set-cookie"].split(";")}
+        assert {"Secure", "Path=/", "SameSite=strict"} <= facts
+        assert "Domain" not in answer.headers["set-cookie"]
         assert 'action="/eu/console/sign-in"' in answer.text
         led = await api.client.get(api.origin + "/", headers={"accept": "text/html"})
         assert led.headers["location"] == "/eu/console"

@@ -28,7 +28,7 @@ Values = Sequence[Buffer | None]
 MODES = ("force_custom_plan", "force_generic_plan")
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
-    | {"inbox", "api_keys", "audit", "event_metadata", "archived_payments"}
+    | {"inbox", "api_keys", "audit", "event_metadata", "archived_payments", "console_sessions"}
 )
 ROWS = 100_000
 BUSINESSES = 1_000
@@ -107,6 +107,9 @@ SELECT 'aud_' || id, '{NOW}'::timestamptz + n * interval '1 millisecond', 'merch
        'request', 'webhook.' || (ARRAY['create', 'update', 'test'])[n % 3 + 1], 'webhook', 'whe_' || n % 5000,
        'biz_' || owner, '{{}}'
 FROM given;
+INSERT INTO console_sessions
+SELECT sha256(n::text::bytea), 'merchant', 'user ' || owner, NULL, '{NOW}', '{NOW}',
+       '{NOW}'::timestamptz + n * interval '1 second' FROM given;
 INSERT INTO rate_hits SELECT 'inbound:' || n, '{{"1": 1}}', '{NOW}' FROM generate_series(1, 5000) n;
 INSERT INTO tallies SELECT '["requests","GET","/' || n || '","200"]', n FROM generate_series(1, 500) n;
 DROP TABLE given;

@@ -14,6 +14,7 @@ from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
 from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
+from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
@@ -58,7 +59,7 @@ class State:
     refused: dict[tuple[str, Environment, SignatureFault, int], RefusedEvent] = field(default_factory=dict)  # ..., slot
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
     revocations: dict[tuple[RevokedClaim, str], Revocation] = field(default_factory=dict)
-    ended_sessions: dict[bytes, datetime] = field(default_factory=dict)  # by digest: when it would have ended by itself
+    console_sessions: dict[bytes, ConsoleSession] = field(default_factory=dict)  # by digest
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels

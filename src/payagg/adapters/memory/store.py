@@ -14,6 +14,7 @@ from payagg.adapters.memory.attempts import MemoryAttempts
 from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.cell_moves import MemoryCellMoves
+from payagg.adapters.memory.console_sessions import MemoryConsoleSessions
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.endpoints import MemoryEndpoints
 from payagg.adapters.memory.future_instants import MemoryFutureInstants
@@ -36,6 +37,7 @@ from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import StaleKey
 from payagg.application.ports.provider_events import RefusedEvent
 from payagg.domain.business import Business
+from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
@@ -67,6 +69,7 @@ class MemoryTransaction:
     archive_parts: MemoryArchiveParts
     audit: MemoryAudit
     revocations: MemoryRevocations
+    console_sessions: MemoryConsoleSessions
     sealed: MemorySealed
     moves: MemoryCellMoves
 
@@ -103,6 +106,7 @@ class MemoryStore:
             archive_parts=MemoryArchiveParts(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
+            console_sessions=MemoryConsoleSessions(self.state),
             sealed=MemorySealed(self.state),
             moves=MemoryCellMoves(self.state),
         )
@@ -137,8 +141,8 @@ class MemoryStore:
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         return any(one.refuses(token_id, subject, issued_at) for one in self.state.revocations.values())
 
-    async def has_session_ended(self, session: bytes) -> bool:
-        return session in self.state.ended_sessions
+    async def find_console_session(self, session: bytes) -> ConsoleSession | None:
+        return self.state.console_sessions.get(session)
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:

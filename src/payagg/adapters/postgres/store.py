@@ -22,6 +22,7 @@ from payagg.adapters.postgres.repositories.attempts import BEGIN_ASK, PostgresAt
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
+from payagg.adapters.postgres.repositories.console_sessions import FIND_SESSION, SESSION, PostgresConsoleSessions
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
@@ -35,7 +36,7 @@ from payagg.adapters.postgres.repositories.provider_calls import PostgresProvide
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
 from payagg.adapters.postgres.repositories.resolutions import PostgresResolutions
-from payagg.adapters.postgres.repositories.revocations import HAS_SESSION_ENDED, IS_REVOKED, PostgresRevocations
+from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
 from payagg.adapters.postgres.repositories.sealed import PostgresSealed
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
@@ -43,6 +44,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.provider_events import RefusedEvent
 from payagg.domain.business import Business
+from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
@@ -148,6 +150,10 @@ class PostgresTransaction:
         return PostgresRevocations(self._connection)
 
     @cached_property
+    def console_sessions(self) -> PostgresConsoleSessions:
+        return PostgresConsoleSessions(self._connection)
+
+    @cached_property
     def sealed(self) -> PostgresSealed:
         return PostgresSealed(self._connection)
 
@@ -208,9 +214,9 @@ class PostgresStore:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
         return bool(is_revoked)
 
-    async def has_session_ended(self, session: bytes) -> bool:
-        [(has_ended,)] = await self.pool.read(HAS_SESSION_ENDED, session=session)
-        return bool(has_ended)
+    async def find_console_session(self, session: bytes) -> ConsoleSession | None:
+        rows = await self.pool.read(FIND_SESSION, session=session)
+        return SESSION.load(rows[0]) if rows else None
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         return await self._hot.find_payment(reference, remembered)

@@ -1,7 +1,5 @@
-"""Revoking bearer tokens: a lost one, or all of somebody who left or whose account was taken. And ending console
-sessions."""
+"""Revoking bearer tokens: a lost one, or all of somebody who left or whose account was taken."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,26 +33,3 @@ class TokenRevocations:
             await tx.revocations.add(revocation)
             await record(tx, self.entropy, now, by, Action.TOKEN_REVOKE, value, changes)
         return revocation
-
-
-@dataclass(frozen=True)
-class ConsoleSessions:
-    """Sign-outs. The token behind a session is not revoked: it is its issuer's, and may be in use elsewhere."""
-
-    store: Store
-    clock: Clock
-
-    @retried
-    async def end(self, form_token: str, ends_at: datetime) -> None:
-        """From the next request on every process refuses the session, wherever its cookie was copied to. Kept until
-        it would have ended by itself."""
-        async with self.store.begin() as tx:
-            await tx.revocations.end_session(_digest(form_token), ends_at, self.clock.now())
-
-    async def has_ended(self, form_token: str) -> bool:
-        return await self.store.has_session_ended(_digest(form_token))
-
-
-def _digest(form_token: str) -> bytes:
-    """A session is known by its form token, which no two share; the digest is of no use to who reads the table."""
-    return hashlib.sha256(form_token.encode()).digest()

@@ -1,4 +1,4 @@
-"""What use cases need of businesses, their keys, the audit trail and revoked tokens."""
+"""What use cases need of businesses, their keys, the audit trail, revoked tokens and console sessions."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 from payagg.domain.api_key import ApiKey
 from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 from payagg.domain.business import Business, Role
+from payagg.domain.console_session import ConsoleSession
 from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
 
@@ -76,8 +77,24 @@ class RevocationRepository(Protocol):
     async def add(self, revocation: Revocation) -> None:
         """One for the same claim and value keeps the later of both instants."""
 
-    async def end_session(self, session: bytes, ends_at: datetime, now: datetime) -> None:
-        """A console session is over, by its digest. Forgets some of those that would have ended by `now`."""
+
+class ConsoleSessionRepository(Protocol):
+    async def add(self, session: ConsoleSession) -> None: ...
+
+    async def save(self, session: ConsoleSession) -> None:
+        """Its `seen_at` and `address`, unless it was ended or has been seen later."""
+
+    async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
+        """The user's, the latest begun first, at most 100."""
+
+    async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        """Removes the session of that digest, where it is the user's."""
+
+    async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        """Removes all of the user's but that one."""
+
+    async def forget(self, now: datetime) -> None:
+        """Removes some that have ended by themselves."""
 
 
 @dataclass(frozen=True)

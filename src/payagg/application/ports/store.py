@@ -9,6 +9,7 @@ from payagg.application.ports.accounts import (
     ApiKeyRepository,
     AuditRepository,
     BusinessRepository,
+    ConsoleSessionRepository,
     KeyHolder,
     MemberRepository,
     RevocationRepository,
@@ -42,6 +43,7 @@ from payagg.application.ports.webhooks import (
     WebhookEventRepository,
 )
 from payagg.domain.business import Business
+from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import RateLimit
@@ -121,6 +123,9 @@ class Transaction(Protocol):
     def revocations(self) -> RevocationRepository: ...
 
     @property
+    def console_sessions(self) -> ConsoleSessionRepository: ...
+
+    @property
     def sealed(self) -> SealedRepository: ...
 
     @property
@@ -146,8 +151,8 @@ class Store(Protocol):
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         """Whether a bearer token is revoked, read at the moment of the call."""
 
-    async def has_session_ended(self, session: bytes) -> bool:
-        """Whether somebody signed out of the console session of that digest, read at the moment of the call."""
+    async def find_console_session(self, session: bytes) -> ConsoleSession | None:
+        """By its digest, read at the moment of the call."""
 
     async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
         """With `remembered`, a holder read some time ago: raises StaleKey unless its standing is still the same."""

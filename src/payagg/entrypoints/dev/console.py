@@ -39,7 +39,7 @@ def console_routes(links: ConsoleLinks) -> list[HTTPRouteHandler]:
             return Response(b"This link is of another run: the terminal shows the new one.", status_code=404)
         session = sessions.signed_in(use_cases, found, links.tokens[found])
         response = led_to(use_cases, sessions.HOME[found])
-        response.set_cookie(sessions.cookie(use_cases, session))
+        response.set_cookie(await sessions.begun(request, session))
         return response
 
     return [enter]

@@ -588,7 +588,23 @@ token_revocations = Table(
     PrimaryKeyConstraint("claim", "value"),
 )
 
-# Console sessions whose user has signed out; by the SHA-256 of the session's form token.
+# By the SHA-256 of the session's form token. A session that was ended has no row.
+console_sessions = Table(
+    "console_sessions",
+    metadata,
+    Column("session", LargeBinary, primary_key=True),
+    *_word("realm", "admin", "merchant"),
+    Column("subject", Text, nullable=False),
+    Column("address", Text),
+    _at("started_at"),
+    _at("seen_at"),
+    _at("ends_at"),
+    CheckConstraint("octet_length(session) = 32", name="session_is_a_digest"),
+    Index("console_sessions_of_subject", "subject", "started_at"),
+    Index("console_sessions_ends_at", "ends_at"),
+)
+
+# Where servers of the release before note who has signed out; a later migration drops it.
 ended_sessions = Table(
     "ended_sessions",
     metadata,

@@ -9,6 +9,7 @@ from payagg.entrypoints.http.console import (
     checkout,
     keys,
     overview,
+    own_sessions,
     payments,
     sign_in,
     webhooks,
@@ -17,6 +18,6 @@ from payagg.entrypoints.http.console.visit import refused_by_framework
 
 MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout)
 ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)
-routes = [route for area in (sign_in, *MERCHANT, *ADMIN) for route in area.routes]
+routes = [route for area in (sign_in, own_sessions, *MERCHANT, *ADMIN) for route in area.routes]
 
 __all__ = ["refused_by_framework", "routes"]

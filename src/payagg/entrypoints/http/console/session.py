@@ -1,4 +1,5 @@
-"""Signed-in browsers: the bearer token sealed in a cookie, and the proof that a form was sent from a page of ours."""
+"""Signed-in browsers: what a session may do, sealed in a cookie, and the proof that a form was sent from a page of
+ours."""
 
 import base64
 import hmac
@@ -11,9 +12,11 @@ from urllib.parse import urlsplit
 
 from litestar.datastructures import Cookie
 
-from payagg.application.accounts.token_revocations import ConsoleSessions
+from payagg.domain.audit import ActorRealm
+from payagg.domain.console_session import SESSION_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.server.rate_limits import client_ip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 Realm = Literal["merchant", "admin"]
@@ -33,6 +36,7 @@ class Session:
     realm: Realm
     expires: int
     form_token: str = field(repr=False)
+    subject: str = ""
     token: str = field(default="", repr=False)
 
     @property
@@ -46,20 +50,30 @@ def visitor(use_cases: Services, realm: Realm) -> Session:
 
 
 def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
-    """A new session that ends with the token; raises UNAUTHORIZED or, for a token of the other realm, FORBIDDEN. One
-    that is good for its leeway alone would sign nobody in for long."""
-    claims = use_cases.tokens.read(token)
-    if claims["exp"] <= _now(use_cases):
+    """A new session that ends with the token, and after twelve hours; raises UNAUTHORIZED or, for a token of the other
+    realm, FORBIDDEN. One that is good for its leeway alone would sign nobody in for long."""
+    claims, now = use_cases.tokens.read(token), _now(use_cases)
+    if claims["exp"] <= now:
         raise Refusal(ErrorCode.UNAUTHORIZED)
     if claims.get("type") != realm:
         raise Refusal(ErrorCode.FORBIDDEN)
+    expires = min(claims["exp"], now + int(SESSION_MAX.total_seconds()))
     form_token = use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
-    return Session(realm, claims["exp"], form_token, token)
+    return Session(realm, expires, form_token, claims["sub"], token)
+
+
+async def begun(request: AnyRequest, session: Session) -> Cookie:
+    """The session on record, and its cookie. Raises VALIDATION_ERROR as `cookie` does, and Unavailable."""
+    use_cases = services(request)
+    sealed, ends_at = cookie(use_cases, session), datetime.fromtimestamp(session.expires, UTC)
+    realm = ActorRealm(session.realm)
+    await use_cases.console_sessions.begin(session.form_token, realm, session.subject, _address(request), ends_at)
+    return sealed
 
 
 async def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
-    """The browser's session, or with `visits` that of its sign-in form; None where there is none, it has ended, its
-    user has signed out, or it is not ours. Raises VALIDATION_ERROR for two of them."""
+    """The browser's session, or with `visits` that of its sign-in form; None where there is none, it is over, was ended
+    anywhere, or is not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
     try:
         sealed = base64.urlsafe_b64decode(_sent(request, _name(use_cases, realm, visits=visits)))
@@ -69,14 +83,9 @@ async def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> S
     is_right = session.realm == realm and session.is_signed_in is not visits
     if not is_right or _now(use_cases) >= session.expires:
         return None
-    if session.is_signed_in and await _sessions(use_cases).has_ended(session.form_token):
-        return None
-    return session
-
-
-async def end(use_cases: Services, session: Session) -> None:
-    """Signs out: the cookie, and each copy of it, is no session any more. Raises Unavailable."""
-    await _sessions(use_cases).end(session.form_token, datetime.fromtimestamp(session.expires, UTC))
+    if visits or await use_cases.console_sessions.see(session.form_token, _address(request)):
+        return session
+    return None
 
 
 def cookie(use_cases: Services, session: Session) -> Cookie:
@@ -121,16 +130,16 @@ def _sent(request: AnyRequest, name: str) -> bytes:
     return found[0].strip(b' \t"') if found else b""
 
 
-def _sessions(use_cases: Services) -> ConsoleSessions:
-    return ConsoleSessions(use_cases.store, use_cases.clock)
+def _address(request: AnyRequest) -> str | None:
+    address = client_ip(request)
+    return str(address) if address else None
 
 
 def _cookie(use_cases: Services, realm: Realm, value: str, seconds: int, *, visits: bool) -> Cookie:
-    root = urlsplit(use_cases.settings.base_url).path.rstrip("/")
     return Cookie(
         key=_name(use_cases, realm, visits=visits),
         value=value,
-        path=root + HOME[realm],
+        path="/",
         max_age=seconds,
         httponly=True,
         samesite="strict",
@@ -139,10 +148,11 @@ def _cookie(use_cases: Services, realm: Realm, value: str, seconds: int, *, visi
 
 
 def _name(use_cases: Services, realm: Realm, *, visits: bool) -> str:
-    """With the prefix that lets no page without TLS set it (RFC 6265bis, 4.1.3). The sign-in form has a cookie of its
-    own: a link from another site comes without the session's (SameSite), and must not end it."""
+    """With the prefix that lets neither a page without TLS nor another host of the domain set it (RFC 6265bis, 4.1.3).
+    The sign-in form has a cookie of its own: a link from another site comes without the session's (SameSite), and must
+    not end it."""
     name = f"{NAMES[realm]}_visit" if visits else NAMES[realm]
-    return f"__Secure-{name}" if _is_secure(use_cases) else name
+    return f"__Host-{name}" if _is_secure(use_cases) else name
 
 
 def _is_secure(use_cases: Services) -> bool:

@@ -6,6 +6,8 @@ from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from payagg.application.accounts.console_sessions import digest
+from payagg.domain.audit import ActorRealm
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
@@ -58,7 +60,7 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
         found = await OwnApi(request, token).get(MANAGED if realm == "merchant" else "/admin/gateways")
         if realm == "merchant" and not found["businesses"]:
             raise Refusal(ErrorCode.FORBIDDEN)
-        cookie = sessions.cookie(use_cases, session)
+        cookie = await sessions.begun(request, session)
     except Refusal as refusal:
         status = 401 if refusal.code is ErrorCode.UNAUTHORIZED else 403 if refusal.code is ErrorCode.FORBIDDEN else 400
         words = (
@@ -80,7 +82,8 @@ async def _sign_out(request: AnyRequest, realm: Realm) -> Response[bytes]:
     session = await sessions.found(request, realm)
     if session is not None:
         sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
-        await sessions.end(use_cases, session)
+        own = digest(session.form_token)
+        await use_cases.console_sessions.end(ActorRealm(realm), session.subject, own)
     response = led_to(use_cases, f"{HOME[realm]}/sign-in")
     response.set_cookie(sessions.no_cookie(use_cases, realm))
     return response

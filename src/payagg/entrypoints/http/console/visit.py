@@ -57,6 +57,8 @@ DONE = {
     "member-removed": "The member is removed.",
     "anomaly-changed": "The anomaly is changed.",
     "resolution-asked": "Asked for. Nothing has changed yet: another administrator confirms within 24 hours.",
+    "session-ended": "The session is ended: its browser is signed out.",
+    "sessions-ended": "Every other session is ended.",
     "resolution-confirmed": "The payment has failed.",
 }
 _log = structlog.get_logger("payagg.console")

@@ -1,0 +1,71 @@
+"""Console sessions: begun, seen, listed and ended. Each is a row; one without a row is refused."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.store import Store
+from payagg.application.retry import retried
+from payagg.domain.audit import ActorRealm
+from payagg.domain.console_session import ConsoleSession
+
+
+@dataclass(frozen=True)
+class ConsoleSessions:
+    """A session is over after `idle` without a request. The token behind one is not revoked: it is its issuer's, and
+    may be in use elsewhere. What a row shows is of no use to who reads the table."""
+
+    store: Store
+    clock: Clock
+    idle: timedelta
+
+    @retried
+    async def begin(
+        self, form_token: str, realm: ActorRealm, subject: str, address: str | None, ends_at: datetime
+    ) -> None:
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            await tx.console_sessions.forget(now)
+            await tx.console_sessions.add(
+                ConsoleSession(digest(form_token), realm, subject, address, now, now, ends_at)
+            )
+
+    async def see(self, form_token: str, address: str | None) -> bool:
+        """Notes a request of the session; False where it is over, on every process from the moment that it was
+        ended."""
+        now, session = self.clock.now(), digest(form_token)
+        found = await self.store.find_console_session(session)
+        if found is None or found.is_over(now, self.idle):
+            return False
+        if found.is_seen_stale(now):
+            await self._save(replace(found, seen_at=now, address=address))
+        return True
+
+    async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
+        """Those that go on, the latest begun first."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            found = await tx.console_sessions.of(realm, subject)
+        return [one for one in found if not one.is_over(now, self.idle)]
+
+    @retried
+    async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        """The cookie, and each copy of it, is no session any more; of another's session nothing is changed."""
+        async with self.store.begin() as tx:
+            await tx.console_sessions.end(realm, subject, session)
+
+    @retried
+    async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        async with self.store.begin() as tx:
+            await tx.console_sessions.end_others(realm, subject, session)
+
+    @retried
+    async def _save(self, session: ConsoleSession) -> None:
+        async with self.store.begin() as tx:
+            await tx.console_sessions.save(session)
+
+
+def digest(form_token: str) -> bytes:
+    """A session is known by its form token, which no two share."""
+    return hashlib.sha256(form_token.encode()).digest()
