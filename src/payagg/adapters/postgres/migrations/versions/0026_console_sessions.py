@@ -4,7 +4,7 @@
 
 from alembic import op
 
-revision = "0031"
+revision = "0026"
 down_revision = "0025"
 branch_labels = None
 depends_on = None
