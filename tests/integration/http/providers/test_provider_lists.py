@@ -110,11 +110,15 @@ async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServ
     charge = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
     fakes.payaza.book.charges[REFERENCE] = charge
     fakes.payaza.refund(REFERENCE, 50_025)
-    fakes.payaza.dispute(REFERENCE)
+    statuses = {"Pending": "opened", "Processing": "opened", "WON": "won", "Lost": "lost", "Accepted": "accepted"}
+    for status in statuses:
+        fakes.payaza.dispute(REFERENCE, status)
     ((refund,),) = [page.lines for page in await read(fakes, "provider_b", LineKind.REFUND)]
-    ((dispute,),) = [page.lines for page in await read(fakes, "provider_b", LineKind.DISPUTE)]
+    (disputes,) = [page.lines for page in await read(fakes, "provider_b", LineKind.DISPUTE)]
     assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 50_025, Outcome.REVERSED)
-    assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_050, Outcome.DISPUTED)
+    for dispute, state in zip(reversed(disputes), statuses.values(), strict=True):  # newest first
+        assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_050, Outcome.DISPUTED)
+        assert (dispute.report.details["state"], dispute.report.word) == (state, state)
 
 
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.RATE_LIMITED, Fault.RESET])

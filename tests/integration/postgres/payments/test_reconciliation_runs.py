@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 from payagg_testing.builders import AN_ADMIN
 
+from payagg.domain.adjustment import money_back
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.reconciliation import ReconciliationFinding
 from payagg.domain.values import Environment
@@ -98,6 +100,14 @@ async def test_a_refund_and_a_chargeback_of_provider_b_are_found_without_an_even
     for _ in range(2):
         assert [one.bucket.value for one in await reconciled(world, "provider_b")] == ["RETURNED_THERE"] * 2
         assert await told(world) == {(payment.reference, "PARTIAL_REFUND"), (payment.reference, "DISPUTE")}
+    for status, states in (("Processing", ["opened"]), ("Lost", ["opened", "lost"]), ("LOST", ["opened", "lost"])):
+        returns = world.fakes.payaza.book.returns
+        returns[1] = replace(returns[1], status=status)
+        await reconciled(world, "provider_b")
+        facts = await world.anomalies()
+        disputed = [fact for fact in facts if fact.kind is AnomalyKind.DISPUTE]
+        assert sorted(fact.details["state"] for fact in disputed) == sorted(states)
+    assert money_back(facts, payment.amount).kobo == 100 + payment.amount  # lost money is gone
 
 
 async def test_of_several_workers_one_does_yesterday(world: World) -> None:

@@ -21,6 +21,7 @@ from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UN
 from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decoded
 from payagg.application.ports.providers import LinePage
+from payagg.domain.adjustment import OPENED
 from payagg.domain.attempt import NO_FACTS, ChargeFacts
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import Outcome, ProviderReport
@@ -30,6 +31,8 @@ PATHS = {
     LineKind.REFUND: "/refund-chargeback/refund/merchant/api/refund_history",
     LineKind.DISPUTE: "/refund-chargeback/chargeback/merchant/api/chargeback_requests",
 }
+# A chargeback under any other word waits for an answer, so that no money counts as kept or lost by mistake.
+CHARGEBACK_ENDS = frozenset({"won", "lost", "accepted"})
 REFUNDED = frozenset({"completed", "successful", "success", "processed", "refunded"})
 STATEMENT = statements.StatementShape(
     columns={
@@ -152,16 +155,20 @@ def _line(kind: LineKind, item: msgspec.Raw) -> ProviderLine | None:
     amount = kobo_of(told.amount if bytes(own) in (b"", b"null") else own, UNIT)
     if amount is None or not any(isinstance(text, str) for text in named):
         return None
-    outcome = Outcome.DISPUTED
+    status = said.lower() if isinstance(said, str) else ""
+    details = {"refundId" if is_refund else "disputeId": word(str(id))}
     if is_refund:
-        is_done = isinstance(said, str) and said.lower() in REFUNDED
-        outcome = Outcome.REVERSED if is_done else Outcome.PENDING
+        outcome = Outcome.REVERSED if status in REFUNDED else Outcome.PENDING
+    else:
+        # Two words for one state are one fact, which the merchant is told once.
+        outcome, said = Outcome.DISPUTED, status if status in CHARGEBACK_ENDS else OPENED
+        details["state"] = said
     report = ProviderReport(
         provider_reference=reference or f"other:{next(word(text) for text in named if isinstance(text, str))}",
         outcome=outcome,
         word=word(said),
         amounts=frozenset({amount}),
         currency=word(told.currency or told.currency_code),
-        details={"refundId" if is_refund else "disputeId": word(str(id))},
+        details=details,
     )
     return line(kind, id, (amount,), None, report)

@@ -104,10 +104,10 @@ class FakePayaza:
         part = charge.amount if amount is None else amount
         self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "Completed", False, self.book.now()))
 
-    def dispute(self, reference: str) -> None:
+    def dispute(self, reference: str, status: str = "Pending") -> None:
         """Nor for a chargeback."""
         charge = self.book.charges[reference]
-        self.book.returns.append(FakeReturn(self.book.ids(), charge, charge.amount, "Pending", True, self.book.now()))
+        self.book.returns.append(FakeReturn(self.book.ids(), charge, charge.amount, status, True, self.book.now()))
 
     def returned(self, one: FakeReturn) -> dict[str, Any]:
         name = "chargeback" if one.is_dispute else "refund"
