@@ -17,7 +17,7 @@ ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may re
 KEYS_MAX = 100
 FETCH_SECONDS = 5.0
 FRESH_SECONDS = 300.0
-PAUSE_SECONDS = 10.0  # between two loads, however many tokens name a key we do not know
+PAUSE_SECONDS = 10.0  # between two loads, however many tokens name an unknown key
 _log = structlog.get_logger("payagg.jwks")
 
 

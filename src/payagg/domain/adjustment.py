@@ -140,7 +140,7 @@ def added_up(groups: Iterable[tuple[date, AnomalyKind, str, int, int]]) -> list[
 
 
 def told_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
-    """The adjustments that the payment's merchant knows of: those an event told."""
+    """The adjustments that the payment's merchant got an event about."""
     return adjustments_of([fact for fact in facts if fact.event_sequence is not None], payment_amount)
 
 

@@ -225,7 +225,7 @@ class Attempt:
         return self.hand_off is None and self.handed_off_at is not None
 
     def leave_in_doubt(self, at: datetime) -> "Attempt":
-        """A restored database does not know its end: it may have been handed off right after the instant `at`."""
+        """A restored database lacks its end: it may have been handed off right after the instant `at`."""
         return revised(self, handed_off_at=at)
 
     def take_over(self, token: str, now: datetime) -> "Attempt":

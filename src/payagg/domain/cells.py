@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cells:
-    """Every cell's origin by its name, in the order that all of them know; `own` is the one that looks.
+    """Every cell's origin by its name, in the order that all of them share; `own` is the one that looks.
 
     A cell's name is the prefix of the references that it makes. Raises ValueError where `own` is not among them.
     """

@@ -48,7 +48,7 @@ REASON_MAX = 4096  # characters; a provider's words
 ACTOR_MAX = 600  # two administrators may be named together
 SEQUENCE_MAX = 2**15 - 1  # the column is a 16-bit integer
 EXPIRED_REASON = "EXPIRED"
-DECLINED = "DECLINED"  # the reason of a failure whose provider gives none that we know
+DECLINED = "DECLINED"  # the reason of a failure whose provider gives none of ours
 SIMULATED = "SIMULATED"  # the reason of a transition that a simulate call made
 
 
@@ -107,7 +107,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def parse_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata itself; raises VALIDATION_ERROR on `metadata` past 50 keys, 100 characters a key, depth 5, 16 KB,
-    for what JSON does not know, text that cannot be stored, or a number beyond 64 bits: not every reader keeps it, and
+    for what JSON cannot hold, text that cannot be stored, or a number beyond 64 bits: not every reader keeps it, and
     the database would write out all its digits."""
     if not isinstance(metadata, dict):
         raise invalid("metadata", "Must be an object.")
@@ -166,7 +166,7 @@ class Transition:
     at: datetime
 
     def __post_init__(self) -> None:
-        """Raises VALIDATION_ERROR for what the machine's table does not know."""
+        """Raises VALIDATION_ERROR for a pair that the machine's table lacks."""
         parse_reference(self.reference)
         check_integer(self.sequence, "sequence", 1, SEQUENCE_MAX)
         check_member(self.from_status, "fromStatus", Status)
@@ -212,7 +212,7 @@ class Payment:
     is_test: bool = False  # made by test-payment: the simulator alone serves it
     fee: int | None = None  # kobo that the provider keeps of what was paid; None = not known
     net_amount: int | None = None  # kobo: what was paid less the fee; None = not known
-    has_adjustments: bool = False  # whether its anomalies hold what its merchant is to know
+    has_adjustments: bool = False  # whether its anomalies hold what its merchant is to be shown
     api_key_id: str | None = None  # the key that initiated it; None for test-payment, and before keys were kept
 
     def __post_init__(self) -> None:
@@ -379,7 +379,7 @@ class Payment:
 
     def with_fee(self, fee: int | None, received: int | None) -> "Payment":
         """The payment with the provider's fee, where it is not known yet: `received` is what the payer paid, the
-        payment's own amount where that is not said. A fee that is no part of it is not believed."""
+        payment's own amount where that is not said. A fee that is no part of it is left out."""
         paid = self.amount if received is None else received
         if fee is None or self.fee is not None or not 0 <= fee <= paid:
             return self

@@ -37,12 +37,10 @@ class Outcome(Enum):
     REVERSED = "REVERSED"
     PENDING = "PENDING"
     DISPUTED = "DISPUTED"  # the payer asks the bank for the money back; nothing has moved yet
-    UNPAID = "UNPAID"  # the provider knows of no payment: evidence, used only to expire or to start anew
+    UNPAID = "UNPAID"  # the provider has no payment: evidence, used only to expire or to start anew
 
 
-NO_CHARGE = (
-    "not found"  # the word of a report that the provider knows no such charge: UNPAID, and nobody was sent there
-)
+NO_CHARGE = "not found"  # the word of a report that the provider has no such charge: UNPAID, and nobody was sent there
 
 TRIGGER_FOR = {
     Outcome.SUCCEEDED: Trigger.SUCCEED,
@@ -104,7 +102,7 @@ class ProviderReport:
 
     @property
     def is_of_a_charge(self) -> bool:
-        """Whether the provider knows of the charge, paid or not."""
+        """Whether the provider has the charge, paid or not."""
         return (self.outcome, self.word) != (Outcome.UNPAID, NO_CHARGE)
 
     @property
@@ -140,8 +138,8 @@ class ProviderReport:
     def proves_unpaid(self, payment: Payment, attempt: Attempt) -> bool:
         """Whether it is evidence that nothing was paid, about this very attempt and in its environment.
 
-        Not from another account, which knows nothing of the charge. Nor is "no such charge" where the provider gave us
-        a page for it: it did know of it.
+        Not from another account, which has no such charge. Nor is "no such charge" where the provider gave us
+        a page for it: it had the charge.
         """
         is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None
         had_page = attempt.hand_off is not None and attempt.hand_off.kind is HandOffKind.REDIRECT

@@ -18,7 +18,7 @@ def secret_key(text: str) -> bytes:
 
 
 def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
-    """One `v1,<base64>` per key, separated by spaces: a receiver needs to know only one of them."""
+    """One `v1,<base64>` per key, separated by spaces: a receiver needs only one of them."""
     signed = f"{id}.{timestamp}.".encode() + body
     return " ".join("v1," + b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 

@@ -65,7 +65,7 @@ from payagg.domain.cells import Cells
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
 CLOSE_SECONDS = 5
-RELEASE_SCHEMA = HEAD  # the newest schema that this release knows
+RELEASE_SCHEMA = HEAD  # the newest schema of this release
 _log = structlog.get_logger("payagg.bootstrap")
 
 

@@ -75,7 +75,7 @@ def translated(lost: type[Exception] = Unavailable) -> Iterator[None]:
     """Raises what an error means; `lost` is what a lost connection means here.
 
     Inside a transaction it is a Conflict, for the server has rolled back. While connecting it is Unavailable, and so
-    it is at COMMIT, whose outcome nobody knows then: that must not be repeated blindly.
+    it is at COMMIT, whose outcome is unknown then: that must not be repeated blindly.
     """
     try:
         yield

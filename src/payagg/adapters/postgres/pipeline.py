@@ -232,7 +232,7 @@ class StatementConnection:
     async def _answers(self) -> list[PGresult]:
         results: list[PGresult] = []
         try:
-            while self._wire.flush():  # the socket takes no more for now; the server may want to be heard first
+            while self._wire.flush():  # the socket takes no more for now; the server's output may have to be read first
                 await self._ready(writing=True)
                 self._wire.consume_input()
             while True:

@@ -1,5 +1,5 @@
-"""Which server is the primary, where more than one may say so of itself: one that was frozen or cut off goes on
-believing it until it hears otherwise, and answers what is out of date (docs/decisions/one-primary.md).
+"""Which server is the primary, where more than one may say so of itself: one that was frozen or cut off answers
+as the primary until it learns of its successor, with what is out of date (docs/decisions/one-primary.md).
 
 Each promotion begins a timeline with a higher number. So the newest timeline that this process has met tells the others
 apart, and where a URL names several hosts all of them are asked, at the same time.
@@ -40,7 +40,7 @@ class Timelines:
 
 
 class PrimaryConnection(psycopg.AsyncConnection[Any]):
-    """A connection that knows on which timeline its server was when it was made: UNKNOWN where the server does not say,
+    """A connection with the timeline its server was on when it was made: UNKNOWN where the server does not say,
     or where a pooler may lead each statement to another one."""
 
     timelines: Timelines | None = None

@@ -55,7 +55,7 @@ class ProviderAdapter(ABC):
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """Raises VALIDATION_ERROR on `credentials.<name>` for a key that carries the other environment's mark or cannot
         stand in a header, a base address that may not be called, or a switch that is no boolean; and where both
-        environments sign with one secret: whoever knows that of the sandbox could then write events of real money."""
+        environments sign with one secret: whoever has that of the sandbox could then write events of real money."""
         for environment, prefix in PREFIX.items():
             for name in self.keys.names:
                 text = credentials.get(prefix + name)

@@ -16,7 +16,7 @@ def alias(reference: str) -> str:
 
 
 def email_of(email: str | None, reference: str) -> str:
-    """The address as a provider takes it. Its pattern knows ASCII alone, and an address that it refuses would cost the
+    """The address as a provider takes it. Its pattern allows ASCII alone, and an address that it refuses would cost the
     payer the payment."""
     return (ascii_email(email) if email else None) or alias(reference)
 

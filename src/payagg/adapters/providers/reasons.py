@@ -13,6 +13,6 @@ REASONS = (
 
 
 def reason_of(*texts: object) -> str:
-    """The reason behind a failure's texts; DECLINED when they say nothing we know."""
+    """The reason behind a failure's texts; DECLINED for any other text."""
     said = " ".join(text.lower() for text in texts if isinstance(text, str))
     return next((reason for needle, reason in REASONS if needle in said), DECLINED)

@@ -1,4 +1,4 @@
-"""What the product knows of a provider, so that nothing but its own folder names it."""
+"""One provider as the product sees it; nothing but its own folder names it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -65,7 +65,7 @@ class Transport:
         content: bytes | None = None,
         body_max: int = BODY_MAX,
     ) -> ProviderAnswer:
-        """One request and its whole answer; raises ProviderFault. Never retried: only the caller knows what a
+        """One request and its whole answer; raises ProviderFault. Never retried: only the caller can tell what a
         lost answer means. A 429 or 5xx is a fault here, every other status is the caller's to read."""
         try:
             async with asyncio.timeout(self.deadline):

@@ -38,7 +38,7 @@ async def record(
 
 def switched_off(cause: DeliveryResult, business_id: str) -> AuditEntry:
     """The entry of an endpoint that a delivery's failure switched off. Its id is made of the delivery's, since
-    only the database knows which results do that, and draws no ids."""
+    only the database can tell which results do that, and draws no ids."""
     delivery = cause.claimed.delivery
     id = f"aud_{int(cause.at.timestamp() * 1000):012x}{delivery.id[-20:]}"
     changes = {"isActive": {"before": True, "after": False}}

@@ -1,4 +1,4 @@
-"""Reading the archive: each file is compared with its manifest, and the manifest with what the database knows of it."""
+"""Reading the archive: each file is compared with its manifest, and the manifest with its row."""
 
 import hashlib
 from dataclasses import dataclass

@@ -143,7 +143,7 @@ def _comparable(gateway: Gateway, now: datetime) -> Gateway:
 
 
 def _steps(mine: Gateway, theirs: Gateway, now: datetime) -> list[Gateway]:
-    """What to save, one after the other, so that each move is one that the machine knows; the last is `theirs`."""
+    """What to save, one after the other, so that each move is one of the machine's; the last is `theirs`."""
     steps = [
         revised(
             mine,

@@ -130,7 +130,7 @@ class Gateways:
             return await _summary(tx, gateway)
 
     async def delete(self, gateway_id: str, *, by: Actor) -> Message:
-        """A soft delete: no list, charge or logo knows it any more. Its sealed secrets stay for settling the payments
+        """A soft delete: no list, charge or logo has it any more. Its sealed secrets stay for settling the payments
         that were handed to it, until GatewaySettling wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
         logo_path = await self._delete(gateway_id, by)
         if logo_path is not None:

@@ -100,7 +100,7 @@ class ProviderEvents:
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
         """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:
-        a draining, disabled or deleted one still hears about its own payments."""
+        a draining, disabled or deleted one still gets the events of its own payments."""
         provider, sealed = self.payment_options.providers[route.slug], self.payment_options.sealed
         now = self.clock.now()
         gateways = await self.store.find_settling(route.slug)

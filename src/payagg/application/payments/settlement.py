@@ -276,7 +276,7 @@ class Settlement:
         return after
 
     async def told(self, payment: Payment) -> Payment:
-        """The payment as it may be told of: one whose window has closed is FAILED for good before anybody hears of it,
+        """The payment as it may be told of: one whose window has closed is FAILED for good before anybody reads it,
         as it would open again where the database's clock was ahead and is set back. A database that takes no writes
         just now leaves that to the sweep."""
         if not payment.is_expired(self.clock.now()):

@@ -166,7 +166,7 @@ class PaymentSearch:
             if wait := own.left.take(SUMMARY_READS, self.clock.now(), 0):
                 said = f"The summaries of a business read {SUMMARY_READS.most:,} payments a minute."
                 raise Refusal(ErrorCode.RATE_LIMITED, said, retry_after=max(1, ceil(wait)))
-            read = SUMMARY_READS.most  # by one that breaks off, as nobody knows
+            read = SUMMARY_READS.most  # by one that breaks off, whose count is unknown
             try:
                 totals = await self._added_up(wanted)
                 read = _read(totals)

@@ -11,7 +11,7 @@ class CellKey(Struct, frozen=True):
 
 
 class CellState(Struct, rename="camel", frozen=True):
-    """`schema` is the newest that the release knows; `fits` whether the database's is one that it works on.
+    """`schema` is the newest of the release; `fits` whether the database's is one that it works on.
     `database` is a word for the database that no other one has."""
 
     name: str

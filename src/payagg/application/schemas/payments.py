@@ -79,7 +79,7 @@ Slug = Annotated[
         pattern=OPTION_SLUG_PATTERN,
     ),
 ]
-# Any letter case, spelt out: readers of OpenAPI know no inline flag.
+# Any letter case, spelt out: OpenAPI's patterns have no inline flag.
 OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
 # Of any payment option: a provider's slug may hold underscores, an administrator's gateway only hyphens.
 GatewaySlug = Annotated[

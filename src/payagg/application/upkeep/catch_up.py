@@ -1,11 +1,11 @@
-"""After a restore into the past: asking providers about all that happened since, of which the database knows nothing.
+"""After a restore into the past: asking providers about all that happened since, which the database lacks.
 
 Three things may be missing. What became of charges that are known: they are asked about at once. Charges of payments
 that were open then: their references can be told beforehand, so each provider is asked about the next ones of each
 payment. Payments begun since then: events about them are kept as anomalies, and people compare the rest.
 
 The hand-off of a charge may be missing too, and with it that the payer is at its provider. So every attempt whose end
-the restored database does not know is left in doubt (`Attempt.leave_in_doubt`), and so is each that is found: `process`
+the restored database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each that is found: `process`
 goes past one only once its provider has answered about it. Elsewhere an attempt without a hand-off is known to have had
 no payer.
 """

@@ -20,7 +20,7 @@ ROUTES = {"test": "sandbox", "live": "live"}
 async def fake_providers(
     settings: Settings, origin: str, entropy: Entropy
 ) -> AsyncIterator[tuple[Settings, Mapping[str, Mapping[str, str]]]]:
-    """Both fakes on the ports after ours where those are free; yields the settings that know them and credentials by
+    """Both fakes on the ports after ours where those are free; yields the settings that name them and credentials by
     gateway slug. Keys are new at each start, as the fakes remember nothing."""
     hex = entropy.hex
     slugs = {spec.name: spec.slug for spec in settings.providers}

@@ -48,7 +48,7 @@ from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()
 NOT_CURRENT = "The database schema is not current."
-READY_SECONDS = 2.0  # who balances load asks often, and must hear "no" while a call may still wait for the database
+READY_SECONDS = 2.0  # a load balancer asks often, and must get "no" while a call may still wait for the database
 
 
 @get("/healthz")

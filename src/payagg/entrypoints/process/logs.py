@@ -98,7 +98,7 @@ def _requests_to(lines: LogWriter) -> structlog.typing.Processor:
 
 
 def _json(event: Any, **_: Any) -> str:
-    """One request writes one line, so the encoder counts; what it does not know is written as its repr."""
+    """One request writes one line, so the encoder counts; any other value is written as its repr."""
     try:
         return msgspec.json.encode(event, enc_hook=repr).decode()
     except UnicodeEncodeError:  # a lone surrogate, as in a file name that is not UTF-8

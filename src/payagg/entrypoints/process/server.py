@@ -90,7 +90,7 @@ async def run_process(
     """Everything one process does until SIGINT, SIGTERM or `stop`. On a schema that is too old it waits, not ready,
     until that is migrated. Raises Unavailable when the database is down."""
     draining = asyncio.Event()
-    # Who balances load must hear that a server is about to stop; of a worker nobody asks.
+    # A load balancer must see that a server is about to stop; of a worker nobody asks.
     delay = settings.shutdown_delay.total_seconds() if listener is not None else 0.0
     stop = stop_on_signals(stop, draining=draining, delay=delay)
     with tracing(settings):

@@ -85,7 +85,7 @@ class Directory:
             done.exception()  # whoever asked may have gone
 
     async def _ask(self, place: Destination) -> str:
-        """The first that has it is believed; for the others nobody waits, as one of them may be frozen."""
+        """The first that has it decides; the others are not awaited, as one of them may be frozen."""
         path = f"{QUESTIONS[place.by]}/{place.name}"
         asking = [asyncio.create_task(_asked(name, cell, path)) for name, cell in self._cells.items()]
         said: list[tuple[str, int, str]] = []

@@ -37,7 +37,7 @@ class Destination:
 
 
 def place_of(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Destination:
-    """A key before a reference: whose key it is decides what it may know of any reference. A business before a
+    """A key before a reference: whose key it is decides what it may read of any reference. A business before a
     reference for the same reason."""
     if path.startswith("/internal/"):
         return Destination(By.NOWHERE)

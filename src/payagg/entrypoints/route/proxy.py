@@ -29,7 +29,7 @@ REMEMBERED_MAX = 10_000
 
 class Guesses:
     """How many unknown names a client may ask about, each of which costs every cell a question. Names that somebody
-    knows take nothing, however many come at once: a router that just started knows none."""
+    knows take nothing, however many come at once: a router that just started has none."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -47,7 +47,7 @@ class Guesses:
             bucket.give_back(limit)
 
     def hit(self, client: Counted) -> None:
-        """Counts one that nobody knows."""
+        """Counts one that no cell has."""
         now = _now()
         for name, times in client:
             limit = RateLimit(self._most * times)
@@ -128,7 +128,7 @@ class CellProxy:
         return self.home
 
     async def _looked_up(self, place: Destination, client: Counted) -> str:
-        """What nobody knows is refused by the home cell, in the words that one installation has for it."""
+        """What no cell has is refused by the home cell, in the words that one installation has for it."""
         self._guesses.ensure_open(client)
         try:
             return await self.directory.ask(place)

@@ -202,7 +202,7 @@ class EmbeddedPostgres:
         for left in (self._data / "postmaster.pid", run / SOCKET, run / f"{SOCKET}.lock"):
             left.unlink(missing_ok=True)
         settings = SETTINGS | ({} if self._durable else NOT_DURABLE) | write_rules(self._state, account)
-        # By the second, which Postgres ignores, we know our server.
+        # By the second, which Postgres ignores, we recognise our server.
         settings |= {"unix_socket_directories": account.seen(run, "../run"), "payagg.data": str(self._data)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with open(self._log, "wb", opener=private) as log:
@@ -261,7 +261,7 @@ class EmbeddedPostgres:
             if pid is None:
                 break
             os.kill(pid, how)
-            os.kill(pid, signal.SIGCONT)  # one that is frozen hears nothing else
+            os.kill(pid, signal.SIGCONT)  # a frozen one takes no other signal
             deadline = time.monotonic() + STOP_SECONDS
             # The pid file goes a moment before the process does: wait for both.
             while (self._postmaster() is not None or _command_line(pid)) and time.monotonic() < deadline:

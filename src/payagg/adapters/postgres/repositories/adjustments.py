@@ -28,7 +28,7 @@ _IS_ADJUSTMENT = """
              AND later.event_sequence IS NOT NULL AND later.details ->> 'disputeId' = a.details ->> 'disputeId'))))
 """
 _COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
-# With the words of the partial index: only so does the plan know that it fits.
+# With the words of the partial index: only so does the planner use it.
 _NEEDS_ATTENTION = f"""
     a.{MAY_NEED_ATTENTION}
     AND CASE WHEN a.kind = 'DISPUTE' THEN a.details ->> 'state' = 'opened' ELSE a.status <> 'CLOSED' END

@@ -139,7 +139,7 @@ def _page(shape: _Shape) -> Statement:
 
 
 def _unfolded(word: str) -> ScalarSelect[str]:
-    """A value that the planner does not know while it plans: told that the status is INITIATED, it would take the index
+    """A value hidden from the planner: with the status INITIATED in the statement, it would take the index
     of what is to expire for the right one where its statistics are of a quiet time, and read all of that."""
     return select(in_text(word)).scalar_subquery()
 

@@ -58,6 +58,6 @@ def parameters(*names: str) -> dict[str, BindParameter[Any]]:
 
 
 def in_text(value: str | int) -> ColumnClause[Any]:
-    """A constant of ours, written into the statement: the plan for any parameters knows that a partial index fits, or
+    """A constant of ours, written into the statement: a plan for any parameters may then use a partial index, or
     how few rows come."""
     return literal_column(str(literal(value).compile(compile_kwargs={"literal_binds": True})), literal(value).type)

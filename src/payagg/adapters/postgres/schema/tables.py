@@ -39,7 +39,7 @@ from payagg.domain.payment import PAYER_FIELDS
 metadata = MetaData()
 # What retention looks for, as its indexes say it: a planner compares the words.
 HAS_PAYER = f"settled_at IS NOT NULL AND ({' OR '.join(f'{name} IS NOT NULL' for name in PAYER_FIELDS)})"
-# Attempts of which nobody knows yet whether they were paid.
+# Attempts that may have been paid.
 IS_UNSETTLED = "next_ask_at IS NOT NULL AND gateway_id IS NOT NULL AND confirmed_at IS NULL"
 # Anomalies that a merchant may have to do something about.
 MAY_NEED_ATTENTION = "kind IN ('DISPUTE', 'LATE_SUCCESS', 'SECOND_CHARGE', 'MISMATCH', 'NO_EVIDENCE')"
@@ -283,7 +283,7 @@ attempts = Table(
     _at("paid_at", nullable=True),
     PrimaryKeyConstraint("reference", "number"),
     CheckConstraint("(state = 'HANDED_OFF') = (hand_off_url IS NOT NULL)", name="hand_off_is_whole"),
-    # The rule that nobody pays twice: two processes may both believe they won, the index believes only one.
+    # The rule that nobody pays twice: two processes may both have won by their own rows, the index admits one.
     Index("one_hand_off_per_payment", "reference", unique=True, postgresql_where=text("state = 'HANDED_OFF'")),
     Index("one_claim_per_payment", "reference", unique=True, postgresql_where=text("state = 'CLAIMED'")),
     Index("attempts_unsettled", "gateway_id", "reference", postgresql_where=text(IS_UNSETTLED)),

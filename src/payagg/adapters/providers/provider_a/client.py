@@ -68,7 +68,7 @@ class Paystack(ProviderAdapter):
         return HandOff(HandOffKind.REDIRECT, page.authorization_url)
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        """What became of the charge; UNPAID when Paystack knows no such reference."""
+        """What became of the charge; UNPAID when Paystack has no such reference."""
         path = f"/transaction/verify/{quote(charge.reference, safe='')}"
         status, envelope = await self._send(charge, "GET", path)
         if not _worked(status, envelope):

@@ -61,7 +61,7 @@ class Payaza(ProviderAdapter):
         return HandOff(HandOffKind.SDK, launch_url(charge))
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        """What became of the charge; UNPAID when Payaza knows no such reference: the popup was never opened."""
+        """What became of the charge; UNPAID when Payaza has no such reference: the popup was never opened."""
         path = f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}"
         answer = await self.send(charge.credentials, charge.environment, "GET", path)
         status, envelope = answer.status, decoded(answer.body, PayazaEnvelope)

@@ -172,7 +172,7 @@ class Book:
     # --- steering ----------------------------------------------------------------------------------------------------
 
     def steer(self, wish: Mapping[str, Any]) -> None:
-        """Applies what a POST to `/_fake` asks for; raises ValueError or KeyError for words it does not know."""
+        """Applies what a POST to `/_fake` asks for; raises ValueError or KeyError for any other word."""
         self.faults.extend(Fault[name] for name in wish.get("faults", ()))
         if "webhooks" in wish:
             self.webhooks = WebhookMode[wish["webhooks"]]

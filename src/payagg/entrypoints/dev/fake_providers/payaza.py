@@ -1,4 +1,4 @@
-"""A believable Payaza: the checkout script with its popup, the status query with its two envelopes, signed events."""
+"""A fake Payaza: the checkout script with its popup, the status query with its two envelopes, signed events."""
 
 import base64
 import hashlib

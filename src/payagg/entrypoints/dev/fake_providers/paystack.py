@@ -1,4 +1,4 @@
-"""A believable Paystack: initialize, verify, its own pay page, signed events. Shapes after the vendor's description."""
+"""A fake Paystack: initialize, verify, its own pay page, signed events. Shapes after the vendor's description."""
 
 import hashlib
 import hmac

@@ -50,7 +50,7 @@ def bearer(request: AnyRequest) -> str:
 
 def secret(request: AnyRequest) -> PresentedKey:
     """The presented secret key, counted against its limit, whether or not it is a good one: by its digest, before the
-    database is asked. Where this process knows whose it is, against the business's too: a key that stood within the
+    database is asked. Where this process has seen whose it is, against the business's too: a key that stood within the
     last minute, so that one that was revoked takes nothing of the others. Raises UNAUTHORIZED, INVALID_API_KEY or
     RATE_LIMITED."""
     presented, own, access = parse_secret(bearer(request)), limits(request), services(request).access

@@ -1,4 +1,4 @@
-"""What cells, the router and operators ask of a cell. Outside the API and its description, reachable by whoever knows
+"""What cells, the router and operators ask of a cell. Outside the API and its description, reachable by whoever has
 the cells' secret, and there only where cells are set."""
 
 import hashlib

@@ -14,7 +14,7 @@ ONE = BASE + "/{gateway_id:str}"
 API = "/admin/gateways"
 SECTION = "/gateways"
 VALUES_MAX = 50  # of the credentials form
-OTHERS = 2  # rows for names that the processor does not know, which a gateway without one has only
+OTHERS = 2  # rows for names that the processor does not use, which a gateway without one has only
 PER_PAGE = 20
 
 

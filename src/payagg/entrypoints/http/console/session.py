@@ -113,7 +113,7 @@ def ensure_from_our_page(request: AnyRequest, session: Session | None, form_toke
     """Raises FORBIDDEN for a form that a page of another origin sent, or that carries another session's token."""
     use_cases = services(request)
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    # Our own pages send no referrer, and with it browsers that know no Sec-Fetch-Site call the origin `null`.
+    # Our own pages send no referrer, and with it browsers without Sec-Fetch-Site call the origin `null`.
     is_ours = site in (None, "same-origin") and origin in (None, "null", _origin(use_cases))
     if not is_ours or session is None or not hmac.compare_digest(form_token.encode(), session.form_token.encode()):
         raise Refusal(ErrorCode.FORBIDDEN, "This form is out of date. Open the page again and repeat what you did.")

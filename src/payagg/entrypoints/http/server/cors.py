@@ -1,6 +1,6 @@
 """Which origins' scripts may read our answers (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol).
 
-Only origins that a setting names, compared whole; every other request hears our own origin, whatever it says of itself.
+Only origins that a setting names, compared whole; every other request gets our own origin, whatever it says of itself.
 No credentials: tokens and keys are sent as headers, and the console's cookie stays on our own site.
 """
 

@@ -1,4 +1,4 @@
-"""Every exception becomes an error envelope here; the only place that knows status numbers of refusals."""
+"""Every exception becomes an error envelope here; the only place with the status numbers of refusals."""
 
 import traceback
 from collections.abc import Callable

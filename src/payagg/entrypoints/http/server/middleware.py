@@ -157,7 +157,7 @@ class Edge:
                 present = {name.lower() for name, _ in message["headers"]}
                 headers = [*message["headers"], *added]
                 if scope.get(RATES):
-                    if b"ratelimit" in present:  # of a refusal, which knows nothing of the limit but its time
+                    if b"ratelimit" in present:  # of a refusal, which has nothing of the limit but its time
                         headers = [header for header in headers if header[0].lower() != b"ratelimit"]
                     headers += rate_headers(scope[RATES])
                 headers += [header for header in defaults if header[0] not in present]

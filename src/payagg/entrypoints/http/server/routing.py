@@ -75,7 +75,7 @@ class Operation:
 
     @property
     def takes_any_query(self) -> bool:
-        """Whether parameters that it does not know are passed over, which are refused elsewhere. So it is where no
+        """Whether other parameters are passed over, which are refused elsewhere. So it is where no
         credential is asked for: payers' browsers, mail programs and providers append parameters of their own there, to
         the addresses of the hosted checkout, of logos and of inbound webhooks."""
         return self.guard.scheme is None
