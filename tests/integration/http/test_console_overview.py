@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime, timedelta
-from html import unescape
 
 import pytest
 
@@ -10,7 +9,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
-from tests.support.console_browser import Browser, base_of
+from tests.support.console_browser import Browser, base_of, text_of
 from tests.support.http_world import Api
 
 pytestmark = pytest.mark.anyio
@@ -33,10 +32,6 @@ async def ended(store: PostgresStore, business: str, letters: str, at: datetime,
     many = wanted.pop("many")
     await store.pool.run(BEGIN, business=business, letters=letters, at=at, amount=amount, many=many)
     await store.pool.run(END, business=business, at=at, **wanted)
-
-
-def text_of(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", unescape(page)))
 
 
 async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_before(
