@@ -113,4 +113,5 @@ async def test_an_empty_live_says_what_is_missing_and_leads_there(api: Api) -> N
     assert await listed() == {"/docs/going-live": "done", "/checkout": "done", "/keys": "unknown", "/webhooks": "done"}
     shown = await browser.open(base + "/keys")
     assert (shown.status_code, "The business is not active" in shown.text) == (403, True)
-    assert "You may not do that" not in shown.text  # the page itself, and no notice in its place
+    # The page itself, and no notice in its place; nor a form that can only be refused.
+    assert ("API keys" in shown.text, "Create a LIVE key" in shown.text) == (True, False)
