@@ -450,3 +450,4 @@ class InboxContract:
 
     async def test_the_store_says_that_its_schema_is_current(self, store: Store) -> None:
         assert await store.is_current()
+        assert all(await store.versions())

@@ -1,6 +1,7 @@
 """A browser of the console without scripts, for tests over HTTP: its cookies, its pages, its forms."""
 
 import re
+from html import unescape
 
 import httpx
 
@@ -49,3 +50,8 @@ class Browser:
 
 def base_of(shop: Shop, environment: str = "sandbox") -> str:
     return f"/console/business/{shop.business.id}/{environment}"
+
+
+def text_of(page: str) -> str:
+    """What a page says, without its marks."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))

@@ -31,7 +31,7 @@ async def fill(store: PostgresStore, shop: Shop, many: int = MANY) -> None:
 @pytest.mark.rule("reports.6")
 async def test_the_console_exports_every_page_byte_for_byte_as_the_api(api: Api, store: PostgresStore) -> None:
     shop = await api.open_shop()
-    await fill(store, shop, 1_200)  # three pages of an export
+    await fill(store, shop)
     browser = await (await Browser(api).sign_in(shop)).sign_in_as_admin()
     for path, query, headers, address in (
         (f"{shop.path}/payments", {"environment": "SANDBOX"}, shop.as_owner, base_of(shop)),
@@ -40,7 +40,7 @@ async def test_the_console_exports_every_page_byte_for_byte_as_the_api(api: Api,
         of_api = await api.client.get(f"{path}/export", params=query, headers=headers)
         shown = await browser.open(f"{address}/payments/export?status=&from=&to=")
         assert (of_api.status_code, shown.status_code) == (200, 200)
-        assert of_api.content.count(b"\r\n") == 1_201
+        assert of_api.content.count(b"\r\n") == MANY + 1
         assert shown.content == of_api.content
         for name in ("content-type", "content-disposition"):
             assert shown.headers[name] == of_api.headers[name]

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import payagg
+from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
 from payagg.application.upkeep.worker import run as run_worker
@@ -48,12 +50,17 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
     counters.counts.clear()  # what other tests of this process left
     quiet = await scraped(api)
     assert quiet["payagg_deliveries_due", ()] == quiet["payagg_deliveries_oldest_due_seconds", ()] == 0
-    assert await health(api) == {
+    shown = await health(api)
+    versions = shown.pop("versions")
+    assert (versions["payagg"], versions["python"], versions["migration"]) == (payagg.__version__, sys.version, HEAD)
+    assert re.match(r"[0-9]+\.[0-9]+", versions["postgres"])
+    assert shown == {
         "deliveriesOldestDueSeconds": 0.0,
         "paymentsOldestUnaskedSeconds": 0.0,
         "webhookEndpointsDeactivated": 0,
         "pausedProviders": [],
         "unclosedAnomalies": [],
+        "refusedEvents": [],
     }
     now, pause = api.services.clock.now(), timedelta(minutes=5)
     async with store.begin() as tx:

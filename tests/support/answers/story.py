@@ -8,6 +8,7 @@ through the whole application. `python -m payagg.entrypoints.cli.docs` writes wh
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -131,13 +132,14 @@ async def tell() -> dict[str, Any]:
         event = json.loads(body)
         told.events.setdefault(event["type"], event)
     found = {"operations": told.operations, "errors": told.errors, "events": told.events}
-    return dict(_scrubbed(found, {fakes.paystack.base_url: "https://pay.provider.example"}))
+    ours = {fakes.paystack.base_url: "https://pay.provider.example", sys.version: "3.11.7 (main) [GCC 12.2.0]"}
+    return dict(_scrubbed(found, ours))
 
 
-def _scrubbed(found: Any, hosts: Mapping[str, str]) -> Any:
-    """Without ports of this machine, and with secrets that are none."""
+def _scrubbed(found: Any, ours: Mapping[str, str]) -> Any:
+    """Without ports and programs of this machine, and with secrets that are none."""
     text = json.dumps(found, ensure_ascii=False, sort_keys=True)
-    for own, shown in hosts.items():
+    for own, shown in ours.items():
         text = text.replace(own, shown)
     for pattern, words in SECRETS:
         text = pattern.sub(words, text)

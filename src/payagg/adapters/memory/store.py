@@ -206,6 +206,9 @@ class MemoryStore:
     async def is_current(self) -> bool:
         return True  # the rows are this very code's dataclasses
 
+    async def versions(self) -> tuple[str, str]:
+        return "in memory", "none"
+
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         async with self.begin():
             for key, value in counts.items():

@@ -164,6 +164,7 @@ class PostgresTransaction:
 
 NOW = Statement("SELECT clock_timestamp()", reads=True)
 _IS_MIGRATED, _VERSIONS = Statement(IS_MIGRATED, reads=True), Statement(VERSIONS, reads=True)
+_RUNNING = Statement("SELECT current_setting('server_version'), max(version_num) FROM alembic_version", reads=True)
 
 
 class PostgresStore:
@@ -206,6 +207,10 @@ class PostgresStore:
     async def is_current(self) -> bool:
         [(is_migrated,)] = await self.pool.read(_IS_MIGRATED)
         return bool(is_migrated) and fits([version for (version,) in await self.pool.read(_VERSIONS)])
+
+    async def versions(self) -> tuple[str, str]:
+        [(server, migration)] = await self.pool.read(_RUNNING)
+        return server, migration
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._hot.find_key(secret_hash)

@@ -1,4 +1,4 @@
-"""Events refused for their signature: counted by why and kept for an hour, so that a wrong secret is noticed.
+"""Events refused for their signature: counted by why and kept for a day, so that a wrong secret is noticed.
 
 Anybody may send such events, so nothing of a body is kept, no header but harmless ones, and no more rows than slots.
 """
@@ -17,7 +17,7 @@ from payagg.application.ports.store import Store
 from payagg.application.retry import retried
 from payagg.domain.values import Environment
 
-KEPT_FOR = timedelta(hours=1)
+KEPT_FOR = timedelta(days=1)
 SLOTS = 50  # per provider, environment and fault
 HEADERS = ("content-type", "content-length", "user-agent")
 HEADER_MAX = 100  # characters
@@ -56,14 +56,14 @@ class RefusedEvents:
             await self.store.keep_refused(event)
 
     async def recent(self) -> list[RefusedEvent]:
-        """Those of the last hour, newest first."""
+        """Those of the last day, newest first."""
         async with self.store.begin() as tx:
             kept = await tx.inbox.refused()
         return [event for event in kept if event.received_at > self._horizon()]
 
     @retried
     async def purge(self) -> int:
-        """Deletes what is older than an hour; how many there were. For the worker."""
+        """Deletes what is older than a day; how many there were. For the worker."""
         async with self.store.begin() as tx:
             return await tx.inbox.purge_refused(self._horizon())
 

@@ -193,6 +193,9 @@ class Store(Protocol):
     async def is_current(self) -> bool:
         """Whether this code may work on the schema; raises Unavailable when it cannot be asked."""
 
+    async def versions(self) -> tuple[str, str]:
+        """The database's own, and the newest migration that it has."""
+
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         """Adds what this process counted (name, then labels) to the totals of all processes."""
 

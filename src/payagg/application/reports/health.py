@@ -1,18 +1,32 @@
 """The service's health as one answer: how late the queues are, which providers are paused, what waits for a person."""
 
+import sys
+from collections import Counter
 from datetime import datetime
 
+from payagg import __version__
+from payagg.application.payments.refused_events import RefusedEvents
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.schemas.health import PausedProvider, ServiceHealth, UnclosedAnomalies
+from payagg.application.schemas.health import (
+    PausedProvider,
+    RefusedEventCount,
+    ServiceHealth,
+    ServiceVersions,
+    UnclosedAnomalies,
+)
 
 
-async def service_health(store: Store, clock: Clock, reconciler: Reconciler) -> ServiceHealth:
+async def service_health(
+    store: Store, clock: Clock, reconciler: Reconciler, refused_events: RefusedEvents
+) -> ServiceHealth:
     now = clock.now()
     async with store.begin() as tx:
         unclosed = await tx.anomalies.unclosed()
         providers = await tx.health.all()
+    refused = Counter((one.provider, one.environment, one.fault) for one in await refused_events.recent())
+    postgres, migration = await store.versions()
     return ServiceHealth(
         deliveries_oldest_due_seconds=_age(now, await store.queue.oldest_due(now)),
         payments_oldest_unasked_seconds=_age(now, await reconciler.oldest_unasked()),
@@ -23,6 +37,8 @@ async def service_health(store: Store, clock: Clock, reconciler: Reconciler) -> 
             if one.open_until is not None and one.is_open(now)
         ],
         unclosed_anomalies=[UnclosedAnomalies(kind, count) for kind, count in unclosed.items() if count],
+        refused_events=[RefusedEventCount(*event, count) for event, count in refused.most_common()],
+        versions=ServiceVersions(__version__, sys.version, postgres, migration),
     )
 
 

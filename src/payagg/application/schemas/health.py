@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from payagg.application.ports.provider_events import SignatureFault
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.values import Environment
 
@@ -23,6 +24,26 @@ class PausedProvider(Struct, rename="camel", frozen=True):
     seconds: Seconds
 
 
+class RefusedEventCount(Struct, rename="camel", frozen=True):
+    """At least how many events of a provider were refused for their signature within a day, and why. Equal events count
+    once, and no more than fifty are told apart."""
+
+    provider: str
+    environment: Environment
+    fault: SignatureFault
+    count: int
+
+
+class ServiceVersions(Struct, rename="camel", frozen=True):
+    """What runs: ourselves, the Python of the process that answers and its build, Postgres, and the newest migration
+    that the database has."""
+
+    payagg: str
+    python: str
+    postgres: str
+    migration: str
+
+
 class ServiceHealth(Struct, rename="camel", frozen=True):
     """How late the queues are, zero where nothing waits, and what waits for a person."""
 
@@ -31,3 +52,5 @@ class ServiceHealth(Struct, rename="camel", frozen=True):
     webhook_endpoints_deactivated: int
     paused_providers: list[PausedProvider]
     unclosed_anomalies: list[UnclosedAnomalies]
+    refused_events: list[RefusedEventCount]
+    versions: ServiceVersions

@@ -468,7 +468,7 @@ inbox = Table(
     Index("inbox_to_empty", "handled_at", "id", postgresql_where=text(HAS_BODY)),
 )
 
-# Lost on a crash and not replicated: what is kept here is for an hour, and at most a few hundred rows.
+# Lost on a crash and not replicated: what is kept here is for a day, and at most a few hundred rows.
 refused_events = Table(
     "refused_events",
     metadata,

@@ -18,7 +18,7 @@ from payagg.entrypoints.http.server.routing import Call, route
 )
 async def health(call: Call[Administrator, None]) -> ServiceHealth:
     use_cases = call.services
-    return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler)
+    return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler, use_cases.refused_events)
 
 
 routes = [health]

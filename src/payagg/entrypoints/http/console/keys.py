@@ -1,5 +1,6 @@
 """A business's API keys of one environment: list, create with the secret shown once, revoke."""
 
+from dataclasses import replace
 from typing import Any
 
 from litestar import Response
@@ -14,11 +15,10 @@ async def _shown(visit: PageVisit, made: dict[str, Any] | None = None) -> Respon
     keys = None
     try:
         keys = (await visit.api.get(f"{place.api}/api-keys"))[place.name]
-    except ApiRefused as refused:
-        if visit.problem is None:
+    except ApiRefused as refused:  # the API lists no keys of a business that is not active
+        if refused.status != 403:
             raise
-        if refused.code != visit.problem.code:
-            raise
+        visit = replace(visit, problem=visit.problem or refused)
     return visit.page("keys", {"place": place, "section": "/keys", "keys": keys, "made": made})
 
 

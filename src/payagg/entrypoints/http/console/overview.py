@@ -1,12 +1,21 @@
-"""A business's overview: payments per day, success rate, money per status."""
+"""A business's overview: payments and money per day beside the days before, by gateway, and what LIVE still lacks."""
 
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from litestar import Response
 
+from payagg.domain.business import BusinessStatus, KycStatus
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
-from payagg.entrypoints.http.console.place import BASE, place_of
+from payagg.domain.payment_search import PAGE_MAX
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.console.names import names_of
+from payagg.entrypoints.http.console.place import BASE, BusinessPlace, place_of
 from payagg.entrypoints.http.console.plot import plot
 from payagg.entrypoints.http.console.visit import PageVisit, page
 
@@ -16,51 +25,133 @@ STATUSES = ["SUCCESS", "PENDING", "INITIATED", "FAILED", "REVERSED"]
 ENDED = {status.value for status in Status} - {"PENDING", "INITIATED"}
 
 
+@dataclass(frozen=True)
+class DayTotals:
+    """The payments of one day by status, each of STATUSES: how many, and their kobo."""
+
+    day: date
+    counts: dict[str, int]
+    amounts: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class Period:
+    """Days in a row, oldest first."""
+
+    days: Sequence[DayTotals]
+
+    @property
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """By status, in the order of STATUSES, without those that no payment has."""
+        added = {one: [(day.counts[one], day.amounts[one]) for day in self.days] for one in STATUSES}
+        return {
+            status: (sum(count for count, _ in each), sum(amount for _, amount in each))
+            for status, each in added.items()
+            if any(count for count, _ in each)
+        }
+
+    @property
+    def count(self) -> int:
+        return sum(count for count, _ in self.totals.values())
+
+    @property
+    def paid(self) -> int:
+        return self.totals.get("SUCCESS", (0, 0))[1]
+
+    @property
+    def rate(self) -> float | None:
+        """Per cent of what ended."""
+        ended = sum(count for status, (count, _) in self.totals.items() if status in ENDED)
+        return 100 * self.totals.get("SUCCESS", (0, 0))[0] / ended if ended else None
+
+    def folded(self) -> Iterator[list[DayTotals]]:
+        """Newest first, each day with payments alone, days in a row without any together."""
+        for _, days in groupby(reversed(self.days), key=lambda day: day.count and day.day):
+            yield list(days)
+
+
 @page(BASE, "merchant")
 async def overview(visit: PageVisit) -> Response[bytes]:
     place = await place_of(visit)
     asked = visit.query("days")
     days = int(asked) if asked in {str(number) for number in DAYS} else DAYS[1]
     today = visit.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    since, until = today - timedelta(days=days - 1), today + timedelta(days=1)
-    query = {"environment": place.environment, "from": since.isoformat(), "to": until.isoformat()}
-    summary = await visit.api.get(f"{place.api}/payments/summary", **query)
-    return visit.page("overview", {"place": place, "section": "", "days": days, **facts(summary, since.date(), days)})
+    first = today - timedelta(days=days - 1)
+    shown = await _period(visit, place, first, days)
+    before = await _period(visit, place, first - timedelta(days=days), days)
+    is_empty_live = not shown.count and place.environment == Environment.LIVE.value
+    facts = {
+        "shown": shown,
+        "before": before,
+        "counts": plot([(one.day, one.counts) for one in shown.days], [one.count for one in before.days]),
+        "money": plot(
+            [(one.day, {"SUCCESS": one.amounts["SUCCESS"]}) for one in shown.days],
+            [one.amounts["SUCCESS"] for one in before.days],
+        ),
+        "gateways": await _gateways(visit, place, first, days) if shown.paid else None,
+        "checklist": await _checklist(visit, place) if is_empty_live else None,
+    }
+    return visit.page("overview", {"place": place, "section": "", "days": days, "choices": DAYS, **facts})
 
 
-def facts(summary: dict[str, Any], first: Any, days: int) -> dict[str, Any]:
-    """What the page shows of a summary: a row for each day, those without payments too, and totals by status."""
-    by_day = {day["date"]: {one["status"]: one for one in day["totals"]} for day in summary["days"]}
-    rows = [_row(str(first + timedelta(days=number)), by_day) for number in range(days)]
-    totals = [_total(status, by_day) for status in STATUSES]
-    money = sum(total["amount"] for total in totals) or 1
-    totals = [{**total, "share": 100 * total["amount"] / money} for total in totals]
-    ended = sum(total["count"] for total in totals if total["status"] in ENDED)
-    paid = next(total for total in totals if total["status"] == "SUCCESS")
+def _asked(place: BusinessPlace, first: datetime, days: int) -> dict[str, str]:
+    until = first + timedelta(days=days)
+    return {"environment": place.environment, "from": first.isoformat(), "to": until.isoformat()}
+
+
+async def _period(visit: PageVisit, place: BusinessPlace, first: datetime, days: int) -> Period:
+    summary = await visit.api.get(f"{place.api}/payments/summary", **_asked(place, first, days))
+    found = {(day["date"], one["status"]): one for day in summary["days"] for one in day["totals"]}
+
+    def of(day: date, name: str) -> dict[str, int]:
+        return {one: found[str(day), one][name] if (str(day), one) in found else 0 for one in STATUSES}
+
+    each = [first.date() + timedelta(days=number) for number in range(days)]
+    return Period([DayTotals(day, of(day, "count"), of(day, "amount")) for day in each])
+
+
+async def _gateways(visit: PageVisit, place: BusinessPlace, first: datetime, days: int) -> dict[str, Any]:
+    """What was paid through which, of the newest payments alone: those that one answer of the API's list holds."""
+    asked = _asked(place, first, days)
+    found = await visit.api.get(f"{place.api}/payments", **asked, status="SUCCESS", limit=PAGE_MAX)
+    names, counts, amounts = await names_of(visit, place), Counter[str](), Counter[str]()
+    for one in found["payments"]:
+        name = names.get(one["gateway"], one["gateway"]) or "none chosen"
+        counts[name] += 1
+        amounts[name] += one["amount"]
+    paid = amounts.total()
+    rows = [(name, counts[name], amount, round(100 * amount / paid, 1)) for name, amount in amounts.most_common()]
+    return {"rows": rows, "newest": counts.total() if found["hasMore"] else None}
+
+
+async def _checklist(visit: PageVisit, place: BusinessPlace) -> dict[str, bool | None]:
+    """What LIVE needs, and whether it is there; None where the API does not say, as of the keys of a business that is
+    not active."""
+    live = Environment.LIVE
+    is_active = place.business["status"] == BusinessStatus.ACTIVE.value
+    keys = (await visit.api.get(f"{place.api}/api-keys"))["live"] if is_active else None
+    endpoints = await visit.api.get(f"{place.api}/webhooks")
     return {
-        "rows": rows,
-        "totals": totals,
-        "statuses": STATUSES,
-        "count": sum(total["count"] for total in totals),
-        "rate": 100 * paid["count"] / ended if ended else None,
-        "paid": paid["amount"],
-        "plot": plot(rows),
+        "kyc": place.business["kycStatus"] == KycStatus.APPROVED.value,
+        "gateway": await _has_gateway(visit, place),
+        "key": None if keys is None else any(one["status"] == "ACTIVE" for one in keys),
+        "webhook": any(one["environment"] == live.value and one["isActive"] for one in endpoints),
     }
 
 
-def _row(day: str, by_day: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    found = by_day.get(day, {})
-    counts = {status: found[status]["count"] if status in found else 0 for status in STATUSES}
-    return {"day": day, "counts": counts, "paid": found["SUCCESS"]["amount"] if "SUCCESS" in found else 0}
-
-
-def _total(status: str, by_day: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    found = [day[status] for day in by_day.values() if status in day]
-    return {
-        "status": status,
-        "count": sum(one["count"] for one in found),
-        "amount": sum(one["amount"] for one in found),
-    }
+async def _has_gateway(visit: PageVisit, place: BusinessPlace) -> bool:
+    """Whether initiate would find one. No operation tells a merchant so before there is a LIVE key."""
+    try:
+        await visit.services.payment_options.ensure_can_initiate(place.business["id"], Environment.LIVE, None)
+    except Refusal as refusal:
+        if refusal.code is not ErrorCode.NO_GATEWAY_AVAILABLE:
+            raise
+        return False
+    return True
 
 
 routes = [overview]

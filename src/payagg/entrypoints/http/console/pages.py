@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -54,6 +54,10 @@ def words(name: str) -> str:
     return name.replace("_", " ").lower()
 
 
+def day(on: date) -> str:
+    return f"{on:%d %b}"
+
+
 def age(seconds: int) -> str:
     return age_of(timedelta(seconds=seconds))
 
@@ -80,7 +84,8 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-TEMPLATES.filters |= {"money": naira, "of": of, "instant": instant, "words": words, "age": age, "labelled": labelled}
+TEMPLATES.filters |= {"money": naira, "of": of, "instant": instant, "day": day, "words": words, "age": age}
+TEMPLATES.filters["labelled"] = labelled
 
 
 def root_of(use_cases: Services) -> str:

@@ -1,53 +1,59 @@
-"""The geometry of the overview's plot, in units of its view box; a template draws it as SVG.
+"""The geometry of a plot over days, in per cent of its box; a template draws it as SVG at whatever width there is.
 
-A library that draws in the browser would be the page's heaviest part, and the table beside it says the same.
+A library that draws in the browser would be the page's heaviest part, and the table below it says the same.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
-WIDTH, HEIGHT = 300, 140
-TOP, BASE = 14, 120
+TOP, BOTTOM = 12, 88  # below are the days' names, above is what the highest bar stands for
 GAP = 0.2  # of a day's width
 TICKS = 4
 
 
-def plot(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """`rows`: `day` and `counts` by status, oldest first."""
-    most = max((sum(row["counts"].values()) for row in rows), default=0) or 1
-    step = WIDTH / max(len(rows), 1)
+def plot(days: Sequence[tuple[date, Mapping[str, int]]], before: Sequence[int]) -> dict[str, Any]:
+    """Each day a bar of its values by status, oldest day and lowest status first, and a line through the days `before`,
+    as many as there are days; no line where all of them are zero."""
+    most = max(*(sum(values.values()) for _, values in days), *before) or 1
+    step = 100 / len(days)
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "base": BASE,
+        "top": TOP,
+        "bottom": BOTTOM,
         "most": most,
-        "bars": [bar for number, row in enumerate(rows) for bar in _stacked(row, number * step, step, most)],
-        "ticks": _ticks(rows, step),
+        "bars": [
+            bar for number, (day, values) in enumerate(days) for bar in _stacked(day, values, number * step, step, most)
+        ],
+        "line": [(_short((number + 0.5) * step), _height(value, most)) for number, value in enumerate(before)]
+        if any(before)
+        else [],
+        "ticks": _ticks([day for day, _ in days], step),
     }
 
 
-def _stacked(row: Mapping[str, Any], x: float, step: float, most: int) -> list[dict[str, Any]]:
-    bars, y = [], float(BASE)
-    for status, count in row["counts"].items():
-        if not count:
-            continue
-        height = (BASE - TOP) * count / most
-        y -= height
-        says = f"{row['day']}: {count} {status.lower()}"
-        place = {"x": _short(x + step * GAP / 2), "y": _short(y)}
-        bars.append(
-            {**place, "width": _short(step * (1 - GAP)), "height": _short(height), "status": status, "says": says}
-        )
+def _stacked(day: date, values: Mapping[str, int], x: float, step: float, most: int) -> list[dict[str, Any]]:
+    bars, below = [], 0
+    for status, value in values.items():
+        y = _height(below + value, most)
+        size = {"width": _short(step * (1 - GAP)), "height": _short(_height(below, most) - y)}
+        below += value
+        if value:
+            bars.append({"x": _short(x + step * GAP / 2), "y": y, **size, "status": status, "day": day, "value": value})
     return bars
 
 
-def _ticks(rows: Sequence[Mapping[str, Any]], step: float) -> list[dict[str, Any]]:
-    """The days that have their name under the plot, the last one at its right end."""
-    every = -(-len(rows) // TICKS)
-    shown = range(0, len(rows) - every // 2 - 1, every) if rows else ()
-    ticks = [{"x": _short(number * step), "says": str(rows[number]["day"])[5:], "is_last": False} for number in shown]
-    return [*ticks, {"x": WIDTH, "says": str(rows[-1]["day"])[5:], "is_last": True}] if rows else []
+def _height(value: int, most: int) -> float:
+    return _short(BOTTOM - (BOTTOM - TOP) * value / most)
+
+
+def _ticks(days: Sequence[date], step: float) -> list[tuple[float, str, date]]:
+    """Where which of the days has its name, and which way from there: the first and the last one stay in the box."""
+    every = -(-len(days) // TICKS)
+    middle = [
+        (_short((number + 0.5) * step), "middle", days[number]) for number in range(every, len(days) - every, every)
+    ]
+    return [(0, "start", days[0]), *middle, (100, "end", days[-1])]
 
 
 def _short(value: float) -> float:
-    return round(value, 1)
+    return round(value, 2)

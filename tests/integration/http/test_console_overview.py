@@ -1,0 +1,117 @@
+"""A business's overview over HTTP: payments and money beside the days before, by gateway, and what LIVE still lacks."""
+
+import re
+from datetime import datetime, timedelta
+
+import pytest
+
+from payagg.adapters.postgres.statement import Statement
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.business import BusinessStatus, KycStatus
+from payagg.domain.values import Environment
+from tests.support.console_browser import Browser, base_of, text_of
+from tests.support.http_world import Api
+
+pytestmark = pytest.mark.anyio
+DAY = timedelta(days=1)
+BEGIN = Statement(
+    "INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at, "
+    "updated_at, expires_at) SELECT 'PAY-20250131-' || :letters || lpad(CAST(n AS text), 4, '0'), :business, "
+    "'SANDBOX', :amount, 'NGN', 'INITIATED', 0, :at, :at, :at FROM generate_series(1, CAST(:many AS int)) n"
+)
+END = Statement(
+    "UPDATE payments SET status = :status, gateway = :gateway, settled_at = :at "
+    "WHERE business_id = :business AND status = 'INITIATED'"
+)
+
+
+async def ended(store: PostgresStore, business: str, letters: str, at: datetime, amount: int, **fields: object) -> None:
+    """Payments that were made then, paid through Paystack unless `fields` say otherwise; `letters` begin the last part
+    of their references."""
+    wanted = {"status": "SUCCESS", "gateway": "provider_a", "many": 1, **fields}
+    many = wanted.pop("many")
+    await store.pool.run(BEGIN, business=business, letters=letters, at=at, amount=amount, many=many)
+    await store.pool.run(END, business=business, at=at, **wanted)
+
+
+async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_before(
+    api: Api, store: PostgresStore
+) -> None:
+    shop = await api.open_shop()
+    now = api.services.clock.now()  # whatever day it is once the page is shown, today or the next
+    await ended(store, shop.business.id, "AA", now - DAY, 300_000)
+    await ended(store, shop.business.id, "AB", now - DAY, 100_000, gateway="provider_b")
+    await ended(store, shop.business.id, "AC", now - 5 * DAY, 50_000, status="FAILED")
+    await ended(store, shop.business.id, "AD", now - 8 * DAY, 70_000, many=2)
+    browser = await Browser(api).sign_in(shop)
+    page = (await browser.open(base_of(shop) + "?days=7")).text
+    text = text_of(page)
+    for said in (
+        "Payments 3 before: 2",
+        "Success rate 66.7 % before: 100.0 %",
+        "Paid ₦4,000.00 before: ₦1,400.00",
+        "3 payments in 7 days, 2 in the 7 days before.",
+        "₦4,000.00 in 7 days, ₦1,400.00 in the 7 days before.",
+        "Paystack 1 ₦3,000.00 75.0 %",
+        "Payaza 1 ₦1,000.00 25.0 %",
+        "failed 1 ₦500.00",
+    ):
+        assert said in text, said
+    # Both plots have the line of the days before; a status that no payment has stands nowhere.
+    assert text.count("the 7 days before ") == 2
+    assert "reversed" not in text
+    # Two days and five without payments: three in a row between them, one at each end.
+    assert f"{(now - 4 * DAY).date()} to {(now - 2 * DAY).date()} No payments" in text
+    assert text.count("No payments") == 3
+
+
+async def test_gateways_are_of_the_newest_payments_where_there_are_more(api: Api, store: PostgresStore) -> None:
+    shop = await api.open_shop()
+    await ended(store, shop.business.id, "BA", api.services.clock.now() - DAY, 100_000, many=101, gateway=None)
+    text = text_of((await (await Browser(api).sign_in(shop)).open(base_of(shop))).text)
+    assert "Of the newest 100 payments that were paid." in text
+    assert "none chosen 100 ₦100,000.00 100.0 %" in text
+    assert ("before:" in text, "the 14 days before " in text) == (False, False)
+
+
+async def test_an_empty_overview_has_no_tables(api: Api) -> None:
+    shop = await api.open_shop()
+    page = (await (await Browser(api).sign_in(shop)).open(base_of(shop))).text
+    assert "No payments in this time." in page
+    assert ("Make a test payment" in page, "<table>" in page, "<figure>" in page) == (True, False, False)
+    assert "Before LIVE takes payments" not in page
+
+
+async def test_an_empty_live_says_what_is_missing_and_leads_there(api: Api) -> None:
+    shop = await api.open_shop(keys=(Environment.SANDBOX,))
+    await api.add_endpoint(shop, "https://shop.example/sandbox")
+    await api.change(shop, kyc_status=KycStatus.UNDER_REVIEW)
+    browser = await Browser(api).sign_in(shop)
+    base = base_of(shop, "live")
+
+    async def listed() -> dict[str, str]:
+        text = (await browser.open(base)).text
+        found = re.findall(r'<li><span class="badge (\w+)">\w+</span> <a href="([^"]+)">', text)
+        return {link.removeprefix(base): state for state, link in found}
+
+    assert await listed() == {
+        "/docs/going-live": "missing",
+        "/checkout": "missing",
+        "/keys": "missing",
+        "/webhooks": "missing",
+    }
+    assert "Make a test payment" not in browser.page.text
+    assert "which the platform decides: under review" in browser.page.text
+
+    await api.open_gateways()
+    await api.change(shop, kyc_status=KycStatus.APPROVED)
+    await api.add_endpoint(shop, "https://shop.example/live", "LIVE")
+    await browser.send(base + "/keys", name="Shop server")
+    assert set((await listed()).values()) == {"done"}
+    # No list of a restricted business's keys is shown; the rest of the page is.
+    await api.change(shop, status=BusinessStatus.RESTRICTED)
+    assert await listed() == {"/docs/going-live": "done", "/checkout": "done", "/keys": "unknown", "/webhooks": "done"}
+    shown = await browser.open(base + "/keys")
+    assert (shown.status_code, "The business is not active" in shown.text) == (403, True)
+    # The page itself, and no notice in its place; nor a form that can only be refused.
+    assert ("API keys" in shown.text, "Create a LIVE key" in shown.text) == (True, False)
