@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 from benchmarks import growth, instructions, journey, neighbours, page, peers, steps
 from benchmarks.deployment import postgres
+from payagg.entrypoints.process.interpreter import interpreter
 
 MODULES = (peers, steps, journey, growth, page, neighbours, instructions)
 MEASURES = {module.__name__.rpartition(".")[2]: module for module in MODULES}
@@ -27,6 +28,7 @@ def main() -> None:
     chosen = parser.parse_args()
     if unknown := set(chosen.what) - set(MEASURES):
         parser.error(f"nothing is called {', '.join(sorted(unknown))}")
+    print(interpreter())
     for name in chosen.what:
         with nullcontext("") if name == "instructions" else postgres() as server:
             print(MEASURES[name].measure(server, chosen))

@@ -29,10 +29,21 @@ for made in "$lock" requirements-dev.lock; do
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(state "$made")" ] && fits "$venv/bin/python"; then exit 0; fi
 done
 
-python=
-for candidate in ${3:-python3.13 python3.12 python3.11 python3.14 python3}; do
-    if fits "$candidate"; then python=$candidate; break; fi
-done
+# The best of those on PATH: one that can fetch packages, then one that its compiler optimised, then the newest that is
+# tested. A shim that starts nothing is none.
+python= best=0
+look_at() {
+    if ! fits "$1"; then return; fi
+    said=$("$1" -I src/payagg/entrypoints/process/interpreter.py)
+    if [ "${said%% *}" -gt "$best" ]; then best=${said%% *} python=$1 build=${said#* }; fi
+}
+if [ -n "${3:-}" ]; then look_at "$3"; else
+    IFS=:
+    for name in python3.13 python3.12 python3.11 python3.14 python3; do
+        for folder in $PATH; do if [ -x "$folder/$name" ]; then look_at "$folder/$name"; fi; done
+    done
+    unset IFS
+fi
 if [ -z "$python" ]; then
     echo "payagg needs Python 3.11 or newer; found $(python3 --version 2>/dev/null || echo none). Install it and run make again." >&2
     exit 1
@@ -42,7 +53,11 @@ said=$({ mkdir -p "$venv" && : >"$venv/.writable" && rm "$venv/.writable"; } 2>&
 # A folder that was moved, or whose Python is gone, is made anew.
 if ! fits "$venv/bin/python" || [ "$(cat "$venv/.place" 2>/dev/null)" != "$(pwd)" ]; then
     rm -rf "$venv"
-    echo "Making $venv with $("$python" --version) ..."
+    case $build in
+    *"not optimised"*) why="no better one is on PATH; optimised ones are faster, see docs/guide/installing.md" ;;
+    *) why="the newest tested one on PATH that is optimised" ;;
+    esac
+    echo "Making $venv with $python: $build ($why) ..."
     if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
         # Debian keeps ensurepip in a package of its own; a pip outside can fill the folder as well.
         rm -rf "$venv"

@@ -14,7 +14,8 @@ from tests.integration.process.cramped import FULL, READ_ONLY, ran_with
 from tests.support.machine import ROOT
 from tests.support.processes import environment, payagg
 
-PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock")
+INTERPRETER = "src/payagg/entrypoints/process/interpreter.py"
+PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock", INTERPRETER)
 # What the shell script uses, and no Python.
 PROGRAMS = ("sh", "make", "cat", "cksum", "tail", "head", "grep", "tr", "mkdir", "rm", "tee", "awk", "mktemp")
 NO_INDEX = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
@@ -44,6 +45,7 @@ def clone(tmp_path: Path) -> Path:
     """What `make run` reads before there is a Python environment."""
     folder = tmp_path / "clone"
     folder.mkdir()
+    (folder / INTERPRETER).parent.mkdir(parents=True)
     for name in PARTS:
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, folder / name)
     return folder
@@ -93,6 +95,30 @@ def test_an_old_python_is_named(clone: Path, tmp_path: Path) -> None:
     old.chmod(0o755)
     said = make_run(clone, PATH=programs(tmp_path / "bin", python3=str(old)))
     assert said == "payagg needs Python 3.11 or newer; found Python 3.9.2. Install it and run make again."
+
+
+@pytest.mark.parametrize(
+    ("found", "taken"),
+    [
+        ({"python3.13": "3 13, not optimised", "python3.12": "4 12, optimised"}, "python3.12: 12, optimised"),
+        ({"python3.13": "3 13, not optimised", "python3": "3 11, not optimised"}, "python3.13: 13, not optimised"),
+        ({"python3.13": "2 13, optimised", "python3.11": "3 11, not optimised"}, "python3.11: 11, not optimised"),
+        ({"python3.13": "", "python3": "4 11, optimised"}, "python3: 11, optimised"),
+    ],
+    ids=["optimised before newer", "newer of equals", "one that can fetch packages first", "no shim without a Python"],
+)
+def test_the_best_python_on_the_path_is_taken_and_named(
+    clone: Path, tmp_path: Path, found: dict[str, str], taken: str
+) -> None:
+    played = {name: str(tmp_path / name) for name in found}
+    for name, said in found.items():
+        Path(played[name]).write_text(f'#!/bin/sh\n[ "$1" = -I ] && echo "{said}"\nexit {not said:d}\n')
+        Path(played[name]).chmod(0o755)
+    path = programs(tmp_path / "bin", **played)
+    done = subprocess.run(
+        ["make", "run"], cwd=clone, env={**plain(), "PATH": path}, check=False, capture_output=True, text=True
+    )
+    assert f"Making .venv with {path}/{taken} (" in done.stdout
 
 
 def test_a_package_index_that_is_not_reached_is_one_line(clone: Path) -> None:

@@ -5,6 +5,7 @@ import base64
 import os
 
 from payagg.entrypoints.cli.operators import say
+from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import FIELDS, Settings, found, variable
 
 
@@ -34,7 +35,9 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and where it comes from; of secrets, what tells them apart and nothing else."""
+    """Each setting in force and where it comes from; of secrets, what tells them apart and nothing else. First the
+    Python that runs here."""
+    say(f"{'Python':32} {interpreter()}")
     for one in FIELDS:
         text, source = found(os.environ, one)
         shown = _masked(one.name, settings) if one.metadata["secret"] and text is not None else text

@@ -54,7 +54,14 @@ def test_the_line_of_a_request_hides_what_a_caller_chose_and_reads_as_the_others
     with logging_to(stream := io.StringIO()):
         structlog.contextvars.bind_contextvars(request_id="4242424242424242")
         log = structlog.get_logger("test_logs.requests")
-        log.info(REQUEST, method="GET", status=200, ms=1.5, subject="eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln")
+        log.info(
+            REQUEST,
+            request_id="4242424242424242",
+            method="GET",
+            status=200,
+            ms=1.5,
+            subject="eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln",
+        )
         log.info("another")
     request, another = (json.loads(line) for line in stream.getvalue().splitlines())
     assert (request["request_id"], request["subject"]) == (HIDDEN, HIDDEN)

@@ -190,15 +190,17 @@ class Edge:
 
     def _log(self, scope: Scope, method: str, status: int, is_whole: bool, seconds: float) -> None:
         """One line a request. The route's template and not the path: a path may hold anything a caller typed."""
+        route = scope.get("path_template", "unknown")
         fields: dict[str, Any] = {
+            "request_id": scope[REQUEST_ID],
             "method": method,
-            "route": scope.get("path_template", "unknown"),
+            "route": route,
             "status": status,
             "ms": round(seconds * 1000, 1),
         }
         if not is_whole:
             fields["broken_off"] = True  # by us or by the client, after its status was sent
-        known, route = method if method in _METHODS else "OTHER", str(fields["route"])
+        known = method if method in _METHODS else "OTHER"
         count("requests", known, route, str(status))
         observe("request_duration_seconds", seconds, known, route)
         reference = scope.get("reference") or scope.get("path_params", {}).get("reference")

@@ -4,12 +4,12 @@ refuses."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
-from litestar import Request, Response
+from litestar import Litestar, Request, Response
 from litestar.handlers import HTTPRouteHandler
-from litestar.types import Method
+from litestar.types import ASGIApp, ExceptionHandlersMap, Method
 
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
@@ -104,6 +104,23 @@ class Call(Generic[Caller, Body]):
 Handler = Callable[[Call[Caller, Body]], Awaitable[Any]]
 
 
+class Route(HTTPRouteHandler):
+    """Litestar's own handler, which asks all its layers for each request who answers its failures, and what they add
+    to its answer: 2 % of a read."""
+
+    _exception_handlers: ExceptionHandlersMap
+
+    def on_registration(self, app: Litestar) -> None:
+        super().on_registration(app)
+        self._exception_handlers = super().resolve_exception_handlers()
+
+    def resolve_exception_handlers(self) -> ExceptionHandlersMap:
+        return self._exception_handlers
+
+    async def to_response(self, app: Litestar, data: Any, request: AnyRequest) -> ASGIApp:
+        return cast(ASGIApp, data.to_asgi_response(app=None, request=request))
+
+
 def route(
     method: Method,
     path: str,
@@ -148,7 +165,7 @@ def route(
 
             return await admit(request, use_cases, proceed)
 
-        return HTTPRouteHandler(
+        return Route(
             path,
             http_method=method,
             status_code=operation.status,

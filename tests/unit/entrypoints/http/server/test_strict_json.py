@@ -75,9 +75,19 @@ def test_numbers_that_are_costly_to_read_are_counted_before_any_is_read(number: 
     assert "exponent" in refusal(body(EXPONENTS_MAX + 1)).message
 
 
+@pytest.mark.parametrize("spaces", [(",", ":"), (", ", ": ")], ids=["none", "behind colons and commas"])
+def test_a_body_as_programs_write_it_is_not_walked(spaces: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict_json, "_UNIQUE", None)
+    body = {"amount": 100, "customerName": "Ada, Countess: of", "metadata": {"a": ["b", "c"]}}
+    written = json.dumps(body, separators=spaces)
+    assert decode(written.encode(), InitiatePayment).amount == 100
+
+
 NAMED = {
     "duplicate": (b'{"amount":100,"amount":200}', "amount"),
     "duplicate through an escape": (b'{"amount":100,"\\u0061mount":200}', "amount"),
+    "duplicate, spaced": (b'{"amount": 100, "amount": 200}', "amount"),
+    "duplicate by a space": (b'{"amount": 100, "metadata": {"a, ": 1, "a,": 1, "a, ": 2}}', "metadata.a, "),
     "duplicate inside": (b'{"amount":100,"metadata":{"a":{"b":1,"b":2}}}', "metadata.a.b"),
     "NUL": (b'{"amount":100,"customerName":"a\\u0000b"}', "customerName"),
     "NUL in metadata": (b'{"amount":100,"metadata":{"a":["x","\\u0000"]}}', "metadata.a[1]"),
