@@ -80,6 +80,12 @@ def test_the_text_of_a_page_cannot_become_markup() -> None:
     assert not re.search(r"<(?:b|script|i|u)>", page)
 
 
+def test_programs_are_a_choice_and_their_answer_stands_open_below() -> None:
+    page = rendered("```bash\na\n```\n```python\nb\n```\n```json\n{}\n```\n", "errors.md", str)
+    assert re.findall(r"<summary>(.+?)</summary>", page) == ["Shell", "Python"]
+    assert page.rindex("<pre") > page.rindex("</details>")
+
+
 def test_the_samples_of_every_operation_are_programs() -> None:
     shown = [samples(*operation, "http://127.0.0.1:8000/api/v1") for operation in OPERATIONS]
     for sample in shown:
