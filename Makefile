@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 # Hundreds of processes start in the tests: what they compile is kept, whatever the machine's habit.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help run test test-fast test-for lab pythons check docs site bench lock wheel sbom clean install install-dev browser pgbouncer haproxy etcd patroni
+.PHONY: help run test test-fast test-for lab pythons check docs pictures site bench lock wheel sbom clean install install-dev browser pgbouncer haproxy etcd patroni
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ check: install-dev ## Check format, lint, types, import directions, locks and ge
 
 docs: install-dev ## Write the documents that are generated from code
 	$(PYTHON) -m payagg.entrypoints.cli.docs
+
+pictures: install-dev browser ## Take the pictures of checkout and console again, docs/pictures/*.png
+	$(PYTHON) tools/pictures.py
 
 test-fast: install-dev ## Run the unit tests of rules, use cases and adapters (between two edits)
 	$(PYTHON) -m pytest -q -n 2 -m "not long" tests/unit/domain tests/unit/application tests/unit/adapters $(ARGS)

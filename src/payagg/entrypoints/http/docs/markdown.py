@@ -99,6 +99,10 @@ def _parser(file: str, address: Address) -> MarkdownIt:
             to = page + hash_ + place
         return f'<a href="{escape(to)}">'
 
+    def image(tokens: list[Token], index: int, *_: Any) -> str:
+        name = posixpath.basename(str(tokens[index].attrs["src"]))
+        return f'<img src="{escape(address(name) or "")}" alt="{escape(tokens[index].content)}">'
+
     def fence(tokens: list[Token], index: int, *_: Any) -> str:
         language, source = tokens[index].info.partition(" ")[0], tokens[index].content
         if language == "mermaid":
@@ -109,6 +113,7 @@ def _parser(file: str, address: Address) -> MarkdownIt:
     rules |= {
         "heading_open": heading,
         "link_open": link,
+        "image": image,
         "fence": fence,
         "table_open": lambda *_: '<div class="table" tabindex="0"><table>',
         "table_close": lambda *_: "</table></div>",
