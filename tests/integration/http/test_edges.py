@@ -39,10 +39,19 @@ async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) 
         assert_refused(await api.client.get(api.origin + path), 404, "NOT_FOUND")
     wrong = await api.client.put("/payments/initiate", json={})
     assert_refused(wrong, 405, "METHOD_NOT_ALLOWED")
+    assert wrong.headers["link"] == '</docs/errors#method_not_allowed>; rel="help"'
     assert wrong.headers["allow"] == "OPTIONS, POST"
     assert (await api.client.put("/payments/context")).headers["allow"] == "GET, HEAD, OPTIONS"
     assert_refused(await api.client.request("TRACE", "/payments/context"), 405, "METHOD_NOT_ALLOWED")
     assert_refused(await api.client.request("PROPFIND", "/payments/initiate"), 405, "METHOD_NOT_ALLOWED")
+
+
+async def test_a_browser_reads_a_page_at_a_missing_address_outside_the_api(api: Api) -> None:
+    as_browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in ("/nothing", "/api", "/checkouts", "/healthz/"):
+        page = await api.client.get(api.origin + path, headers=as_browser)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert_refused(await api.client.get("/nothing", headers=as_browser), 404, "NOT_FOUND")
 
 
 @pytest.mark.rule("access.31")

@@ -39,3 +39,10 @@ def test_the_programs_are_typed(tmp_path: Path) -> None:
     environ = {"MYPYPATH": str(ROOT / "src"), "PATH": ""}
     ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
+
+
+def test_every_export_has_a_sentence_of_its_own() -> None:
+    exports = payagg.domain.__all__
+    sentences = {vars(payagg.domain)[name].__doc__ for name in exports}
+    assert None not in sentences
+    assert len(sentences) == len(exports)

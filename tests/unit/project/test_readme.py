@@ -3,6 +3,8 @@
 import argparse
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -177,3 +179,18 @@ def test_the_call_of_the_readme_is_that_of_the_quick_start_which_is_run() -> Non
 
 def test_the_readme_has_at_most_600_words() -> None:
     assert len(README.split()) <= 600
+
+
+def made(*arguments: str) -> str:
+    make = shutil.which("make")
+    assert make is not None
+    return subprocess.run([make, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_make_alone_lists_its_targets_in_groups() -> None:
+    groups = re.findall(r"^[A-Z]\w+$", made(), re.MULTILINE)
+    assert groups == ["Use", "Check", "Prove", "Measure", "Package"]
+
+
+def test_the_wheel_is_built_from_the_build_lock_alone() -> None:
+    assert set(re.findall(r"requirements-\w+\.lock", made("--dry-run", "wheel"))) == {"requirements-build.lock"}

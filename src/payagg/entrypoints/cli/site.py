@@ -34,13 +34,15 @@ def _beside(page: bytes) -> bytes:
 
 def broken_links(files: dict[str, bytes]) -> Iterator[str]:
     """Links within the site that lead to no file or no place in it, one line each."""
-    places = {name: set(re.findall(r' id="([^"]*)"', body.decode())) for name, body in files.items()}
+    places = {
+        name: set(re.findall(r' id="([^"]*)"', body.decode())) for name, body in files.items() if name.endswith(".html")
+    }
     for name in sorted(name for name in files if name.endswith(".html")):
         for link in _LINK.findall(files[name].decode()):
             if re.match(r"[a-z]+:", link):
                 continue
             to, _, place = link.partition("#")
-            if (to or name) not in files or (place and place not in places[to or name]):
+            if (to or name) not in files or (place and place not in places.get(to or name, ())):
                 yield f"{name}: {link}"
 
 

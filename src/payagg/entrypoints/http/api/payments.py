@@ -106,4 +106,4 @@ def initiated(request: AnyRequest, done: Initiation) -> Response[bytes]:
     return envelope(done.payment, 200, headers)
 
 
-routes = [context, initiate, read, simulate]
+routes = [initiate, read, simulate, context]

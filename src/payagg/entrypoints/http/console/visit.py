@@ -192,8 +192,10 @@ def _asked(request: AnyRequest) -> str:
 
 
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """As the API's, but that an address of the console that leads nowhere is a page, too."""
-    if error.status_code == 404 and _asked(request).startswith(f"{HOME['merchant']}/"):
+    """As the API's, but that a missing address is a page in the console, and outside the API for every browser."""
+    path = _asked(request)
+    is_read = "text/html" in request.headers.get("accept", "") and not path.startswith("/api/")
+    if error.status_code == 404 and (is_read or path.startswith(f"{HOME['merchant']}/")):
         return notice(request, 404, "The address may be mistyped.")
     return errors.refused_by_framework(request, error)
 

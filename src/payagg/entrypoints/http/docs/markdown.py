@@ -22,7 +22,6 @@ LANGUAGES = {
     "ts": "TypeScript",
     "php": "PHP",
     "go": "Go",
-    "json": "JSON",
     "text": "Text",
 }
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix="t-")
@@ -70,13 +69,13 @@ def choices(listings: Mapping[str, str]) -> str:
 
 
 def _blocks(parser: MarkdownIt, text: str) -> list[str]:
-    """Listings that follow each other are one choice of language; everything else is the parser's."""
+    """Programs that follow each other are one choice of language; an answer in JSON is none, and stands below them."""
     tokens = parser.parse(text)
     found = []
-    for fenced, group in groupby(tokens, key=lambda token: token.type == "fence"):
+    for is_program, group in groupby(tokens, key=lambda token: token.type == "fence" and token.info != "json"):
         listings = list(group)
         languages = [token.info.partition(" ")[0] for token in listings]
-        if fenced and len(listings) > 1 and len(set(languages)) == len(languages):
+        if is_program and len(listings) > 1 and len(set(languages)) == len(languages):
             found.append(choices({name: token.content for name, token in zip(languages, listings, strict=True)}))
         else:
             found.append(parser.renderer.render(listings, parser.options, {}))
@@ -100,6 +99,10 @@ def _parser(file: str, address: Address) -> MarkdownIt:
             to = page + hash_ + place
         return f'<a href="{escape(to)}">'
 
+    def image(tokens: list[Token], index: int, *_: Any) -> str:
+        name = posixpath.basename(str(tokens[index].attrs["src"]))
+        return f'<img src="{escape(address(name) or "")}" alt="{escape(tokens[index].content)}">'
+
     def fence(tokens: list[Token], index: int, *_: Any) -> str:
         language, source = tokens[index].info.partition(" ")[0], tokens[index].content
         if language == "mermaid":
@@ -110,6 +113,7 @@ def _parser(file: str, address: Address) -> MarkdownIt:
     rules |= {
         "heading_open": heading,
         "link_open": link,
+        "image": image,
         "fence": fence,
         "table_open": lambda *_: '<div class="table" tabindex="0"><table>',
         "table_close": lambda *_: "</table></div>",

@@ -1,6 +1,7 @@
 """Which pages there are, in the order in which they are read, and where their texts stand."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,12 @@ def written() -> list[DocsPage]:
     found = [_page(section, file) for section, files in SECTIONS.items() for file in files]
     operating = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("operating/*.md"))
     return found + [_page(OPERATING, file) for file in operating]
+
+
+@cache
+def pictures() -> dict[str, bytes]:
+    """Each picture by its file's name."""
+    return {path.name: path.read_bytes() for path in sorted(DOCS.glob("pictures/*"))}
 
 
 def text_of(file: str) -> str:

@@ -19,10 +19,13 @@ CACHED = {"Cache-Control": "public, max-age=300"}
 HEADERS = {
     **CACHED,
     "Vary": "Accept-Encoding",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
-TYPES = {"css": "text/css", "js": "text/javascript", "md": "text/markdown", "txt": "text/plain"}
+TYPES = {
+    **{"css": "text/css", "js": "text/javascript", "md": "text/markdown", "txt": "text/plain"},
+    **{"png": "image/png", "svg": "image/svg+xml"},
+}
 
 
 def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from payagg.entrypoints.http.docs import reference
 from payagg.entrypoints.http.docs.markdown import rendered, resolved
-from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, text_of, written
+from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, pictures, text_of, written
 
 ASSETS = Path(__file__).with_name("assets")
 SHOWN_OF_A_SECTION = 400  # characters that the search keeps of each
@@ -47,7 +47,7 @@ class DocsSite:
 
     def files(self) -> dict[str, bytes]:
         """By name: pages under their slugs, each text as `<slug>.md` too, `llms.txt` (llmstxt.org) that lists them,
-        MISSING for what is no page, `style.css`, `site.js`, `search.js`."""
+        MISSING for what is no page, the pictures, `style.css`, `site.js`, `search.js`."""
         bodies = {page.slug: self._body(page) for page in self.pages}
         layout = Template((ASSETS / "page.html").read_text(encoding="utf-8"))
         found = {page.slug: self._laid_out(layout, page, bodies[page.slug]) for page in self.pages}
@@ -60,7 +60,7 @@ class DocsSite:
         found["llms.txt"] = self._llms()
         found["search.js"] = f"window.SECTIONS = {json.dumps(self._sections(bodies), ensure_ascii=False)};\n"
         found |= {name: (ASSETS / name).read_text(encoding="utf-8") for name in ("style.css", "site.js")}
-        return {name: text.encode() for name, text in found.items()}
+        return {name: text.encode() for name, text in found.items()} | pictures()
 
     def _body(self, page: DocsPage) -> str:
         if page.file is not None:
@@ -71,6 +71,8 @@ class DocsSite:
 
     def _named(self, target: str) -> str | None:
         """The address of the page that a text names by its file below docs/, or as `docs/<slug>`; None for no page."""
+        if target in pictures():
+            return self.prefix + target
         found = (page for page in self.pages if target in (page.file, f"docs/{page.slug}"))
         return next((self.address(page.slug) for page in found), None)
 

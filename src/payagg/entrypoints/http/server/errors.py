@@ -90,12 +90,12 @@ def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[
     if error.status_code >= 500:
         return failed(request, error)
     code = _FRAMEWORK.get(error.status_code, ErrorCode.VALIDATION_ERROR)
-    headers = None
+    headers = {"Link": help_link(code)}
     if code is ErrorCode.METHOD_NOT_ALLOWED:
         allowed = (error.headers or {}).get("allow", "").split(", ")
-        headers = {"Allow": ", ".join(sorted({*allowed, *(("HEAD",) if "GET" in allowed else ())}))}
+        headers["Allow"] = ", ".join(sorted({*allowed, *(("HEAD",) if "GET" in allowed else ())}))
         if request.scope["method"] == OPTIONS_PROBE:
-            return Response(b"", status_code=204, headers=headers)
+            return Response(b"", status_code=204, headers={"Allow": headers["Allow"]})
     return error_envelope(HTTP_STATUS[code.kind], code.name, code.message, None, headers)
 
 

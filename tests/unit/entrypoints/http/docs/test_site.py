@@ -14,7 +14,7 @@ from payagg.entrypoints.cli.site import broken_links, written
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from payagg.entrypoints.http.docs.markdown import rendered
-from payagg.entrypoints.http.docs.pages import DOCS, MISSING, OPERATING, SECTIONS
+from payagg.entrypoints.http.docs.pages import DOCS, MISSING, OPERATING, SECTIONS, pictures
 from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.http.server.errors import help_link
@@ -47,7 +47,7 @@ def test_no_page_loads_anything_from_elsewhere(files: dict[str, bytes]) -> None:
     for name, body in files.items():
         if name.endswith(".html"):
             loaded = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', body.decode())
-            assert set(loaded) == {"style.css", "site.js"}, name
+            assert set(loaded) - set(pictures()) == {"style.css", "site.js"}, name
             assert " style=" not in body.decode()
 
 
@@ -78,6 +78,18 @@ def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None
 def test_the_text_of_a_page_cannot_become_markup() -> None:
     page = rendered("# A <b>\n\n<script>alert(1)</script> `<i>`\n\n```text\n<u>\n```\n", "errors.md", str)
     assert not re.search(r"<(?:b|script|i|u)>", page)
+
+
+def test_programs_are_a_choice_and_their_answer_stands_open_below() -> None:
+    page = rendered("```bash\na\n```\n```python\nb\n```\n```json\n{}\n```\n", "errors.md", str)
+    assert re.findall(r"<summary>(.+?)</summary>", page) == ["Shell", "Python"]
+    assert page.rindex("<pre") > page.rindex("</details>")
+
+
+def test_every_picture_is_small_and_shown_on_a_page(files: dict[str, bytes]) -> None:
+    pages = "".join(body.decode() for name, body in files.items() if name.endswith(".html"))
+    assert set(re.findall(r'<img src="([^"]*)"', pages)) == set(pictures())
+    assert [name for name, body in pictures().items() if not 1_000 < len(body) < 50_000] == []
 
 
 def test_the_samples_of_every_operation_are_programs() -> None:

@@ -10,14 +10,33 @@ function load() {
   document.head.append(script);
 }
 
+// Whether one letter was added, left out or replaced.
+function isClose(one, other) {
+  let same = 0;
+  while (same < one.length && one[same] === other[same]) same += 1;
+  const [rest, after] = [one.slice(same), other.slice(same)];
+  return rest.slice(1) === after.slice(1) || rest.slice(1) === after || rest === after.slice(1);
+}
+
+// A word that stands nowhere becomes the names and words of the site that are one letter off.
+function spellings(word) {
+  const texts = (window.SECTIONS || []).map((section) => section.join(" ").toLowerCase());
+  if (word.length < 4 || texts.some((text) => text.includes(word))) return [word];
+  const known = new Set(texts.flatMap((text) => text.split(/[^a-z0-9_]+/)));
+  const close = [...known].filter((one) => isClose(one, word));
+  return close.length ? close : [word];
+}
+
 // Sections that hold every word; those with more of them in their title or heading come first.
-function matches(words) {
+function matches(typed) {
+  const words = typed.map(spellings);
+  const holds = (text, word) => word.some((spelling) => text.includes(spelling));
   return (window.SECTIONS || [])
     .map(([page, heading, place, text]) => {
       const title = `${page} ${heading}`.toLowerCase();
       const whole = `${title} ${text}`.toLowerCase();
-      const hit = words.every((word) => whole.includes(word));
-      return { page, heading, place, text, score: hit ? 1 + words.filter((word) => title.includes(word)).length : 0 };
+      const hit = words.every((word) => holds(whole, word));
+      return { page, heading, place, text, score: hit ? 1 + words.filter((word) => holds(title, word)).length : 0 };
     })
     .filter((section) => section.score)
     .sort((one, other) => other.score - one.score)
