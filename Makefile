@@ -44,7 +44,7 @@ docs: install-dev ## Write the documents that are generated from code
 site: install ## Write the documentation as files (ARGS="--into FOLDER")
 	$(PYTHON) -m payagg.entrypoints.cli.site $(ARGS)
 
-bench: install-dev browser ## Measure, "peers" unless named: peers steps journey growth page neighbours instructions (ARGS="steps --rounds 3")
+bench: install-dev browser ## Measure, "peers" unless named: peers steps journey growth page neighbours reconciliation instructions (ARGS="steps --rounds 3")
 	$(PYTHON) -m benchmarks $(ARGS)
 
 lock: install-dev ## Choose the newest dependencies and write the lock files
