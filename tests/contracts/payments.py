@@ -324,8 +324,8 @@ class PaymentContract:
             await handed(store, an_attempt(payment, 1, state, next_ask_at=at))
         for number, age in enumerate((HASTEN_PAID - HOUR, HASTEN_PAID), start=3):  # paid within the time, and before
             payment = await stored(store, reference=f"PAY-20250131-00000{number}")
-            fields = {"confirmed_at": NOW - age, "next_ask_at": NOW + HOUR}
-            await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, **fields))
+            paid = an_attempt(payment, 1, AttemptState.HANDED_OFF, confirmed_at=NOW - age, next_ask_at=NOW + HOUR)
+            await handed(store, paid)
         live = await stored(store, reference=OTHER, environment=Environment.LIVE)
         await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
         async with store.begin() as tx:
