@@ -20,7 +20,7 @@ from payagg_testing.builders import (
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle, ProviderCall
 from payagg.application.ports.store import Store
-from payagg.domain.attempt import FIRST_ASK_MAX, Attempt, AttemptState
+from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.checks import revised
 from payagg.domain.payment import Payment, Status, Trigger
@@ -322,14 +322,19 @@ class PaymentContract:
             payment = await stored(store, reference=f"PAY-20250131-00000{number}")
             at = None if state is AttemptState.REFUSED else NOW + HOUR * number
             await handed(store, an_attempt(payment, 1, state, next_ask_at=at))
+        for number, age in enumerate((HASTEN_PAID - HOUR, HASTEN_PAID), start=3):  # paid within the time, and before
+            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            paid = an_attempt(payment, 1, AttemptState.HANDED_OFF, confirmed_at=NOW - age, next_ask_at=NOW + HOUR)
+            await handed(store, paid)
         live = await stored(store, reference=OTHER, environment=Environment.LIVE)
         await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
         async with store.begin() as tx:
             assert await tx.attempts.hasten_asks("provider_b", SANDBOX, NOW) == 0
-            assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 1
+            assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 2
             assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 0
         async with store.begin() as tx:
-            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)) == 2
+            due = await tx.attempts.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)
+            assert sorted(attempt.reference[-1] for attempt in due) == ["0", "1", "3"]
             assert await tx.attempts.due_asks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
 
     async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:

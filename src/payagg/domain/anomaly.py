@@ -32,7 +32,7 @@ class AnomalyKind(Enum):
     PARTIAL_REFUND = "PARTIAL_REFUND"
     DISPUTE = "DISPUTE"
     NO_EVIDENCE = "NO_EVIDENCE"
-    UNKNOWN_STATUS = "UNKNOWN_STATUS"  # a status of the provider's outside its status map, about what was paid
+    UNKNOWN_STATUS = "UNKNOWN_STATUS"  # a status of the provider's outside its status map, about a final payment
 
 
 class Severity(Enum):

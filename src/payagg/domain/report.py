@@ -246,7 +246,7 @@ def judge(
     )
     if not report.is_news:
         is_own = payment.environment is environment and attempt is not None
-        if is_own and not report.is_known_word and was_paid(payment, known):
+        if is_own and not report.is_known_word and payment.is_final:
             return _anomaly(report, AnomalyKind.UNKNOWN_STATUS)
         return _in_flight(report, attempts) if asked is not None else _UNCHANGED
     if payment.environment is not environment:

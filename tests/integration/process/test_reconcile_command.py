@@ -1,4 +1,4 @@
-"""`payagg reconcile` as an operator runs it, on a real database and a file; and the days that `doctor` names."""
+"""`payagg reconcile` as an operator runs it, on a real database and a file; and what `doctor` names of it."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,7 +53,24 @@ def test_a_statement_settles_what_was_paid_and_its_day_is_reconciled(database_ur
         assert connection.execute("SELECT status FROM payments").fetchone() == ("SUCCESS",)
     told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
     assert unreconciled not in told.stdout
+    assert "_ONLY" not in told.stdout
     assert told.returncode == 0, told.stdout
+
+
+def test_findings_that_no_anomaly_tells_of_are_named_by_doctor(database_url: str, tmp_path: Path) -> None:
+    handed_off(database_url)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("UPDATE payments SET status = 'SUCCESS', settled_at = updated_at")
+    file = tmp_path / "export.csv"
+    command = ("reconcile", "--gateway", "provider_a", "--from", f"{DAY:%Y-%m-%d}", "--file", str(file))
+    for amount, is_here_only, is_unreadable in (("odd", True, True), ("1500.00", False, False)):
+        file.write_text(f"Reference,Amount,Currency,Status\n{REFERENCE},{amount},NGN,success\n")
+        assert payagg(*command, PAYAGG_DATABASE_URL=database_url).returncode == 0
+        told = payagg("doctor", PAYAGG_DATABASE_URL=database_url).stdout
+        assert ("1 HERE_ONLY in reconciliations of provider_a in 30 days" in told) is is_here_only
+        assert (f": {REFERENCE} (rec_" in told) is is_here_only
+        assert ("1 UNREADABLE in reconciliations of provider_a in 30 days" in told) is is_unreadable
 
 
 def test_what_an_operator_can_mend_is_one_line(database_url: str, tmp_path: Path) -> None:

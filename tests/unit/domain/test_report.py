@@ -79,6 +79,7 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_REVERSAL, {}),
         "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
         "a word that nobody knows, of a paid one": (ODD, PAID, AnomalyKind.UNKNOWN_STATUS, {}),
+        "a word that nobody knows, of one that failed": (ODD, ended(Trigger.FAIL), AnomalyKind.UNKNOWN_STATUS, {}),
         "the rest given back": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {"known": [GIVEN]}),
         "a dispute lost after a part went back": (DISPUTED, PAID, AnomalyKind.DISPUTE, {"known": [GIVEN]}),
     },

@@ -13,6 +13,7 @@ from payagg.adapters.postgres.partitions import WEEK, weeks
 from payagg.adapters.postgres.repositories.future_instants import bounds
 from payagg.adapters.system import APART_SECONDS, SystemClock, apart
 from payagg.domain.payment import PAYMENT
+from payagg.domain.reconciliation import MatchBucket
 from payagg.domain.webhook import NOTICE_FOR, EventType
 
 AHEAD_ENOUGH = 2 * WEEK  # the worker makes more, where it can
@@ -166,7 +167,7 @@ REFUSED_EVENTS = """
     SELECT received_at, fault, path, size, encode(digest, 'hex'), headers::text FROM refused_events
     WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
 
-DAYS_SHOWN = 20
+LISTED = 20
 # From the first day that a LIVE payer was sent there to yesterday, which the worker does in its first hours.
 UNRECONCILED = """
     WITH begun AS (
@@ -180,6 +181,19 @@ UNRECONCILED = """
         SELECT FROM reconciliation_runs r WHERE r.gateway = b.gateway AND r.environment = 'LIVE'
             AND r.ended_at IS NOT NULL AND d::date BETWEEN r.first_day AND r.last_day)
     GROUP BY b.gateway ORDER BY b.gateway"""
+
+# Nobody else is told of these. A later run of the same days takes an earlier one's place, but a list never a file's:
+# it may be of refunds alone.
+FINDINGS_ALONE = """
+    SELECT r.gateway, f.bucket, count(*),
+        (array_agg(coalesce(f.reference, f.line_id) || ' (' || r.id || ')' ORDER BY r.id, f.number))[1 : :most]
+    FROM reconciliation_runs r JOIN reconciliation_findings f ON f.run_id = r.id
+    WHERE r.environment = 'LIVE' AND r.ended_at > now() - interval '30 days' AND f.bucket = ANY (:buckets)
+    AND NOT EXISTS (
+        SELECT FROM reconciliation_runs l WHERE l.gateway = r.gateway AND l.environment = r.environment
+            AND l.ended_at > r.ended_at AND l.first_day <= r.first_day AND l.last_day >= r.last_day
+            AND (l.source <> 'list' OR r.source = 'list'))
+    GROUP BY 1, 2 ORDER BY 1, 2"""
 
 
 @dataclass(frozen=True)
@@ -200,7 +214,7 @@ class Findings:
     refused_events: list[str]
     partitions: str  # how far ahead there are some, in words
     clock: str | None  # what to say where this machine's differs from the database's
-    unreconciled: list[str]  # days without a reconciliation, a line for each gateway that has some
+    reconciliation: list[str]  # by gateway: days without one, and findings that no anomaly tells of
 
 
 def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
@@ -237,7 +251,7 @@ def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
             ],
             _partitions(connection),
             _clock(connection),
-            _unreconciled(connection, with_lists),
+            _unreconciled(connection, with_lists) + _findings_alone(connection),
         )
 
 
@@ -264,7 +278,18 @@ def _clock(connection: Connection) -> str | None:
 def _unreconciled(connection: Connection, with_lists: Sequence[str]) -> list[str]:
     rows = connection.execute(text(UNRECONCILED), {"with_lists": list(with_lists)})
     return [
-        f"{len(days)} days of {gateway} without a reconciliation (`payagg reconcile`): {', '.join(days[:DAYS_SHOWN])}"
-        + (" ..." if len(days) > DAYS_SHOWN else "")
+        f"{len(days)} days of {gateway} without a reconciliation (`payagg reconcile`): {', '.join(days[:LISTED])}"
+        + (" ..." if len(days) > LISTED else "")
         for gateway, days in rows
+    ]
+
+
+def _findings_alone(connection: Connection) -> list[str]:
+    buckets = [MatchBucket.HERE_ONLY.value, MatchBucket.UNREADABLE.value]
+    rows = connection.execute(text(FINDINGS_ALONE), {"buckets": buckets, "most": LISTED})
+    return [
+        f"{count} {bucket} in reconciliations of {gateway} in 30 days (docs/operating/reconciliation.md): "
+        + ", ".join(listed)
+        + (" ..." if count > LISTED else "")
+        for gateway, bucket, count, listed in rows
     ]

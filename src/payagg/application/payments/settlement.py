@@ -28,10 +28,12 @@ EXPIRE_BATCH = 200
 
 @dataclass(frozen=True)
 class Settled:
-    """What a report did; `payment` as it stands since, None where it was not looked at or does not exist."""
+    """What a report did; `payment` as it stands since, None where it was not looked at or does not exist. `is_known`:
+    the anomaly that it would be is kept already."""
 
     effect: ReportEffect
     payment: Payment | None
+    is_known: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class Settlement:
                 verdict = revised(verdict, attempt=None)  # it lies in the archive, where nothing is added
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
-            return Settled(verdict.effect, settled)
+            return Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
 
     async def end_asking(
         self, tx: Transaction, payment: Payment, attempt: Attempt, report: ProviderReport | None, *, actor: str
@@ -209,8 +211,7 @@ class Settlement:
             await tx.attempts.save(verdict.attempt, verdict.attempt.token)
         if payment is not None and verdict.facts is not None:
             payment = await self._note(tx, payment, payment.with_fee(verdict.facts.fee, verdict.facts.received))
-        is_known = any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known if verdict.anomaly)
-        if verdict.anomaly is not None and not is_known:
+        if verdict.anomaly is not None and not _is_known(verdict, known):
             kept = await self._anomaly(tx, payment, verdict.anomaly, source, verdict.details)
             if payment is not None:
                 payment, kept = await self._tell(tx, payment, kept, [kept, *known], subscribers)
@@ -306,3 +307,7 @@ class Settlement:
                 own = subscribers.get((payment.business_id, payment.environment), [])
                 await self.write(tx, *payment.expire(), own)
             return len(expired)
+
+
+def _is_known(verdict: Verdict, known: Sequence[Anomaly]) -> bool:
+    return any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known if verdict.anomaly)

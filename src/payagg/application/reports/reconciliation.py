@@ -43,9 +43,13 @@ PAGE = 2_000  # payments, or references, of one transaction
 # A provider dates a charge by its own clock, a moment before or after our hand-off: lines of so much before and after
 # the days are read too, and count where their payment is of the days.
 MARGIN = timedelta(hours=1)
+# Refunds and disputes change after the day that lists them: so far back they are read once more. Those are no part of a
+# run's sums, and a finding only where they are news.
+LOOK_BACK = {LineKind.REFUND: timedelta(days=30), LineKind.DISPUTE: timedelta(days=90)}
 BEGIN = time(2)  # UTC; when the worker does yesterday: the last checkouts of the day are over
 STALE = timedelta(hours=1)  # after which a run of the worker that has not ended is begun anew
 Progress = Callable[[str, int, int | None], None]  # which list, lines so far, of how many
+_LineKey = tuple[LineKind, str]
 _Known = dict[str, list[dict[str, Any]]]  # evidence by the provider's reference
 _log = structlog.get_logger("payagg.reconciliation")
 
@@ -59,6 +63,7 @@ class _Read:
     lines: Sequence[ProviderLine]
     unreadable: Sequence[str]
     has_charges: bool
+    earlier: Collection[_LineKey] = ()  # of `lines`, what is not listed for the days themselves
 
 
 @dataclass(frozen=True)
@@ -188,29 +193,34 @@ class ReconciliationRuns:
     ) -> _Read:
         since, until = _days(run)
         # A page that grows while it is read shows a line twice.
-        lines: dict[tuple[LineKind, str], ProviderLine] = {}
+        lines: dict[_LineKey, ProviderLine] = {}
+        earlier: dict[_LineKey, ProviderLine] = {}
         unreadable: list[str] = []
-        for kind in lists.kinds:
-            margin = MARGIN if kind is LineKind.CHARGE else timedelta(0)
-            read = 0
-            pages = lists.lines(kind, since - margin, until + margin, credentials, run.environment)
-            async for page in pages:
-                lines |= {(line.kind, line.id): line for line in page.lines}
-                unreadable += page.unreadable
+        margins = {kind: MARGIN if kind is LineKind.CHARGE else timedelta(0) for kind in lists.kinds}
+        spans = [(kind, since - margin, until + margin) for kind, margin in margins.items()]
+        # A line has no instant everywhere, so what was asked for says which are the earlier ones.
+        spans += [(kind, since - LOOK_BACK[kind], since) for kind in lists.kinds if kind in LOOK_BACK]
+        for kind, begin, end in spans:
+            is_earlier, read = end == since, 0
+            async for page in lists.lines(kind, begin, end, credentials, run.environment):
+                (earlier if is_earlier else lines).update((_key(line), line) for line in page.lines)
+                unreadable += [] if is_earlier else page.unreadable  # which was a finding of its own day
                 read += len(page.lines) + len(page.unreadable)
-                progress(kind.value, read, page.total)
-        return _Read(list(lines.values()), unreadable, has_charges=LineKind.CHARGE in lists.kinds)
+                progress(f"earlier {kind.value}" if is_earlier else kind.value, read, page.total)
+        has_charges = LineKind.CHARGE in lists.kinds
+        return _Read(list((earlier | lines).values()), unreadable, has_charges, earlier.keys() - lines.keys())
 
     async def _work(self, run: ReconciliationRun, read: _Read) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
         since, until = _days(run)
         # Without a list of charges nothing is known of what is not there.
         payments = await self._handed_off(run, since, until) if read.has_charges else {}
-        asked = {line.reference for line in read.lines} - payments.keys()
+        within = set(payments)
+        asked = {line.reference for line in read.lines} - within
         others = await self._of_gateway(run, sorted(asked))
         lines = [
             line
             for line in read.lines
-            if run.source != "list" or line.reference in payments or _is_within(line, since, until)
+            if run.source != "list" or line.reference in within or _is_within(line, since, until)
         ]
         kept = {line.reference for line in lines}
         payments |= {one.reference: replace(one, is_within=False) for one in others if one.reference in kept}
@@ -222,11 +232,17 @@ class ReconciliationRuns:
         findings: list[ReconciliationFinding] = []
         for place in read.unreadable:
             findings.append(unreadable_finding(run.id, len(findings) + 1, place))
+        own = within | {line.reference for line in lines if _key(line) not in read.earlier}
+        counted: list[Match] = []
         for match in matches:
+            payment = match.payment
+            is_counted = payment.reference in own if payment else _key(match.lines[0]) not in read.earlier
+            counted += [match] if is_counted else []
             if match.bucket not in NO_FINDING:
                 effect = await self._report(run, match, known, told)
-                findings += match.findings(run.id, len(findings) + 1, effect)
-        found = totals(matches)
+                if is_counted or effect != ReportEffect.UNCHANGED.value:
+                    findings += match.findings(run.id, len(findings) + 1, effect)
+        found = totals(counted)
         if read.unreadable:
             found[MatchBucket.UNREADABLE] = BucketTotal(lines=len(read.unreadable))
         ended = run.end(found, self.clock.now())
@@ -298,7 +314,7 @@ class ReconciliationRuns:
                 settled = await self.settlement.report(report, run.gateway, run.environment, SOURCE)
             except Refusal as refusal:  # the payment moved to another cell
                 return refusal.code.name
-            effects.append(settled.effect)
+            effects.append(ReportEffect.UNCHANGED if settled.is_known else settled.effect)
         done = [effect for effect in effects if effect is not ReportEffect.UNCHANGED] or effects
         return done[0].value if done else None
 
@@ -319,3 +335,7 @@ def _days(run: ReconciliationRun) -> tuple[datetime, datetime]:
 
 def _is_within(line: ProviderLine, since: datetime, until: datetime) -> bool:
     return line.kind is not LineKind.CHARGE or line.at is None or since <= line.at < until
+
+
+def _key(line: ProviderLine) -> _LineKey:
+    return line.kind, line.id

@@ -2,7 +2,10 @@
 
 Three things may be missing. What became of charges that are known: they are asked about at once. Charges of payments
 that were open then: their references can be told beforehand, so each provider is asked about the next ones of each
-payment. Payments begun since then: events about them are kept as anomalies, and people compare the rest.
+payment. Payments begun since then: events about them are kept as anomalies, and a reconciliation finds the rest.
+
+Reconciliation cannot do this work: it reads what was charged on days that are over, and only where a provider has such
+a list, while here expiry waits for a word about charges that are open, at every provider, this minute.
 
 The hand-off of a charge may be missing too, and with it that the payer is at its provider. So every attempt whose end
 the restored database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each that is found: `process`

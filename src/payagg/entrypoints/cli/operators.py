@@ -235,8 +235,8 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
         say(f"warning {findings.clock}")
     if flaw := python_flaw():
         say(f"warning {flaw}")
-    for day in findings.unreconciled:
-        say(day)
+    for line in findings.reconciliation:
+        say(line)
     if warning:
         say(f"warning {warning}")
     return 0 if all(finding.is_kept for finding in findings.rules) else 1

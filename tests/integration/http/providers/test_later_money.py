@@ -191,20 +191,25 @@ async def test_not_found_is_no_proof_where_the_provider_gave_a_page(world: Money
 # --- 2: words that nobody knows --------------------------------------------------------------------------------------
 
 
-async def test_an_unknown_word_about_a_paid_charge_is_an_anomaly(world: MoneyWorld) -> None:
-    payment = await paid(world, "provider_b")
+@pytest.mark.parametrize(("word", "status"), [("Completed", Status.SUCCESS), ("Failed", Status.FAILED)])
+async def test_an_unknown_word_about_a_final_payment_is_an_anomaly(
+    world: MoneyWorld, word: str, status: Status
+) -> None:
+    payment = await world.handed_over("provider_b")
+    await event_b(world, payment, word)
     await event_b(world, payment, "Refunded")
     await event_b(world, payment, "Refunded", narration="again")
     opened(world, payment)
     world.fakes.payaza.book.charges[payment.reference].status = "Refunded"
     await reconcile(world, ASK_PAID_AFTER[0] + HOUR)
     assert await kinds(world, payment) == [AnomalyKind.UNKNOWN_STATUS]
-    assert (await world.read(payment)).status is Status.SUCCESS
+    assert (await world.read(payment)).status is status
 
 
 async def test_a_known_word_and_an_open_payment_make_no_anomaly(world: MoneyWorld) -> None:
     payment, pending = await paid(world, "provider_b"), await world.handed_over("provider_b")
     await event_b(world, payment, "Processing")
+    await event_b(world, payment, "Cancelled")
     await event_b(world, pending, "Wondering")
     assert await kinds(world, payment) == await kinds(world, pending) == []
 

@@ -47,9 +47,10 @@ class ListedLines:
         if self.fault is not None:
             raise ProviderFault(self.fault)
         for page in self.pages:
-            yield LinePage(
-                [line for line in page.lines if line.kind is kind], page.unreadable if kind is LineKind.CHARGE else ()
-            )
+            listed = [line for line in page.lines if line.kind is kind]
+            if kind is not LineKind.CHARGE:
+                listed = [line for line in listed if line.at is None or since <= line.at < until]
+            yield LinePage(listed, page.unreadable if kind is LineKind.CHARGE else ())
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
         return self.pages[0]
@@ -194,6 +195,31 @@ async def test_a_refund_of_an_older_payment_does_not_miss_its_charge(shop: Recon
     shop.lists.kinds = (LineKind.REFUND, LineKind.DISPUTE)
     _, findings = await shop.reconcile(START.date(), shop.clock.now().date())
     assert shown(findings) == [("RETURNED_THERE", reference, "UNCHANGED")]
+
+
+@pytest.mark.parametrize(
+    ("line", "days", "kind"), [(REFUND, 30, AnomalyKind.PARTIAL_REFUND), (DISPUTE, 90, AnomalyKind.DISPUTE)]
+)
+async def test_a_refund_or_dispute_that_changes_after_its_day_is_found_once_and_no_part_of_the_sums(
+    shop: ReconciledShop, line: ProviderLine, days: int, kind: AnomalyKind
+) -> None:
+    reference = await shop.paid()
+    said = replace(line.report, provider_reference=reference, outcome=Outcome.PENDING, details={"refundId": "7"})
+    begun = replace(line, id="7", report=said)
+    shop.lists.tell(begun)
+    shop.lists.kinds = (line.kind,)
+    assert (await shop.reconcile())[0].totals["AGREED"]["lines"] == 1
+    shop.lists.pages.clear()
+    shop.lists.tell(replace(begun, report=replace(begun.report, outcome=line.report.outcome)))
+    shop.clock.move(timedelta(days=days + 1))
+    last = TODAY + timedelta(days=days)
+    after = last + timedelta(days=1)
+    assert (await shop.reconcile(after, after))[1] == []
+    assert await shop.anomalies() == []
+    for expected in ([("RETURNED_THERE", reference, "ANOMALY")], []):
+        run, findings = await shop.reconcile(last, last)
+        assert (shown(findings), run.totals) == (expected, {})
+        assert await shop.anomalies() == [kind]
 
 
 async def test_a_statement_is_reconciled_without_asking_anybody(shop: ReconciledShop) -> None:

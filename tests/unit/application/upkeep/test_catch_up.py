@@ -11,6 +11,7 @@ from payagg_testing.clocks import START
 
 from payagg.application.upkeep import catch_up
 from payagg.application.upkeep.catch_up import CatchUp, CaughtUp
+from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ATTEMPTS_MAX, AttemptState, Charge
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
@@ -168,6 +169,19 @@ async def test_what_was_known_is_asked_about_at_once(shop: RestoredShop) -> None
     assert (await shop.catch_up()).hastened == 1
     assert await shop.reconciler.run_once() == 1
     assert (await shop.payment(reference)).status is Status.SUCCESS
+
+
+async def test_what_was_paid_is_asked_about_at_once_too(shop: RestoredShop) -> None:
+    reference = await shop.handed_over()
+    shop.pays(shop.a, reference)
+    shop.clock.move(2 * HOUR)
+    await shop.reconciler.run_once()
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    shop.pays(shop.a, reference, Outcome.REVERSED)  # its event was kept after the backup
+    assert await shop.reconciler.run_once() == 0, "its next ask is a day away"
+    assert (await shop.catch_up()).hastened == 1
+    assert await shop.reconciler.run_once() == 1
+    assert await shop.anomalies() == [AnomalyKind.LATE_REVERSAL]
 
 
 async def test_a_payment_that_nobody_went_on_with_stays_as_it_is(shop: RestoredShop) -> None:

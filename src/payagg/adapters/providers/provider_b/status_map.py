@@ -11,8 +11,8 @@ BASE_URL = "https://api.payaza.africa/live"  # `/live` is part of the address fo
 UNIT = 100  # kobo in the naira Payaza speaks
 # Any other word leaves the payment in flight.
 OUTCOMES = {"Completed": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
-# Words for a payer who is still at it; any word in neither table is unknown.
-IN_FLIGHT = frozenset({"Initialized", "Pending", "Processing"})
+# Words for a payer who is still at it, or gave up; any word in neither table is unknown.
+IN_FLIGHT = frozenset({"Initialized", "Pending", "Processing", "Cancelled"})
 ABSENT = msgspec.Raw(b"")
 
 
