@@ -5,7 +5,6 @@ import configparser
 import yaml
 
 from lab.failover.cluster import CONFIG, Cluster, Node
-from lab.failover.prober import Prober
 from lab.failover.routes import FILES, DatabaseRoute, rendered_haproxy, rendered_pgbouncer, url
 from lab.kit.processes import Processes
 from payagg.adapters.postgres.connections import CONNECT_WAIT, TCP, TIMEOUTS
@@ -14,13 +13,6 @@ from payagg.adapters.postgres.primary import TRUSTED
 from payagg.application.deadline import REQUEST_SECONDS
 
 CLUSTER = Cluster([Node(number, Processes(FILES)) for number in (1, 2, 3)])
-
-
-def test_our_part_of_a_gap_begins_when_the_database_takes_writes_again() -> None:
-    prober = Prober([])
-    prober.written = [0.0, 0.2, 20.0, 20.1, 20.3]
-    assert prober.recovered(0.5, 20.75) == 20.0
-    assert prober.recovered(30.0, 31.0) == 30.0
 
 
 def test_the_files_of_deploy_lead_through_each_route() -> None:

@@ -1,10 +1,8 @@
 """The laboratory's one command, its parts and its page of figures."""
 
 import importlib
-import json
 import re
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -38,23 +36,6 @@ def test_every_figure_is_of_a_part_and_told_in_words() -> None:
     assert {name.split()[0] for name in figures.figures()} <= {part.name for part in PARTS}
     assert {name.split()[0] for name in figures.WORDS} <= {part.name for part in PARTS}
     assert figures.page().count("\n| ") >= len(figures.figures())
-
-
-def test_a_whole_run_is_noted_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "FILE", tmp_path / "figures.json")
-    monkeypatch.setattr(figures, "PAGE", tmp_path / "proof.md")
-    figures.PAGE.write_text(f"before\n{figures.BEGIN}\nstale figures\n{figures.END}\nafter\n")
-    tally = Tally("crashes", ["--only", "w3"])
-    tally.line("W3")
-    assert tally.end(whole=False) == 0
-    assert not figures.FILE.exists()
-    tally.line("W4", ["lost"])
-    assert tally.end(whole=True) == 1
-    [(name, found)] = json.loads(figures.FILE.read_text()).items()
-    assert (name, found["holds"], found["all"]) == ("crashes", 1, 2)
-    assert found["command"] == 'make lab ARGS="crashes --only w3"'
-    assert "| crashes | 1 of 2 hold |" in figures.PAGE.read_text()
-    assert "stale figures" not in figures.PAGE.read_text()
 
 
 def test_a_run_that_tried_nothing_does_not_hold() -> None:

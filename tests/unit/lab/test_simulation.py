@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ from payagg_testing.clocks import Chance
 
 from lab.simulation import simulate
 from lab.simulation.run import SOMETIMES, never, search
-from lab.simulation.world import NothingLeft, VirtualLoop
+from lab.simulation.world import VirtualLoop
 from tests.support.machine import ROOT
 
 SOURCE = ROOT / "src"
@@ -55,22 +54,6 @@ def test_one_seed_is_one_history_in_every_process() -> None:
     assert len(set(first.split())) == 10, "different seeds are different histories"
 
 
-@pytest.mark.parametrize("python", ["python3.11", "python3.12", "python3.13"])
-def test_one_seed_is_one_history_on_every_python(python: str) -> None:
-    found = shutil.which(python)
-    needs = [found or "", "-c", "import payagg.entrypoints.bootstrap"]
-    if found is None or subprocess.run(needs, capture_output=True, check=False).returncode:
-        pytest.skip(f"no {python} that has the product's dependencies")
-    assert digests(found, "0") == digests(sys.executable, "0")
-
-
-def test_a_history_is_told_as_a_timeline() -> None:
-    lines = simulate(1).timeline().splitlines()
-    assert lines[0].startswith("seed 1, trace ")
-    assert any("moves PAY-" in line for line in lines)
-    assert lines[-1] == "broken: nothing"
-
-
 def test_nothing_is_waited_for_and_ready_tasks_run_in_a_drawn_order() -> None:
     async def order() -> tuple[list[int], float]:
         came: list[int] = []
@@ -95,10 +78,3 @@ def test_nothing_is_waited_for_and_ready_tasks_run_in_a_drawn_order() -> None:
     assert {tuple(sorted(came)) for came, _ in runs} == {tuple(range(8))}
     assert len({tuple(came) for came, _ in runs}) == 3
     assert [seconds for _, seconds in runs] == pytest.approx([86_400 * 365] * 4)
-
-
-def test_a_loop_in_which_nothing_can_happen_any_more_says_so() -> None:
-    loop = VirtualLoop(Chance(1))
-    with pytest.raises(NothingLeft):
-        loop.run_until_complete(asyncio.Event().wait())
-    loop.close()

@@ -115,13 +115,6 @@ async def test_without_a_fault_every_byte_passes_and_so_does_the_end(site: EchoS
     assert site.echo.ended == 1
 
 
-async def test_a_server_that_is_away_is_a_reset_connection() -> None:
-    async with listening(Echo().talk) as port:
-        pass
-    async with FaultProxy("127.0.0.1", port) as proxy:
-        await Client(*await asyncio.open_connection("127.0.0.1", proxy.port)).is_reset()
-
-
 async def test_delay_and_drip_pass_everything_on_later_and_at_once_when_they_are_over(site: EchoSite) -> None:
     client = await site.connected()
     site.proxy.impose(Delay(0.01))
@@ -231,20 +224,6 @@ async def test_the_answer_of_a_commit_is_found_in_the_middle_of_a_pipeline(site:
     await site.struck()
     await client.hears_nothing()
     assert bytes(site.echo.heard) == said
-
-
-async def test_a_fault_that_is_spent_strikes_no_more_and_another_counts_anew(site: EchoSite) -> None:
-    first, second = await site.connected(), await site.connected()
-    for fault in (Reset(15), Reset(15, Direction.TO_SERVER), Reset(15)):
-        site.proxy.impose(fault)
-        assert await first.ask(WORD) == WORD
-    site.proxy.impose(Reset(), times=1)
-    first.writer.write(WORD)
-    await first.is_reset()
-    assert await second.ask(WORD) == WORD
-    assert site.proxy.struck == 1
-    site.proxy.cut()
-    await second.is_reset()
 
 
 @pytest.mark.parametrize(

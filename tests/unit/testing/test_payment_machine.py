@@ -1,4 +1,5 @@
-"""The payment machine on the pure domain and on the memory store, and proof that it notices planted defects."""
+"""The payment machine on the pure domain and on the memory store, and proof that it notices defects of what it drives;
+lab/defects shows it those of the product."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from payagg_testing.clocks import SeededEntropy
 from payagg_testing.state_machine.domain import DomainSystem
 from payagg_testing.state_machine.machine import payment_machine
-from payagg_testing.state_machine.system import Facts, PaymentSystem, Said
+from payagg_testing.state_machine.system import Facts, PaymentSystem
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.payments import MemoryPayments
@@ -20,10 +21,8 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.store import Transaction
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt
-from payagg.domain.checks import revised
 from payagg.domain.gateway import Gateway, GatewayStatus
-from payagg.domain.payment import EXPIRED_REASON, PAYMENT, Payment, Transition
-from payagg.domain.report import TRIGGER_FOR
+from payagg.domain.payment import EXPIRED_REASON, Payment, Transition
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EventType
 from tests.support.rounds import scaled
@@ -75,15 +74,6 @@ def test_the_known_histories_meet_every_refusal_move_and_anomaly() -> None:
     assert set(machine.seen) == EVERYTHING
 
 
-class OverwritesFinalStates(DomainSystem):
-    def report(self, reference: str, number: int, gateway: str, said: Said, environment: Environment) -> str:
-        payment = self.payments[reference]
-        if payment.is_final and said.outcome in TRIGGER_FOR and self.attempts[reference]:
-            status = PAYMENT.moves[PAYMENT.initial, TRIGGER_FOR[said.outcome]]
-            self.payments[reference] = revised(payment, status=status)
-        return super().report(reference, number, gateway, said, environment)
-
-
 class ExpiresAnInstantLate(DomainSystem):
     def facts(self, reference: str) -> Facts:
         seen = self.payments[reference].as_of(self.now() - timedelta(microseconds=1))
@@ -97,11 +87,6 @@ class HandsOffTwice(DomainSystem):
             return super().process(reference, gateway, card, refused)
         finally:
             self.attempts[reference] = earlier + self.attempts[reference]
-
-
-class BelievesAnyAmount(DomainSystem):
-    def report(self, reference: str, number: int, gateway: str, said: Said, environment: Environment) -> str:
-        return super().report(reference, number, gateway, replace(said, share="WHOLE"), environment)
 
 
 class ForgetsIdempotencyKeys(DomainSystem):
@@ -143,11 +128,6 @@ class ShowsDrainingGateways(DomainSystem):
         return [gateway for gateway in self.living() if gateway.status is not GatewayStatus.DISABLED]
 
 
-class ForgetsDrainsUntilTheSweep(DomainSystem):
-    def living(self) -> list[Gateway]:
-        return [gateway for gateway in self.gateways.values() if gateway.status is not GatewayStatus.DELETED]
-
-
 class StopsAskingOnceDeleted(DomainSystem):
     def can_ask(self, attempt: Attempt) -> bool:
         account = self.account(attempt)
@@ -170,13 +150,6 @@ class NumbersNoticesApart(DomainSystem):
         before = self.payments[reference].sequence
         super().tell(reference)
         self.payments[reference] = replace(self.payments[reference], sequence=before)
-
-
-class NeverAsksWhatWasPaidAgain(DomainSystem):
-    def reconcile(self, said: Said) -> None:
-        for own in self.attempts.values():
-            own[:] = [replace(attempt, next_ask_at=None) if attempt.confirmed_at else attempt for attempt in own]
-        super().reconcile(said)
 
 
 class AsksAboutFinalPaymentsEachTime(DomainSystem):
