@@ -38,13 +38,13 @@ pictures: install-dev browser ## Take the pictures of checkout and console again
 test-fast: install-dev ## Run the unit tests of rules, use cases and adapters (between two edits)
 	$(PYTHON) -m pytest -q -n 2 -m "not long" tests/unit/domain tests/unit/application tests/unit/adapters $(ARGS)
 
-test-for: install-dev browser pgbouncer ## Run the tests that belong to a file (FILE=src/payagg/domain/report.py)
+test-for: install-dev browser pgbouncer haproxy ## Run the tests that belong to a file (FILE=src/payagg/domain/report.py)
 	$(PYTHON) -m pytest -q -n 2 $(SPREAD) $$($(PYTHON) tools/tests_for.py $(FILE)) $(ARGS)
 
 # Most tests wait for a server or a process, so there are more at once than cores. A file's tests run in one process, which
 # starts its server or browser once (not by xdist's groups: 3.8 writes them where pytest 9.2 no longer reads); long ones first.
 SPREAD := --dist loadfile --no-loadscope-reorder
-test: install-dev browser pgbouncer ## Run every test (ARGS="-k name" chooses)
+test: install-dev browser pgbouncer haproxy ## Run every test (ARGS="-k name" chooses)
 	$(PYTHON) -m pytest -n 6 $(SPREAD) $(ARGS)
 
 ## Prove
