@@ -174,7 +174,7 @@ def test_a_delivery_appears_in_the_inbox_verified_and_is_delivered_again(
         assert cut_off_at_any_width(page) == []
 
 
-PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout", "/audit")
+PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout", "/team", "/audit")
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), [(SMALL_PHONE, "dark"), (WIDE, "light")], ids=["narrow", "wide"])

@@ -273,14 +273,14 @@ OPERATION_IDS = {
     "getServiceHealth", "getTestPayment", "initiatePayment", "listAdjustments", "listAllPayments", "listAnomalies",
     "listApiKeys", "listAudit", "listBusinessAudit", "listBusinessGateways", "listBusinessMembers",
     "listBusinessPayments", "listBusinesses", "listEvents", "listEventsOfKey", "listGatewayMerchants",
-    "listGateways", "listOwnBusinesses", "listPaymentDeliveries", "listPaymentOptions", "listPayments",
-    "listReconciliations", "listWebhookDeliveries", "listWebhooks", "processPayment", "receiveProviderAEvent",
-    "receiveProviderALiveEvent", "receiveProviderASandboxEvent", "receiveProviderBEvent",
-    "receiveProviderBLiveEvent", "receiveProviderBSandboxEvent", "redeliverToPayment", "redeliverWebhook",
-    "removeBusinessMember", "reorderBusinessGateways", "requestResolution", "revokeApiKey", "rotateWebhookSecret",
-    "setBusinessMember", "simulatePayment", "simulateTestPayment", "testWebhook", "updateBusiness",
-    "updateBusinessGateway", "updateGateway", "updateGatewayCredentials", "updateWebhook", "uploadGatewayLogo",
-    "verifyPayment",
+    "listGateways", "listOwnBusinesses", "listOwnBusinessMembers", "listPaymentDeliveries", "listPaymentOptions",
+    "listPayments", "listReconciliations", "listWebhookDeliveries", "listWebhooks", "processPayment",
+    "receiveProviderAEvent", "receiveProviderALiveEvent", "receiveProviderASandboxEvent",
+    "receiveProviderBEvent", "receiveProviderBLiveEvent", "receiveProviderBSandboxEvent", "redeliverToPayment",
+    "redeliverWebhook", "removeBusinessMember", "reorderBusinessGateways", "requestResolution", "revokeApiKey",
+    "rotateWebhookSecret", "setBusinessMember", "simulatePayment", "simulateTestPayment",
+    "testWebhook", "updateBusiness", "updateBusinessGateway", "updateGateway", "updateGatewayCredentials",
+    "updateWebhook", "uploadGatewayLogo", "verifyPayment",
 }  # fmt: skip
 
 
