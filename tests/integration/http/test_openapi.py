@@ -278,7 +278,7 @@ OPERATION_IDS = {
     "receiveProviderAEvent", "receiveProviderALiveEvent", "receiveProviderASandboxEvent",
     "receiveProviderBEvent", "receiveProviderBLiveEvent", "receiveProviderBSandboxEvent", "redeliverToPayment",
     "redeliverWebhook", "removeBusinessMember", "reorderBusinessGateways", "requestResolution", "revokeApiKey",
-    "rotateWebhookSecret", "setBusinessMember", "simulatePayment", "simulateTestPayment",
+    "rotateWebhookSecret", "setBusinessMember", "simulatePayment", "simulateTestPayment", "testGatewayCredentials",
     "testWebhook", "updateBusiness", "updateBusinessGateway", "updateGateway", "updateGatewayCredentials",
     "updateWebhook", "uploadGatewayLogo", "verifyPayment",
 }  # fmt: skip

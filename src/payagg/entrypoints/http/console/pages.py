@@ -54,6 +54,12 @@ def words(name: str) -> str:
     return name.replace("_", " ").lower()
 
 
+def credential(name: str) -> str:
+    """A credential's name for people: `sandboxSecretKey` is "Secret key", `liveBaseUrl` is "Address"."""
+    _, *parts = re.findall("[A-Z]?[a-z]+", name)
+    return " ".join(parts).capitalize().replace("Base url", "Address")
+
+
 def age(seconds: int) -> str:
     return age_of(timedelta(seconds=seconds))
 
@@ -80,7 +86,15 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-TEMPLATES.filters |= {"money": naira, "of": of, "instant": instant, "words": words, "age": age, "labelled": labelled}
+TEMPLATES.filters |= {
+    "money": naira,
+    "of": of,
+    "instant": instant,
+    "words": words,
+    "credential": credential,
+    "age": age,
+    "labelled": labelled,
+}
 
 
 def root_of(use_cases: Services) -> str:
