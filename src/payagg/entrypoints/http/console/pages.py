@@ -15,11 +15,13 @@ from markupsafe import Markup, escape
 
 from payagg.application.reports.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.checkout_page.markup import OPTIONS
 from payagg.entrypoints.http.checkout_page.words import LAGOS, naira
 
 HERE = Path(__file__).parent
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 ASSETS = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir()) if path.suffix in MEDIA_TYPES}
+ASSETS["options.css"] = OPTIONS.encode()
 ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}
 DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
 HEADERS = {
