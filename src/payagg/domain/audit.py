@@ -51,6 +51,7 @@ class Action(Enum):
     GATEWAY_DISABLE = "gateway.disable"
     GATEWAY_END_DRAIN = "gateway.end_drain"
     GATEWAY_SET_CREDENTIALS = "gateway.set_credentials"
+    GATEWAY_TEST_CREDENTIALS = "gateway.test_credentials"  # the provider was asked, nothing changed
     GATEWAY_END_OVERLAP = "gateway.end_overlap"
     GATEWAY_WIPE_SECRETS = "gateway.wipe_secrets"
     GATEWAY_SET_LOGO = "gateway.set_logo"

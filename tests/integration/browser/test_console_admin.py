@@ -1,6 +1,7 @@
 """The administrators' console in a real browser: a gateway's life, KYC, anomalies, and how its pages read."""
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,16 +11,18 @@ from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
+from payagg.entrypoints.dev.fake_providers import FakeServers, Fault
 from tests.support.browser import SMALL_PHONE, cut_off_at_any_width, judge_with_axe, opened
 from tests.support.checkout_site import Site
 from tests.support.images import an_image
+from tests.support.provider_rigs import credentials_a, credentials_b
 
 pytestmark = pytest.mark.browser
 WIDE = {"width": 1280, "height": 900}
 SECRET = "sk_live_" + "s" * 40
 LONG_NAME = "a.very.long.name.of.an.administrator@example.com"
 DRAIN = timedelta(seconds=8)  # long enough to see it on a busy machine, short enough to wait for its end
-SITE = {"drain_window": DRAIN}
+SITE = {"drain_window": DRAIN, "with_fakes": True}
 
 
 def sign_in(page: Page, site: Site, subject: str = "admin-1") -> None:
@@ -75,20 +78,28 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         sign_in(page, site)
         page.get_by_role("link", name="Paystack").click()
         expect(page.get_by_text("No credentials are on file.")).to_be_visible()
-        page.get_by_label("sandboxSecretKey").fill(SECRET)
-        page.get_by_role("button", name="Replace the credentials").click()
+        sandbox, live = (page.get_by_role("form", name=f"{one} credentials") for one in ("SANDBOX", "LIVE"))
+        sandbox.get_by_label("Secret key (none on file)").fill(SECRET)
+        sandbox.get_by_role("button", name="Save").click()
         expect(page.get_by_role("alert")).to_contain_text("not of the SANDBOX environment")
-        expect(page.get_by_label("sandboxSecretKey")).to_have_attribute("aria-invalid", "true")
+        expect(sandbox.get_by_label("Secret key (none on file)")).to_have_attribute("aria-invalid", "true")
         assert SECRET not in page.content()
-        page.get_by_label("liveSecretKey").fill(SECRET)
-        page.get_by_role("button", name="Replace the credentials").click()
+        live.get_by_label("Secret key (none on file)").fill(SECRET)
+        live.get_by_role("button", name="Save").click()
         expect(page.get_by_text("They are never shown again.")).to_be_visible()
         assert SECRET not in page.content()
-        page.get_by_label("liveEnabled").fill("true")
-        page.get_by_role("button", name="Replace the credentials").click()
-        expect(page.get_by_text("are gone now: liveSecretKey")).to_be_visible()
-        page.reload()
-        expect(page.get_by_text("are gone now")).to_have_count(0)
+        live.get_by_role("switch", name="Payers may use it").uncheck()
+        live.get_by_label("Webhook secret (none on file)").fill("whsec_live")
+        live.get_by_role("button", name="Save").click()
+        expect(live.get_by_role("switch")).not_to_be_checked()
+        expect(live.get_by_label("Secret key (on file)")).to_have_value("")
+        expect(sandbox.get_by_label("Secret key (none on file)")).to_be_visible()
+        live.get_by_role("switch").check()
+        live.get_by_label("Remove the webhook secret").check()
+        live.get_by_role("button", name="Save").click()
+        expect(live.get_by_role("switch")).to_be_checked()
+        expect(live.get_by_label("Webhook secret (none on file)")).to_be_visible()
+        expect(live.get_by_label("Secret key (on file)")).to_be_visible()
 
         page.get_by_label("PNG or JPEG").set_input_files(logo)
         page.get_by_role("button", name="Store the logo").click()
@@ -116,6 +127,27 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         page.get_by_label("Action").select_option("gateway.delete")
         page.get_by_role("button", name="Filter").click()
         expect(page.get_by_role("row").nth(1)).to_contain_text("administrator admin-1")
+
+
+@pytest.mark.parametrize(
+    ("slug", "name", "of"), [("provider_a", "Paystack", credentials_a), ("provider_b", "Payaza", credentials_b)]
+)
+def test_credentials_are_tried_at_the_provider(
+    chromium: Browser, site: Site, slug: str, name: str, of: Callable[[FakeServers], dict[str, str]]
+) -> None:
+    fakes = site.fakes
+    assert fakes is not None
+    site.configure(slug, of(fakes), name=name)
+    with opened(chromium, viewport=SMALL_PHONE) as page:
+        sign_in(page, site)
+        page.get_by_role("link", name=name).click()
+        page.get_by_role("button", name="Try it with the LIVE credentials").click()
+        expect(page.get_by_role("status").first).to_contain_text(f"{name} takes the LIVE credentials")
+        {"provider_a": fakes.paystack.book, "provider_b": fakes.payaza.book}[slug].faults.append(Fault.REFUSED_KEY)
+        page.get_by_role("button", name="Try it with the SANDBOX credentials").click()
+        expect(page.get_by_role("status").first).to_contain_text("refuses the SANDBOX credentials")
+        judge_with_axe(page)
+        assert cut_off_at_any_width(page) == []
 
 
 def test_a_business_from_creation_to_approval_and_an_anomaly_to_its_end(chromium: Browser, site: Site) -> None:

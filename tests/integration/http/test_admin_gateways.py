@@ -1,6 +1,6 @@
 """Gateways over HTTP, for administrators and for one business: answers, and refusals in order of precedence."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 
 import httpx
@@ -10,11 +10,14 @@ from payagg_testing.builders import a_payment, an_attempt
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.domain.attempt import AttemptState
+from payagg.domain.audit import AuditFilter
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
+from payagg.entrypoints.dev.fake_providers import FakeServers, Fault
 from tests.support.gateway_api import GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import refusal
+from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
 pytestmark = pytest.mark.anyio
 
@@ -162,6 +165,36 @@ async def test_a_header_counts_the_attempts_that_another_account_leaves_behind(a
     assert await left_by() is None  # its account is on file again
 
 
+@pytest.mark.rule("POST /admin/gateways/{gatewayId}/credentials/test")
+@pytest.mark.parametrize(("slug", "of"), [("provider_a", credentials_a), ("provider_b", credentials_b)])
+async def test_a_provider_is_asked_whether_it_takes_the_credentials_on_file(
+    api: GatewayApi, slug: str, of: Callable[[FakeServers], dict[str, str]]
+) -> None:
+    gateway = f"/gw_{slug}"
+
+    async def tested(environment: str = "LIVE") -> httpx.Response:
+        return await api.admin("POST", f"{gateway}/credentials/test", json={"environment": environment})
+
+    assert refusal(await tested()) == (400, "GATEWAY_ENVIRONMENT_NOT_CONFIGURED", None)
+    async with fakes_running() as fakes:
+        await api.admin("PATCH", f"{gateway}/credentials", json={"credentials": of(fakes)})
+        assert (await tested()).json()["data"] == {"environment": "LIVE", "isAccepted": True, "fault": None}
+        book = {"provider_a": fakes.paystack.book, "provider_b": fakes.payaza.book}[slug]
+        book.faults.append(Fault.REFUSED_KEY)
+        refused = (await tested("SANDBOX")).json()["data"]
+        assert refused == {"environment": "SANDBOX", "isAccepted": False, "fault": "BAD_CREDENTIALS"}
+    assert (await tested()).json()["data"]["fault"] == "UNREACHABLE"
+    async with api.services.store.begin() as tx:
+        assert [one for one in await tx.health.all() if one.faults] == []
+        entries = await tx.audit.listed(AuditFilter(object_id=gateway[1:], action="gateway.test_credentials"), None, 10)
+    # The clock stands still, so entries have no order.
+    assert sorted(one.changes["environment"]["after"] for one in entries) == ["LIVE", "LIVE", "SANDBOX"]
+    for _ in range(8):
+        await tested()
+    assert refusal(await tested()) == (429, "RATE_LIMITED", None)
+    assert refusal(await api.admin("POST", GONE + "/credentials/test", json={"environment": "LIVE"}))[0] == 404
+
+
 @pytest.mark.rule("GET /admin/gateways/{gatewayId}/readiness")
 async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: GatewayApi) -> None:
     async def readiness(gateway_id: str) -> tuple[bool, int, dict[str, str | None]]:
@@ -180,6 +213,9 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
     keys = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40, "liveEnabled": "false"}
     await api.admin("PATCH", "/gw_provider_a/credentials", json={"credentials": keys})
     assert await readiness("gw_provider_a") == (True, 0, {"SANDBOX": None, "LIVE": "DISABLED"})
+    environments = (await api.admin("GET", "/gw_provider_a/readiness")).json()["data"]["environments"]
+    names = {one["environment"]: one["credentialsOnFile"] for one in environments}
+    assert names == {"SANDBOX": ["sandboxSecretKey"], "LIVE": ["liveEnabled", "liveSecretKey"]}
     now = api.clock.now()
     async with api.services.store.begin() as tx:
         await tx.health.lock("provider_a", Environment.SANDBOX)

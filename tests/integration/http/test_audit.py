@@ -71,7 +71,9 @@ async def test_every_changing_route_says_who_from_where_what_and_which_request(a
     await walk.change("updateGatewayCredentials", credentials, gatewayId=gateway)
     own = (await walk.change("createGateway", {"slug": "provider_a", "name": "Provider A"}))["id"]
     for secret in (SECRET, SECRET[:-1] + "6"):
-        await walk.change("updateGatewayCredentials", {"credentials": {"sandboxSecretKey": secret}}, gatewayId=own)
+        credentials = {"sandboxSecretKey": secret, "sandboxBaseUrl": "http://127.0.0.1:1"}
+        await walk.change("updateGatewayCredentials", {"credentials": credentials}, gatewayId=own)
+    await walk.change("testGatewayCredentials", {"environment": "SANDBOX"}, gatewayId=own)
     await walk.change("endCredentialsOverlap", gatewayId=own)
     await walk.change("uploadGatewayLogo", an_image(), gatewayId=gateway)
     await walk.change("enableGateway", gatewayId=gateway)

@@ -107,3 +107,15 @@ async def test_businesses_are_searched_and_paged_while_others_are_made(api: Api)
     for odd, name in (("%", "100% Fresh"), ("\ufffd", "Odd \ufffd shop")):
         assert [one["name"] for one in (await page(search=odd))["businesses"]] == [name]
     assert "members" not in first["businesses"][0]
+
+
+@pytest.mark.rule("GET /merchant/businesses/{businessId}/members")
+async def test_a_manager_reads_the_team_of_the_own_business_and_of_no_other(api: Api) -> None:
+    made, other = await created(api), await created(api, owner="bo")
+    await api.client.post(f"{BASE}/{made['id']}/members", json={"subject": "cy", "role": "MEMBER"}, headers=ADMIN)
+    path = "/merchant/businesses/{}/members"
+    team = await api.client.get(path.format(made["id"]), headers=bearer(merchant_token("ada")))
+    assert team.json()["data"] == [{"subject": "ada", "role": "OWNER"}, {"subject": "cy", "role": "MEMBER"}]
+    for subject, business in (("cy", made), ("ada", other), ("bo", made)):
+        refused = await api.client.get(path.format(business["id"]), headers=bearer(merchant_token(subject)))
+        assert_refused(refused, 403, "FORBIDDEN")

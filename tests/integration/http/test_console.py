@@ -178,6 +178,9 @@ async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
         assert f'<a href="{base_of(shop)}">{shop.business.name}</a>' in page.text
         assert f">{role}</td>" in page.text
     assert (await browser.open(base_of(second))).status_code == 200
+    team = await browser.open(f"{base_of(second)}/team")
+    assert f'{first.owner} <span class="soft">(you)</span></th><td data-label="Role">admin</td>' in team.text
+    assert f'{second.owner}</th><td data-label="Role">owner</td>' in team.text
     async with api.services.store.begin() as tx:
         for shop in (first, second):
             await tx.members.remove(shop.business.id, first.owner)

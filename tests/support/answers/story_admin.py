@@ -67,6 +67,7 @@ async def _gateways(told: "Storyteller") -> None:
         await told.call("enableGateway", f"{own}/enable")
     told.operations["updateGatewayCredentials"]["request"] = {"credentials": SHOWN_CREDENTIALS}
     own = f"/admin/gateways/{every['provider_a']}"
+    await told.call("testGatewayCredentials", f"{own}/credentials/test", json={"environment": "SANDBOX"})
     await told.call("endCredentialsOverlap", f"{own}/credentials/end-overlap")
     file = {"file": ("logo.png", an_image(), "image/png")}
     await told.call("uploadGatewayLogo", f"{own}/logo", files=file)

@@ -132,6 +132,7 @@ async def reconcile(told: "Storyteller", shop: Selling) -> None:
     await told.call("getServiceHealth", "/admin/health")
     await told.call("listOwnBusinesses", "/merchant/businesses")
     await told.call("getOwnBusiness", shop.path)
+    await told.call("listOwnBusinessMembers", f"{shop.path}/members")
     where = {"environment": "SANDBOX"}
     paid = await told.call("listBusinessPayments", f"{shop.path}/payments", params={**where, "status": "SUCCESS"})
     reference = paid["payments"][0]["reference"]

@@ -168,19 +168,22 @@ class Gateways:
 
     @retried
     async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
-        """Replaces them in full, sealed for this gateway alone; raises what the bound provider's check raises.
+        """Replaces them, sealed for this gateway alone; raises what the bound provider's check raises.
 
         A signing secret that changed or is gone proves events for OVERLAP.
         """
         async with self.store.begin() as tx:
             gateway = await self._locked(tx, gateway_id)
+            sealed = GatewayCredentials(self.vault, self.providers)
+            before, credentials = sealed.current(gateway), parse_credentials(command.credentials)
+            if command.keep_others:
+                merged = {**before, **credentials}
+                credentials = parse_credentials({name: value for name, value in merged.items() if value})
             provider = self.providers.get(gateway.slug)
             if provider is not None:
-                provider.check_credentials(command.credentials)
-            credentials = parse_credentials(command.credentials)
+                provider.check_credentials(credentials)
             now = self.clock.now()
-            sealed = GatewayCredentials(self.vault, self.providers)
-            before, rotated = sealed.current(gateway), sealed.rotated(gateway, credentials, now)
+            rotated = sealed.rotated(gateway, credentials, now)
             await tx.gateways.save(rotated)
             accounts = sealed.accounts(gateway), sealed.accounts(rotated)
             changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}

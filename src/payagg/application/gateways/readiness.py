@@ -17,10 +17,12 @@ OPEN_ATTEMPTS_MAX = 1000
 
 
 class EnvironmentReadiness(Struct, rename="camel", frozen=True):
-    """Why the gateway cannot be chosen in this environment, whatever its status; null when it can."""
+    """`unavailableReason`: why the gateway cannot be chosen in this environment, whatever its status; null when it can.
+    `credentialsOnFile`: the names that belong to the environment, never their values."""
 
     environment: Environment
     unavailable_reason: UnavailableReason | None
+    credentials_on_file: list[str]
 
 
 class GatewayReadiness(Struct, rename="camel", frozen=True):
@@ -55,10 +57,14 @@ async def gateway_readiness(
         health = await tx.health.all()
     if gateway is None:
         raise Refusal(ErrorCode.NOT_FOUND)
-    reasons = GatewayCredentials(vault, providers).reasons(gateway, health, clock.now())
+    sealed = GatewayCredentials(vault, providers)
+    reasons, names = sealed.reasons(gateway, health, clock.now()), sorted(sealed.current(gateway))
     return GatewayReadiness(
         has_processor=gateway.slug in providers,
         credential_names=list(providers[gateway.slug].credential_names) if gateway.slug in providers else [],
         open_attempts=open_attempts,
-        environments=[EnvironmentReadiness(environment, reason) for environment, reason in reasons.items()],
+        environments=[
+            EnvironmentReadiness(one, reason, [name for name in names if name.startswith(one.value.lower())])
+            for one, reason in reasons.items()
+        ],
     )

@@ -21,6 +21,7 @@ from payagg.domain.gateway import (
     Gateway,
     logo_url,
 )
+from payagg.domain.report import FaultKind
 from payagg.domain.values import Environment
 
 SEARCH_MAX = 100
@@ -55,12 +56,25 @@ class UpdateGateway(Struct, rename="camel", kw_only=True, frozen=True, forbid_un
 
 
 class UpdateCredentials(Struct, rename="camel", kw_only=True, frozen=True):
-    """Replaces the stored object in full."""
+    """Replaces the stored object in full; with `keepOthers` what is named alone, an empty value taking a name away."""
 
     credentials: Annotated[dict[str, CredentialValue], Meta(min_length=1, max_length=CREDENTIALS_MAX)]
+    keep_others: bool = False
 
     def __repr__(self) -> str:
         return f"UpdateCredentials({len(self.credentials)} values)"
+
+
+class TestCredentials(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
+    environment: Environment
+
+
+class CredentialsTest(Struct, rename="camel", kw_only=True, frozen=True):
+    """`fault`: why the provider gave no usable answer, BAD_CREDENTIALS where it refuses the key; null otherwise."""
+
+    environment: Environment
+    is_accepted: bool
+    fault: FaultKind | None
 
 
 class UpdateBusinessGateway(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):

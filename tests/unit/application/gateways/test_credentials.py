@@ -154,6 +154,29 @@ async def test_an_environment_not_sent_again_is_named_and_its_events_are_proved(
     assert (await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)).removed == []
 
 
+async def test_what_is_named_alone_changes_where_the_others_are_kept() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
+    changed = UpdateCredentials(credentials={"liveWebhookSecret": "w", "note": "", "gone": ""}, keep_others=True)
+    assert (await world.gateways.set_credentials(gateway, changed, by=AN_ADMIN)).removed == ["note"]
+    assert await opened(world, gateway) == {
+        "sandboxSecretKey": "sk_test_1",
+        "liveSecretKey": "sk_live_1",
+        "liveWebhookSecret": "w",
+    }
+    # The whole is checked: both environments must not sign with one secret.
+    shared = UpdateCredentials(credentials={"sandboxWebhookSecret": "w"}, keep_others=True)
+    with pytest.raises(Refusal) as refused:
+        await world.gateways.set_credentials(gateway, shared, by=AN_ADMIN)
+    assert refused.value.field == "credentials.liveWebhookSecret"
+    names = ("sandboxSecretKey", "liveSecretKey", "liveWebhookSecret")
+    everything = UpdateCredentials(credentials=dict.fromkeys(names, ""), keep_others=True)
+    with pytest.raises(Refusal) as refused:
+        await world.gateways.set_credentials(gateway, everything, by=AN_ADMIN)
+    assert refused.value.field == "credentials"
+
+
 async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]

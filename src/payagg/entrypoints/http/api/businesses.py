@@ -182,4 +182,17 @@ async def own(call: Call[Manager, None]) -> AdminBusiness:
     return AdminBusiness.of(call.caller.business)
 
 
-routes = [listed, create, detail, update, members, set_member, remove_member, managed, own]
+@route(
+    "GET",
+    "/merchant/businesses/{business_id:str}/members",
+    "listOwnBusinessMembers",
+    "List the members of a business that one manages",
+    "Businesses",
+    guard=manager_reads,
+    returns=list[BusinessMember],
+)
+async def own_members(call: Call[Manager, None]) -> list[BusinessMember]:
+    return (await call.services.businesses.detail(call.path["business_id"])).members
+
+
+routes = [listed, create, detail, update, members, set_member, remove_member, managed, own, own_members]

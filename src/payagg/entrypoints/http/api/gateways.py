@@ -5,6 +5,7 @@ import re
 from litestar import Response
 
 from payagg.application.accounts.access import Administrator
+from payagg.application.gateways.credential_tests import run_test
 from payagg.application.gateways.readiness import GatewayReadiness, gateway_readiness
 from payagg.application.schemas.gateways import (
     SEARCH_MAX,
@@ -12,7 +13,9 @@ from payagg.application.schemas.gateways import (
     AdminGatewayMerchant,
     AdminGatewaySummary,
     CreateGateway,
+    CredentialsTest,
     EndedOverlap,
+    TestCredentials,
     UpdateCredentials,
     UpdateGateway,
     UploadedLogo,
@@ -172,15 +175,36 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     errors=(ErrorCode.NOT_FOUND,),
     headers=("Credentials-Removed", "Open-Attempts"),
     description="Replaces the previous object in full: a name that is not sent again is gone, and the header "
-    "`Credentials-Removed` says so. Encrypted at rest and never returned. A signing secret that changed or is gone "
-    "still proves events for 24 hours. Where the provider account or its address is another one, `Open-Attempts` says "
-    "how many attempts of the one before are still asked about: no answer of the new one ends them.",
+    "`Credentials-Removed` says so. With `keepOthers` only what is named changes, and an empty value takes a name "
+    "away. Encrypted at rest and never returned. A signing secret that changed or is gone still proves events for 24 "
+    "hours. Where the provider account or its address is another one, `Open-Attempts` says how many "
+    "attempts of the one before are still asked about: no answer of the new one ends them.",
 )
 async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
     replaced = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
     shown = ", ".join(name for name in replaced.removed if HEADER_NAME.fullmatch(name))
     headers = {"Credentials-Removed": shown} if shown else {}
     return done(headers | ({"Open-Attempts": str(replaced.open_attempts)} if replaced.open_attempts else {}))
+
+
+@route(
+    "POST",
+    ONE + "/credentials/test",
+    "testGatewayCredentials",
+    "Ask the provider whether it takes the credentials on file",
+    TAG,
+    guard=gateway_changes,
+    body=TestCredentials,
+    body_max=KB,
+    returns=CredentialsTest,
+    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, ErrorCode.RATE_LIMITED),
+    description="Asks about a reference that was never paid: nobody is charged. At most 10 a minute of one gateway and "
+    "environment.",
+)
+async def test_credentials(call: Call[Administrator, TestCredentials]) -> CredentialsTest:
+    own = call.services
+    gateway_id, environment = call.path["gateway_id"], call.body.environment
+    return await run_test(own.payment_options, own.gateways.entropy, gateway_id, environment, by=by(call))
 
 
 @route(
@@ -260,6 +284,7 @@ routes = [
     disable,
     merchants,
     set_credentials,
+    test_credentials,
     end_overlap,
     upload_logo,
     readiness,

@@ -25,7 +25,10 @@ ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}  
 DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
 TEMPLATES = {path.stem: _format(path.read_text("utf-8")) for path in (HERE / "templates").glob("*.html")}
 # In the page itself: a style sheet of its own would keep the first paint waiting for one more round trip.
-STYLE, GUARD = ((HERE / "inline" / name).read_text("utf-8") for name in ("checkout.css", "guard.js"))
+SHEET, OPTIONS, GUARD = (
+    (HERE / "inline" / name).read_text("utf-8") for name in ("checkout.css", "options.css", "guard.js")
+)
+STYLE = SHEET + OPTIONS  # the console shows a merchant the options alone
 GZIP = 16  # zlib's word for gzip around the data
 WINDOW_BITS, MEMORY = 13, 7  # of the compressor: copying a small one costs a few microseconds
 

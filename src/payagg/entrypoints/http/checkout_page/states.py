@@ -61,7 +61,7 @@ def _choose(page: CheckoutPage, address: str, root: str) -> Markup:
         address=address,
         quiet=NOTHING if chosen is None else Markup(" hidden"),
         problem=words.NO_OPTION if chosen is None else "",
-        options=NOTHING.join([_option(option, option is chosen, root) for option in page.options]),
+        options=NOTHING.join([option(one, one is chosen, root) for one in page.options]),
         cards=CARDS if any(option.slug == SANDBOX_SLUG for option in usable) else NOTHING,
         label="Check again" if chosen is None else _label(chosen) or f"Pay {words.naira(payment.amount)}",
         way_home=_way_home(page, "Go back to", " quiet"),
@@ -69,7 +69,7 @@ def _choose(page: CheckoutPage, address: str, root: str) -> Markup:
 
 
 @lru_cache(maxsize=1024)  # one payment after another shows the same few
-def _option(option: CheckoutGateway, is_chosen: bool, root: str) -> Markup:
+def option(option: CheckoutGateway, is_chosen: bool, root: str) -> Markup:
     """Headed by what the payer does, with who does it beside it; a long description stands below the name."""
     does = (option.description or "").rstrip(".")
     what, by = (does, option.name) if 0 < len(does) <= SHORT else (option.name, does)

@@ -12,11 +12,12 @@ from payagg.entrypoints.http.console import (
     own_sessions,
     payments,
     sign_in,
+    team,
     webhooks,
 )
 from payagg.entrypoints.http.console.visit import refused_by_framework
 
-MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout)
+MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout, team)
 ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)
 routes = [route for area in (sign_in, own_sessions, *MERCHANT, *ADMIN) for route in area.routes]
 

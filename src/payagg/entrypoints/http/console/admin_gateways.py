@@ -13,8 +13,7 @@ BASE = "/console/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 API = "/admin/gateways"
 SECTION = "/gateways"
-VALUES_MAX = 50  # of the credentials form
-OTHERS = 2  # rows for names that the processor does not use, which a gateway without one has only
+OTHERS = 2  # rows of a gateway without a processor, which has no names of its own
 PER_PAGE = 20
 
 
@@ -24,8 +23,8 @@ async def _listed(visit: PageVisit) -> Response[bytes]:
     return visit.page("gateways", {"section": SECTION, "gateways": gateways, "readiness": readiness})
 
 
-async def _shown(visit: PageVisit, removed: str = "") -> Response[bytes]:
-    """`removed`: names of credentials that a form has just replaced by nothing."""
+async def _shown(visit: PageVisit, tested: dict[str, Any] | None = None) -> Response[bytes]:
+    """`tested`: what the provider has just said of the credentials."""
     path, search = _path(visit), visit.query("search")
     page_number = visit.query("page") or "1"  # which the API refuses by name
     query = {"page": page_number, "perPage": PER_PAGE, "search": search}
@@ -40,8 +39,7 @@ async def _shown(visit: PageVisit, removed: str = "") -> Response[bytes]:
         "has_more": int(page_number) * PER_PAGE < merchants.meta["total"],
         "number": int(page_number),
         "search": search,
-        "removed": removed,
-        "names": ready["credentialNames"],
+        "tested": tested,
         "others": OTHERS,
     }
     return visit.page("gateway", {"section": SECTION, **facts})
@@ -89,12 +87,25 @@ async def delete(visit: PageVisit) -> Response[bytes]:
 
 @form(ONE + "/credentials", "admin", back=_shown)
 async def credentials(visit: PageVisit) -> Response[bytes]:
-    """A row without a value is left out. What the API says of one that it refuses never repeats it."""
-    rows = [(visit.form.get(f"name-{n}", "").strip(), visit.form.get(f"value-{n}", "")) for n in range(VALUES_MAX)]
-    sent = {name: value for name, value in rows if value}
-    answer = await visit.api.call("PATCH", f"{_path(visit)}/credentials", {"credentials": sent})
-    removed = answer.headers.get("credentials-removed", "")
-    return await _shown(visit.at(), removed) if removed else _led_back(visit, "credentials-saved")
+    """An empty field keeps what is on file. What the API says of a value that it refuses never repeats it."""
+    sent = {visit.form.get(f"name-{row}", "").strip(): visit.form.get(f"value-{row}", "") for row in range(OTHERS)}
+    for field, value in visit.form.items():
+        what, _, name = field.partition(".")
+        if what == "remove":
+            sent[name] = ""
+        elif what == "credentials" and value:
+            sent[name] = value
+        elif what == "was" and (is_on := str(f"switch.{name}" in visit.form).lower()) != value:
+            sent[name] = is_on
+    sent.pop("", None)
+    await visit.api.patch(f"{_path(visit)}/credentials", {"credentials": sent, "keepOthers": True})
+    return _led_back(visit, "credentials-saved")
+
+
+@form(ONE + "/credentials/test", "admin", back=_shown)
+async def test(visit: PageVisit) -> Response[bytes]:
+    body = {"environment": visit.form.get("environment", "")}
+    return await _shown(visit.at(), await visit.api.post(f"{_path(visit)}/credentials/test", body))
 
 
 @form(ONE + "/end-overlap", "admin", back=_shown)
@@ -119,4 +130,4 @@ def _led_back(visit: PageVisit, done: str) -> Response[bytes]:
     return visit.led_to(f"{BASE}/{part(visit.path['gateway_id'])}", done)
 
 
-routes = [listed, shown, create, change, enable, disable, delete, credentials, end_overlap, logo]
+routes = [listed, shown, create, change, enable, disable, delete, credentials, test, end_overlap, logo]

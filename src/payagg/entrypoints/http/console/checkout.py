@@ -3,8 +3,15 @@
 from typing import Any
 
 from litestar import Response
+from markupsafe import Markup
 
+from payagg.application.gateways.payment_options import SIMULATOR_OPTION
+from payagg.application.schemas.payments import CheckoutGateway
+from payagg.domain.gateway import simulator_allowed
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.checkout_page.states import option
 from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.pages import root_of
 from payagg.entrypoints.http.console.place import BASE, BusinessPlace, place_of
 from payagg.entrypoints.http.console.visit import PageVisit, form, page
 
@@ -13,11 +20,33 @@ async def _shown(visit: PageVisit) -> Response[bytes]:
     place = await place_of(visit)
     path = f"{place.api}/payments"
     found = (await visit.api.get(path, environment=place.environment, status="INITIATED", limit=1))["payments"]
+    gateways = await visit.api.get(f"{place.api}/gateways")
     facts = {
-        "gateways": await visit.api.get(f"{place.api}/gateways"),
+        "gateways": gateways,
+        "options": _options(gateways, Environment(place.environment), root_of(visit.services)),
         "open_url": f"{visit.services.settings.base_url}/checkout/{found[0]['reference']}" if found else None,
     }
     return visit.page("checkout", {"place": place, "section": "/checkout", **facts})
+
+
+def _options(gateways: list[dict[str, Any]], environment: Environment, root: str) -> list[Markup]:
+    """What the checkout page shows of those that are on, by its own template."""
+    options = [
+        CheckoutGateway(
+            slug=one["slug"],
+            name=one["displayName"] or one["name"],
+            description=one["description"],
+            logo_url=one["logoUrl"],
+            is_default=one["isDefault"],
+            available=True,
+            unavailable_reason=None,
+        )
+        for one in gateways
+        if one["isEnabled"]
+    ]
+    options += [SIMULATOR_OPTION] if simulator_allowed(environment) else []
+    chosen = next((one for one in options if one.is_default), options[0] if options else None)
+    return [option(one, one is chosen, root) for one in options]
 
 
 shown = page(BASE + "/checkout", "merchant")(_shown)

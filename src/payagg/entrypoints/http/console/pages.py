@@ -15,11 +15,13 @@ from markupsafe import Markup, escape
 
 from payagg.application.reports.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.checkout_page.markup import OPTIONS
 from payagg.entrypoints.http.checkout_page.words import LAGOS, naira
 
 HERE = Path(__file__).parent
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 ASSETS = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir()) if path.suffix in MEDIA_TYPES}
+ASSETS["options.css"] = OPTIONS.encode()
 ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}
 DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
 HEADERS = {
@@ -58,6 +60,12 @@ def day(on: date) -> str:
     return f"{on:%d %b}"
 
 
+def credential(name: str) -> str:
+    """A credential's name for people: `sandboxSecretKey` is "Secret key", `liveBaseUrl` is "Address"."""
+    _, *parts = re.findall("[A-Z]?[a-z]+", name)
+    return " ".join(parts).capitalize().replace("Base url", "Address")
+
+
 def age(seconds: int) -> str:
     return age_of(timedelta(seconds=seconds))
 
@@ -84,8 +92,16 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-TEMPLATES.filters |= {"money": naira, "of": of, "instant": instant, "day": day, "words": words, "age": age}
-TEMPLATES.filters["labelled"] = labelled
+TEMPLATES.filters |= {
+    "money": naira,
+    "of": of,
+    "instant": instant,
+    "day": day,
+    "words": words,
+    "credential": credential,
+    "age": age,
+    "labelled": labelled,
+}
 
 
 def root_of(use_cases: Services) -> str:
