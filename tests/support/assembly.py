@@ -9,6 +9,7 @@ from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
+from payagg.application.ports.sign_in import SignInIssuer
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
@@ -31,6 +32,7 @@ def services_over(
     providers: dict[str, Provider] | None = None,
     lists: dict[str, ProviderLists] | None = None,
     sender: Sender | None = None,
+    issuer: SignInIssuer | None = None,
     logos: LogoStore | None = None,
     dies_at: str = "",
     crash_point: Callable[[str], None] | None = None,
@@ -50,4 +52,5 @@ def services_over(
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point or crash_at(dies_at),
         other_cells=other_cells_of(settings),
+        issuer=issuer,
     )

@@ -13,6 +13,7 @@ from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ArchiveObjects, ObjectLogos
 from payagg.adapters.memory import MemoryStore
+from payagg.adapters.openid import OpenIdIssuer
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
@@ -49,6 +50,7 @@ from payagg.application.payments.verification import Verification
 from payagg.application.ports.cells import OtherCells
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
+from payagg.application.ports.sign_in import SignInIssuer
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.application.reports.anomalies import Anomalies
@@ -91,6 +93,7 @@ class Services:
     vault: Vault
     access: Access
     console_sessions: ConsoleSessions
+    issuer: SignInIssuer | None  # None: the console takes bearer tokens
     logos: LogoStore
     payments: Payments
     anomalies: Anomalies
@@ -145,6 +148,7 @@ def assemble(
     logos: LogoStore,
     crash_point: Callable[[str], None] = no_crash,
     other_cells: OtherCells | None = None,
+    issuer: SignInIssuer | None = None,
 ) -> Services:
     """The use cases over the given ports; tests and internal tools hand in their own.
 
@@ -180,6 +184,7 @@ def assemble(
         vault=vault,
         access=Access(store, clock, tokens),
         console_sessions=ConsoleSessions(store, clock, settings.console_idle),
+        issuer=issuer,
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),
@@ -237,6 +242,14 @@ def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | Non
         )
     except UnfitKey as error:
         raise SettingsError(f"PAYAGG_JWT_KEY {error}.") from None
+
+
+def issuer_of(settings: Settings, clock: Clock) -> OpenIdIssuer | None:
+    """Who signs people in to the console; nobody is asked yet."""
+    if settings.oidc_issuer is None or settings.oidc_client_id is None:
+        return None
+    claim = settings.oidc_roles[0] if settings.oidc_roles else None
+    return OpenIdIssuer(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret, claim, clock)
 
 
 def check_for_serving(settings: Settings) -> None:
@@ -352,6 +365,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
             other_cells=other_cells,
+            issuer=issuer_of(settings, clock),
         )
         looks = {spec.slug: spec.look for spec in settings.providers}
         await services.gateways.seed(settings.builtin_slug, looks, looks)

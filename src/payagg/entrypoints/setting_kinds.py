@@ -22,6 +22,8 @@ DISTINCT_BYTES_MIN = 8  # of 32; chance gives fewer than 16 once in 10^16 keys
 ENCRYPTION_KEY_BYTES = 32
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 EncryptionKeys = tuple[tuple[str, bytes], ...]
+OidcRoles = tuple[str, tuple[tuple[str, str], ...]]  # a claim, and roles by its values, the highest first
+ROLES = ("SUPER_ADMIN", "ADMIN", "SUPPORT")
 
 
 class Unfit(ValueError):
@@ -71,12 +73,24 @@ def _url(text: str, schemes: tuple[str, ...]) -> str:
 
 
 def _key_set(text: str) -> str:
-    if "://" not in text:
-        return text
+    return _issuer(text) if "://" in text else text
+
+
+def _issuer(text: str) -> str:
+    """As it is given: an issuer's name is compared whole, a slash at its end too."""
     parts = urlsplit(_url(text, ("http", "https")))
     if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
         raise ValueError
     return text
+
+
+def _oidc_roles(text: str) -> OidcRoles:
+    """The highest role stands first."""
+    claim, _, listed = text.partition(" ")
+    pairs = [part.strip().rpartition("=") for part in listed.split(",")]
+    if not claim or not all(value and role in ROLES for value, _, role in pairs):
+        raise ValueError
+    return claim, tuple(sorted(((value, role) for value, _, role in pairs), key=lambda pair: ROLES.index(pair[1])))
 
 
 def _origin(text: str) -> str:
@@ -150,5 +164,11 @@ CELL_SECRET = matching(r"[\x21-\x7e]{32,}", "32 or more printable characters wit
 ENCRYPTION_KEYS = SettingKind("a comma list of kid:base64 with 32 bytes each", _encryption_keys)
 JWT_KEY = SettingKind("a PEM key, or 32 bytes or more for HS256", _jwt_key)
 KEY_SET = SettingKind("a path, an https address, or an http one of this machine", _key_set)
+ISSUER = SettingKind("an https address, or an http one of this machine", _issuer)
+OIDC_ROLES = SettingKind(
+    f"a claim, a space and a comma list of value=role, of {', '.join(ROLES)}, for example"
+    " groups pay-admins=ADMIN,pay-support=SUPPORT",
+    _oidc_roles,
+)
 METRICS_TOKEN = matching(r"[\x21-\x7e]{16,}", "16 or more printable characters without spaces")
 DATABASE_URL = matching(r"postgres(?:ql)?(?:\+[a-z]+)?://.*", "a postgresql:// address")

@@ -13,7 +13,7 @@ from payagg.adapters.providers.spec import ProviderSpec
 from payagg.application.ports.providers import ProviderEventRoute
 from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
-from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, SettingKind
+from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, OidcRoles, SettingKind
 
 PREFIX = "PAYAGG_"
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
@@ -54,6 +54,22 @@ class Settings:
     jwt_audience: str | None = setting(None, kinds.TEXT, "what a token's `aud` must hold", unset="none: it has none")
     token_lifetime_max: timedelta = setting(
         "2592000", kinds.lasting("seconds", 7_776_000), "longest life of a token; one with a longer is refused"
+    )
+    oidc_issuer: str | None = setting(
+        None,
+        kinds.ISSUER,
+        "OpenID Connect issuer that signs people in to the console, as its configuration writes it",
+        unset="none: with a bearer token",
+    )
+    oidc_client_id: str | None = setting(None, kinds.TEXT, "what the issuer calls the console")
+    oidc_client_secret: str | None = setting(
+        None, kinds.TEXT, "the client's secret", unset="none: a public client", secret=True
+    )
+    oidc_roles: OidcRoles | None = setting(
+        None,
+        kinds.OIDC_ROLES,
+        "the claim that says who is an administrator, a space, and a comma list of value=role",
+        unset="none: no administrator signs in there",
     )
     console_idle: timedelta = setting(
         "1800",
@@ -315,6 +331,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield "PAYAGG_BUILTIN_SLUG and the providers' slugs must differ from each other and from 'sandbox'."
     if settings.cells and settings.cell_secret is None:
         yield "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS: cells prove themselves to each other with it."
+    if (settings.oidc_issuer is None) != (settings.oidc_client_id is None):
+        yield "PAYAGG_OIDC_ISSUER and PAYAGG_OIDC_CLIENT_ID are set together, or neither is."
     for spec in settings.providers:
         if spec.sdk_url and not spec.sdk_url.startswith("https://") and not settings.dev:
             yield f"PAYAGG_{spec.name.upper()}_SDK_URL must be https: payers' browsers run that script."

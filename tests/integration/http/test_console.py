@@ -18,8 +18,8 @@ from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.console.cookies import COOKIE_MAX
 from payagg.entrypoints.http.console.payment_list import SCAN
-from payagg.entrypoints.http.console.session import COOKIE_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
 from tests.support.http_world import Api, a_token, admin_token, an_api, merchant_token

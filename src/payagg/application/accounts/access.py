@@ -1,6 +1,6 @@
 """Who may do what: administrators by role, a business's users by membership, merchants' servers by secret key."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +20,16 @@ READING_ROLES = ADMIN_ROLES | {"SUPPORT"}
 READS = 3  # of a key that changes between its read and its use
 REMEMBERED_MAX = 4096  # keys a process remembers, about 1 KiB each
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """The claims of somebody whom an issuer signed in to the console; made in this process alone."""
+
+    claims: Mapping[str, Any]
+
+
+Credential = str | SignedIn  # a bearer token, or a console session's
 
 
 @dataclass(frozen=True)
@@ -56,31 +66,31 @@ class Access:
     tokens: TokenReader
     remembered: dict[bytes, KeyHolder] = field(default_factory=dict)  # by hash of the secret, as last accepted
 
-    async def administrator(self, token: str, *, changes: bool) -> Administrator:
+    async def administrator(self, credential: Credential, *, changes: bool) -> Administrator:
         """The administrator; SUPPORT only reads. Raises UNAUTHORIZED or FORBIDDEN."""
-        claims = await self._claims(token)
+        claims = await self._claims(credential)
         role = claims.get("role")
         allowed = ADMIN_ROLES if changes else READING_ROLES
         if claims.get("type") != "admin" or not isinstance(role, str) or role not in allowed:
             raise Refusal(ErrorCode.FORBIDDEN)
         return Administrator(str(claims["sub"]))
 
-    async def merchant(self, token: str) -> MerchantUser:
+    async def merchant(self, credential: Credential) -> MerchantUser:
         """A user of any business or none; raises UNAUTHORIZED, EMAIL_NOT_VERIFIED or FORBIDDEN."""
-        claims = await self._claims(token)
+        claims = await self._claims(credential)
         if claims.get("type") != "merchant":
             raise Refusal(ErrorCode.FORBIDDEN)
         if claims.get("emailVerified") is not True:
             raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
         return MerchantUser(str(claims["sub"]))
 
-    async def manager(self, token: str, business_id: str, *, changes: bool) -> Manager:
+    async def manager(self, credential: Credential, business_id: str, *, changes: bool) -> Manager:
         """The user who manages `business_id`; `changes` also requires the business to be ACTIVE.
 
         Raises UNAUTHORIZED, EMAIL_NOT_VERIFIED, FORBIDDEN (no such business and no such membership alike) or
         BUSINESS_RESTRICTED.
         """
-        subject = (await self.merchant(token)).subject
+        subject = (await self.merchant(credential)).subject
         async with self.store.begin() as tx:
             ensure_manager(await tx.members.role(business_id, subject))
             business = await tx.businesses.get(business_id)
@@ -124,9 +134,9 @@ class Access:
                 return await work(await self.secret_key(presented))
         raise Unavailable("the key kept changing")
 
-    async def _claims(self, token: str) -> dict[str, Any]:
-        """The claims of a token that holds; raises UNAUTHORIZED for one that was revoked, too."""
-        claims = self.tokens.read(token)
+    async def _claims(self, credential: Credential) -> Mapping[str, Any]:
+        """The claims of a credential that holds; raises UNAUTHORIZED for one that was revoked, too."""
+        claims = credential.claims if isinstance(credential, SignedIn) else self.tokens.read(credential)
         issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
         if await self.store.is_revoked(claims.get("jti"), str(claims["sub"]), issued_at):
             raise Refusal(ErrorCode.UNAUTHORIZED)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from payagg.application.accounts.access import Administrator, Manager, MerchantUser
+from payagg.application.accounts.access import Administrator, Credential, Manager, MerchantUser, SignedIn
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
@@ -17,6 +17,7 @@ from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard, 
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
+SIGNED_IN = "signed_in"  # where the scope of a console's call has it: no client's request sets a scope
 SCHEME = b"bearer "
 BODY_MAX = 64 * KB
 TOO_MANY_BYTES = "The bodies of this business have filled their share of the day. Retry-After says when there is room."
@@ -46,6 +47,13 @@ def bearer(request: AnyRequest) -> str:
     if len(values) != 1 or values[0][: len(SCHEME)].lower() != SCHEME or len(values[0]) == len(SCHEME):
         raise Refusal(ErrorCode.UNAUTHORIZED)
     return str(values[0][len(SCHEME) :].decode("latin-1"))
+
+
+def credential(request: AnyRequest) -> Credential:
+    """Whom the console's own call is for, or the presented bearer; raises UNAUTHORIZED."""
+    scope: Any = request.scope
+    signed_in: SignedIn | None = scope.get(SIGNED_IN)
+    return signed_in or bearer(request)
 
 
 def secret(request: AnyRequest) -> PresentedKey:
@@ -93,7 +101,7 @@ async def _admin_changes(
 async def _as_administrator(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]], *, changes: bool
 ) -> T:
-    administrator = await use_cases.access.administrator(bearer(request), changes=changes)
+    administrator = await use_cases.access.administrator(credential(request), changes=changes)
     try:
         return await proceed(administrator)
     except Refusal as refusal:
@@ -104,7 +112,7 @@ async def _as_administrator(
 async def _gateway_changes(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
 ) -> T:
-    administrator = await use_cases.access.administrator(bearer(request), changes=True)
+    administrator = await use_cases.access.administrator(credential(request), changes=True)
     cells = use_cases.cells
     if cells is not None and not cells.is_home:
         raise misdirected(cells.home, f"Gateways are set at the home cell, {cells.home}, and reach every other.")
@@ -112,7 +120,7 @@ async def _gateway_changes(
 
 
 async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[[MerchantUser], Awaitable[T]]) -> T:
-    return await proceed(await use_cases.access.merchant(bearer(request)))
+    return await proceed(await use_cases.access.merchant(credential(request)))
 
 
 async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
@@ -126,9 +134,9 @@ async def _manager_changes(request: AnyRequest, use_cases: Services, proceed: Ca
 async def _as_manager(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]], *, changes: bool
 ) -> T:
-    business_id, token = request.path_params["business_id"], bearer(request)
+    business_id, caller = request.path_params["business_id"], credential(request)
     try:
-        return await proceed(await use_cases.access.manager(token, business_id, changes=changes))
+        return await proceed(await use_cases.access.manager(caller, business_id, changes=changes))
     except Refusal as refusal:
         if refusal.code in ABSENT:
             await use_cases.signposts.ensure_business_here(business_id)

@@ -7,6 +7,7 @@ from payagg.entrypoints.http.console import (
     admin_watch,
     audit,
     checkout,
+    issuer_sign_in,
     keys,
     overview,
     own_sessions,
@@ -19,6 +20,6 @@ from payagg.entrypoints.http.console.visit import refused_by_framework
 
 MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout, team)
 ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)
-routes = [route for area in (sign_in, own_sessions, *MERCHANT, *ADMIN) for route in area.routes]
+routes = [route for area in (sign_in, issuer_sign_in, own_sessions, *MERCHANT, *ADMIN) for route in area.routes]
 
 __all__ = ["refused_by_framework", "routes"]

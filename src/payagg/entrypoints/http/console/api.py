@@ -13,6 +13,8 @@ from urllib.parse import quote, unquote, urlencode
 
 from litestar import Response
 
+from payagg.application.accounts.access import Credential, SignedIn
+from payagg.entrypoints.http.api.auth import SIGNED_IN
 from payagg.entrypoints.http.api.openapi.document import API_PATH
 from payagg.entrypoints.http.server.request_id import REQUEST_ID
 from payagg.entrypoints.http.server.routing import AnyRequest
@@ -48,10 +50,10 @@ class ApiAnswer:
 
 @dataclass(frozen=True)
 class OwnApi:
-    """Calls with the bearer `token` in the name of the client that sent `request`. Each raises ApiRefused."""
+    """Calls with the session's `credential` in the name of the client that sent `request`. Each raises ApiRefused."""
 
     request: AnyRequest
-    token: str
+    credential: Credential
 
     async def get(self, path: str, **query: str | int | None) -> Any:
         return (await self.call("GET", path, query=query)).data
@@ -115,10 +117,11 @@ class OwnApi:
         target = API_PATH + path
         given = {name: value for name, value in (query or {}).items() if value not in (None, "")}
         headers = [
-            (b"authorization", f"Bearer {self.token}".encode("latin-1", "replace")),
             (b"x-request-id", outer[REQUEST_ID].encode()),
             *((name, value) for name, value in outer["headers"] if name in PASSED_IN),
         ]
+        if isinstance(self.credential, str):
+            headers.append((b"authorization", f"Bearer {self.credential}".encode("latin-1", "replace")))
         if media_type is not None:
             headers += [(b"content-type", media_type.encode("latin-1")), (b"content-length", str(len(body)).encode())]
         scope = {
@@ -135,6 +138,7 @@ class OwnApi:
             "client": outer.get("client"),
             "server": outer.get("server"),
             "state": {},
+            SIGNED_IN: self.credential if isinstance(self.credential, SignedIn) else None,
         }
 
         is_read = False

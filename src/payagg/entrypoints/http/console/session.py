@@ -1,47 +1,49 @@
 """Signed-in browsers: what a session may do, sealed in a cookie, and the proof that a form was sent from a page of
 ours."""
 
-import base64
 import hmac
-import ipaddress
-import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
 from litestar.datastructures import Cookie
 
+from payagg.application.accounts.access import Credential, SignedIn
 from payagg.domain.audit import ActorRealm
 from payagg.domain.console_session import SESSION_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.console import cookies
 from payagg.entrypoints.http.server.rate_limits import client_ip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 Realm = Literal["merchant", "admin"]
 HOME = {"merchant": "/console", "admin": "/console/admin"}
 NAMES = {"merchant": "payagg_console", "admin": "payagg_console_admin"}
-COOKIE_MAX = 3800  # browsers keep 4096 bytes of a cookie, its name and attributes among them
 VISITOR_SECONDS = 3600  # for who has not signed in yet
 FORM_TOKEN_BYTES = 16
-TWO_COOKIES = "The browser sent two cookies of one name. Delete the cookies of this site, and sign in again."
 
 
 @dataclass(frozen=True)
 class Session:
-    """One browser's, until `expires` (Unix seconds). Without a token it only proves the sign-in form. `form_token`
-    stands in every form (https://cheatsheetseries.owasp.org, Cross-Site Request Forgery Prevention)."""
+    """One browser's, until `expires` (Unix seconds). Without a subject it only proves the sign-in form. `form_token`
+    stands in every form (https://cheatsheetseries.owasp.org, Cross-Site Request Forgery Prevention). It holds the
+    bearer token that signed in, or the claims of whom an issuer signed in."""
 
     realm: Realm
     expires: int
     form_token: str = field(repr=False)
     subject: str = ""
     token: str = field(default="", repr=False)
+    claims: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def is_signed_in(self) -> bool:
-        return self.token != ""
+        return self.subject != ""
+
+    @property
+    def credential(self) -> Credential:
+        return self.token if self.claims is None else SignedIn(self.claims)
 
 
 def visitor(use_cases: Services, realm: Realm) -> Session:
@@ -59,7 +61,14 @@ def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
         raise Refusal(ErrorCode.FORBIDDEN)
     expires = min(claims["exp"], now + int(SESSION_MAX.total_seconds()))
     form_token = use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
-    return Session(realm, expires, form_token, claims["sub"], token)
+    return Session(realm, expires, form_token, claims["sub"], token=token)
+
+
+def signed_in_by_issuer(use_cases: Services, realm: Realm, subject: str, **claims: Any) -> Session:
+    """A new session of twelve hours. `iat` is what a revocation of the subject's tokens goes by."""
+    now, form_token = _now(use_cases), use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
+    claims |= {"sub": subject, "type": realm, "iat": now}
+    return Session(realm, now + int(SESSION_MAX.total_seconds()), form_token, subject, claims=claims)
 
 
 async def begun(request: AnyRequest, session: Session) -> Cookie:
@@ -76,9 +85,8 @@ async def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> S
     anywhere, or is not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
     try:
-        sealed = base64.urlsafe_b64decode(_sent(request, _name(use_cases, realm, visits=visits)))
-        session = Session(**json.loads(use_cases.vault.open(sealed, _context(realm))))
-    except (ValueError, TypeError):
+        session = Session(**(cookies.opened(request, _name(realm, visits=visits)) or {}))
+    except TypeError:  # none, or one of another release
         return None
     is_right = session.realm == realm and session.is_signed_in is not visits
     if not is_right or _now(use_cases) >= session.expires:
@@ -90,23 +98,19 @@ async def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> S
 
 def cookie(use_cases: Services, session: Session) -> Cookie:
     """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
-    fields = {name: getattr(session, name) for name in Session.__dataclass_fields__}
-    sealed = use_cases.vault.seal(json.dumps(fields).encode(), _context(session.realm))
-    value = base64.urlsafe_b64encode(sealed).decode()
-    if len(value) > COOKIE_MAX:
-        raise Refusal(ErrorCode.VALIDATION_ERROR, "The token is too long for a browser's cookie.", "token")
-    seconds = session.expires - _now(use_cases)
-    return _cookie(use_cases, session.realm, value, seconds, visits=not session.is_signed_in)
+    content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
+    name = _name(session.realm, visits=not session.is_signed_in)
+    return cookies.sealed(use_cases, name, content, session.expires - _now(use_cases))
 
 
 def no_cookie(use_cases: Services, realm: Realm) -> Cookie:
     """Which makes the browser forget its session."""
-    return _cookie(use_cases, realm, "", 0, visits=False)
+    return cookies.forgotten(use_cases, _name(realm, visits=False))
 
 
 def needs_tls(use_cases: Services) -> bool:
     """Whether browsers would throw the cookie away: the deployment's address is http, and not on this machine."""
-    return _is_secure(use_cases) and not use_cases.settings.base_url.startswith("https://")
+    return cookies.are_secure(use_cases) and not use_cases.settings.base_url.startswith("https://")
 
 
 def ensure_from_our_page(request: AnyRequest, session: Session | None, form_token: str) -> None:
@@ -119,61 +123,19 @@ def ensure_from_our_page(request: AnyRequest, session: Session | None, form_toke
         raise Refusal(ErrorCode.FORBIDDEN, "This form is out of date. Open the page again and repeat what you did.")
 
 
-def _sent(request: AnyRequest, name: str) -> bytes:
-    """What the browser sent under this name, empty where it sent nothing. Ours is base64, in quotes where it is padded,
-    so nothing is unquoted: the standard library's way takes quadratic time in older Pythons (CVE-2024-7592), and
-    `request.cookies` goes it. Of two, one was set by somebody else, at another path or for a domain above ours."""
-    pairs = [pair for field, value in request.scope["headers"] if field == b"cookie" for pair in value.split(b";")]
-    found = [value for key, _, value in (pair.partition(b"=") for pair in pairs) if key.strip() == name.encode()]
-    if len(found) > 1:
-        raise Refusal(ErrorCode.VALIDATION_ERROR, TWO_COOKIES, "Cookie")
-    return found[0].strip(b' \t"') if found else b""
-
-
 def _address(request: AnyRequest) -> str | None:
     address = client_ip(request)
     return str(address) if address else None
 
 
-def _cookie(use_cases: Services, realm: Realm, value: str, seconds: int, *, visits: bool) -> Cookie:
-    return Cookie(
-        key=_name(use_cases, realm, visits=visits),
-        value=value,
-        path="/",
-        max_age=seconds,
-        httponly=True,
-        samesite="strict",
-        secure=_is_secure(use_cases),
-    )
-
-
-def _name(use_cases: Services, realm: Realm, *, visits: bool) -> str:
-    """With the prefix that lets neither a page without TLS nor another host of the domain set it (RFC 6265bis, 4.1.3).
-    The sign-in form has a cookie of its own: a link from another site comes without the session's (SameSite), and must
-    not end it."""
-    name = f"{NAMES[realm]}_visit" if visits else NAMES[realm]
-    return f"__Host-{name}" if _is_secure(use_cases) else name
-
-
-def _is_secure(use_cases: Services) -> bool:
-    """Everywhere but on this machine itself without TLS."""
-    parts = urlsplit(use_cases.settings.base_url)
-    if parts.scheme == "https":
-        return True
-    host = parts.hostname or ""
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host != "localhost"
+def _name(realm: Realm, *, visits: bool) -> str:
+    """The sign-in form has a cookie of its own: a link from another site comes without the session's (SameSite), and
+    must not end it."""
+    return f"{NAMES[realm]}_visit" if visits else NAMES[realm]
 
 
 def _origin(use_cases: Services) -> str:
     return "/".join(use_cases.settings.base_url.split("/", 3)[:3])
-
-
-def _context(realm: Realm) -> str:
-    """What is sealed for one realm opens in no other place."""
-    return f"console:{realm}"
 
 
 def _now(use_cases: Services) -> int:

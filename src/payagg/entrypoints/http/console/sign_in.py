@@ -3,21 +3,24 @@
 from typing import Any
 
 from litestar import Response, get, post
+from litestar.datastructures import Cookie
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from payagg.application.accounts.console_sessions import digest
 from payagg.domain.audit import ActorRealm
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
 from payagg.entrypoints.http.console.pages import asset, led_to, rendered
-from payagg.entrypoints.http.console.session import HOME, Realm
+from payagg.entrypoints.http.console.session import HOME, Realm, Session
 from payagg.entrypoints.http.console.visit import PAGES, PageVisit, fields_of, notice, page
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import envelope, whole_body
 
 ENDED = "You are signed out, or the token has expired. Sign in again."
+NO_TOKENS = "Tokens are for machines here: sign in with your account."
 NO_BUSINESS = "This token's user manages no business: an OWNER or ADMIN of one signs in here, with a verified address."
 REFUSED = {
     401: "This token is not valid, or it has expired. Get a new one and try again.",
@@ -31,7 +34,9 @@ MANAGED = "/merchant/businesses"
 NOT_ADMIN = "This token is not an administrator's."
 
 
-async def _form(request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200) -> Response[bytes]:
+async def sign_in_form(
+    request: AnyRequest, realm: Realm, problem: str | None = None, status: int = 200
+) -> Response[bytes]:
     use_cases = services(request)
     if sessions.needs_tls(use_cases):
         return notice(request, 400, NO_TLS)
@@ -40,6 +45,8 @@ async def _form(request: AnyRequest, realm: Realm, problem: str | None = None, s
         "realm": realm,
         "home": HOME[realm],
         "form_token": session.form_token,
+        "issuer": use_cases.issuer.host if use_cases.issuer else None,
+        "takes_tokens": _takes_tokens(use_cases),
         "problem": problem and {"message": problem, "field": None},
     }
     response = rendered(use_cases, "sign_in", facts, status)
@@ -47,30 +54,40 @@ async def _form(request: AnyRequest, realm: Realm, problem: str | None = None, s
     return response
 
 
+def _takes_tokens(use_cases: Services) -> bool:
+    """Where an issuer signs people in, a token that somebody copied must not."""
+    return use_cases.issuer is None or use_cases.settings.dev
+
+
+async def let_in(request: AnyRequest, session: Session) -> Cookie:
+    """The cookie of a session that the API lets in: it is tried before it is kept. Raises Refusal or ApiRefused."""
+    is_merchant = session.realm == "merchant"
+    found = await OwnApi(request, session.credential).get(MANAGED if is_merchant else "/admin/gateways")
+    if is_merchant and not found["businesses"]:
+        raise Refusal(ErrorCode.FORBIDDEN)
+    return await sessions.begun(request, session)
+
+
 async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
-    """Lets in whom the API lets in: the token is tried before it is kept."""
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
     sessions.ensure_from_our_page(
         request, await sessions.found(request, realm, visits=True), sent.get("form_token", "")
     )
-    token = sent.get("token", "").strip()
+    if not _takes_tokens(use_cases):
+        return await sign_in_form(request, realm, NO_TOKENS, 403)
     try:
-        session = sessions.signed_in(use_cases, realm, token)
-        found = await OwnApi(request, token).get(MANAGED if realm == "merchant" else "/admin/gateways")
-        if realm == "merchant" and not found["businesses"]:
-            raise Refusal(ErrorCode.FORBIDDEN)
-        cookie = await sessions.begun(request, session)
+        cookie = await let_in(request, sessions.signed_in(use_cases, realm, sent.get("token", "").strip()))
     except Refusal as refusal:
         status = 401 if refusal.code is ErrorCode.UNAUTHORIZED else 403 if refusal.code is ErrorCode.FORBIDDEN else 400
         words = (
             refusal.message if status == 400 else NOT_ADMIN if (status, realm) == (403, "admin") else REFUSED[status]
         )
-        return await _form(request, realm, words, status)
+        return await sign_in_form(request, realm, words, status)
     except ApiRefused as refused:
         if refused.status >= 500:
             raise
-        return await _form(request, realm, REFUSED.get(refused.status, refused.message), refused.status)
+        return await sign_in_form(request, realm, REFUSED.get(refused.status, refused.message), refused.status)
     response = led_to(use_cases, HOME[realm])
     response.set_cookie(cookie)
     return response
@@ -92,7 +109,7 @@ async def _sign_out(request: AnyRequest, realm: Realm) -> Response[bytes]:
 def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
     @get(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES)
     async def shown(request: AnyRequest) -> Response[bytes]:
-        return await _form(request, realm, ENDED if "ended" in request.query_params else None)
+        return await sign_in_form(request, realm, ENDED if "ended" in request.query_params else None)
 
     @post(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES, status_code=200)
     async def sign_in(request: AnyRequest) -> Response[bytes]:

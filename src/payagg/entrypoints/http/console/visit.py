@@ -136,7 +136,7 @@ def _declared(method: Any, path: str, realm: Realm, back: Show | None, **opt: An
             if method == "POST":
                 sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
             visit = PageVisit(
-                request, use_cases, session, OwnApi(request, session.token), request.path_params, sent, body=body
+                request, use_cases, session, OwnApi(request, session.credential), request.path_params, sent, body=body
             )
             try:
                 return await show(visit)

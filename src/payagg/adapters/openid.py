@@ -1,0 +1,161 @@
+"""An OpenID Connect issuer: discovery, and the authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1).
+
+No library: Authlib and httpx-oauth bring a client of their own, and ours has the deadline and the size cap; keys and
+tokens are read as those of the API are."""
+
+import hmac
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from payagg.adapters.jwks import FETCH_SECONDS, FRESH_SECONDS, KeySet
+from payagg.adapters.providers.transport import Transport, decoded
+from payagg.adapters.security import Tokens
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.sign_in import IssuerAway, SignInFlow, SignInRefused
+from payagg.domain.errors import Refusal
+from payagg.domain.report import ProviderFault
+from payagg.domain.values import parse_url
+
+BASIC = "client_secret_basic"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+T = TypeVar("T")
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """Of OpenID Connect Discovery 1.0, 3, what is used here."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str | None = None
+    scopes_supported: tuple[str, ...] = ()
+    token_endpoint_auth_methods_supported: tuple[str, ...] = (BASIC,)
+
+
+class IssuedTokens(msgspec.Struct, frozen=True):
+    id_token: str
+    access_token: str
+
+
+@dataclass
+class OpenIdIssuer:
+    """`role_claim`, where there is one, is asked for as a scope, too, if the issuer knows one of that name. Without a
+    `secret` the client is a public one, which PKCE protects."""
+
+    issuer: str
+    client_id: str
+    secret: str | None = field(repr=False)
+    role_claim: str | None
+    clock: Clock
+    _known: tuple[datetime, Discovery] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.issuer).netloc
+
+    async def page(self, flow: SignInFlow, redirect_uri: str) -> str:
+        found = await self._discovered()
+        challenge = urlsafe_b64encode(sha256(flow.verifier.encode()).digest()).rstrip(b"=")
+        scopes = ["openid", "email", *(one for one in found.scopes_supported if one == self.role_claim)]
+        query = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(scopes),
+            "state": flow.state,
+            "nonce": flow.nonce,
+            "code_challenge": challenge.decode(),
+            "code_challenge_method": "S256",
+        }
+        address = self._safe(found.authorization_endpoint)
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
+
+    async def claims(self, code: str, flow: SignInFlow, redirect_uri: str) -> Mapping[str, Any]:
+        """Those of the ID token, and where it does not say, of the userinfo endpoint: an issuer that keeps to the
+        letter gives e-mail and roles there alone (5.4)."""
+        found = await self._discovered()
+        issued = await self._exchanged(found, code, flow, redirect_uri)
+        claims = await self._verified(found, issued.id_token, flow.nonce)
+        if found.userinfo_endpoint is None:
+            return claims
+        bearer = {"Authorization": f"Bearer {issued.access_token}"}
+        more = await self._asked("GET", found.userinfo_endpoint, dict[str, Any], bearer)
+        if more.get("sub") != claims["sub"]:
+            raise SignInRefused("userinfo is of somebody else")
+        return more | claims
+
+    async def _exchanged(self, found: Discovery, code: str, flow: SignInFlow, redirect_uri: str) -> IssuedTokens:
+        body = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": flow.verifier,
+        }
+        headers = dict(FORM)
+        if self.secret is not None and BASIC in found.token_endpoint_auth_methods_supported:
+            pair = f"{quote(self.client_id, safe='')}:{quote(self.secret, safe='')}"
+            headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        else:
+            body |= {"client_id": self.client_id} | ({"client_secret": self.secret} if self.secret is not None else {})
+        return await self._asked("POST", found.token_endpoint, IssuedTokens, headers, urlencode(body).encode())
+
+    async def _verified(self, found: Discovery, id_token: str, nonce: str) -> dict[str, Any]:
+        """The keys are fetched for each sign-in, as an issuer may have changed them a moment ago."""
+        keys = KeySet(self._safe(found.jwks_uri))
+        try:
+            await keys.load()
+        except ValueError as error:
+            raise IssuerAway(f"the key set {error}") from None
+        tokens = Tokens(None, "RS256", keys=keys, issuer=self.issuer, audience=self.client_id, clock=self.clock)
+        try:
+            claims = tokens.read(id_token)
+        except Refusal:
+            raise SignInRefused("the ID token does not hold") from None
+        if not hmac.compare_digest(str(claims.get("nonce")).encode(), nonce.encode()):
+            raise SignInRefused("the ID token is of another sign-in")
+        if claims.get("azp", self.client_id) != self.client_id:
+            raise SignInRefused("the ID token is of another client")
+        return claims
+
+    async def _discovered(self) -> Discovery:
+        now = self.clock.now()
+        if self._known is None or now - self._known[0] >= timedelta(seconds=FRESH_SECONDS):
+            url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
+            found = await self._asked("GET", url, Discovery, {})
+            if found.issuer != self.issuer:
+                raise IssuerAway("its configuration is of another issuer")
+            self._known = now, found
+        return self._known[1]
+
+    async def _asked(
+        self, method: str, url: str, kind: type[T], headers: Mapping[str, str], body: bytes | None = None
+    ) -> T:
+        try:
+            answer = await Transport(deadline=FETCH_SECONDS).exchange(
+                method, self._safe(url), {"Accept": "application/json", **headers}, body
+            )
+            if answer.status == 200:
+                return decoded(answer.body, kind)
+        except ProviderFault as fault:
+            raise IssuerAway(fault.kind.value) from None
+        if body is None or answer.status >= 500:
+            raise IssuerAway(f"status {answer.status}")
+        raise SignInRefused(f"status {answer.status}")
+
+    def _safe(self, url: str) -> str:
+        """Raises IssuerAway for an endpoint that would get a secret in the clear, or is no address."""
+        try:
+            parse_url(url, "url", ("http", "https"))
+        except Refusal:
+            raise IssuerAway("one of its endpoints is no web address") from None
+        if not url.startswith("https://") and self.issuer.startswith("https://"):
+            raise IssuerAway("one of its endpoints is not https")
+        return url
