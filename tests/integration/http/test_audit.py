@@ -67,8 +67,8 @@ async def test_every_changing_route_says_who_from_where_what_and_which_request(a
     walk = Walk(api, shop)
     gateway = (await walk.change("createGateway", {"slug": "acme", "name": "Acme Pay"}))["id"]
     await walk.change("updateGateway", {"name": "Acme"}, gatewayId=gateway)
-    credentials = {"credentials": {"liveSecretKey": SECRET}}
-    await walk.change("updateGatewayCredentials", credentials, gatewayId=gateway)
+    only = {"credentials": {"liveSecretKey": SECRET}}
+    await walk.change("updateGatewayCredentials", only, gatewayId=gateway)
     own = (await walk.change("createGateway", {"slug": "provider_a", "name": "Provider A"}))["id"]
     for secret in (SECRET, SECRET[:-1] + "6"):
         credentials = {"sandboxSecretKey": secret, "sandboxBaseUrl": "http://127.0.0.1:1"}
