@@ -47,7 +47,7 @@ class IssuedTokens(msgspec.Struct, frozen=True):
 
 @dataclass
 class OpenIdIssuer:
-    """`role_claim`, where there is one, is asked for as a scope, too, if the issuer knows one of that name. Without a
+    """`role_claim`, where there is one, is asked for as a scope, too, if the issuer lists one of that name. Without a
     `secret` the client is a public one, which PKCE protects."""
 
     issuer: str

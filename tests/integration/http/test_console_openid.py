@@ -193,7 +193,7 @@ async def test_nobody_is_an_administrator_without_a_value_that_stands_for_a_role
         {"key": None, "algorithm": "none"},
         {"userinfo": {"sub": "somebody else"}},
     ],
-    ids=str,
+    ids=lambda wrong: "-".join(wrong | wrong.get("claims", {})),
 )
 async def test_an_id_token_that_does_not_hold_signs_nobody_in(
     issuer: FakeIssuer, shop: MemoryShop, wrong: dict[str, Any]

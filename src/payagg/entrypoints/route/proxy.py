@@ -28,8 +28,8 @@ REMEMBERED_MAX = 10_000
 
 
 class Guesses:
-    """How many unknown names a client may ask about, each of which costs every cell a question. Names that somebody
-    knows take nothing, however many come at once: a router that just started has none."""
+    """How many unknown names a client may ask about, each of which costs every cell a question. Names that a cell
+    has take nothing, however many come at once: a router that just started has none."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -200,7 +200,7 @@ async def test_a_refund_of_an_older_payment_does_not_miss_its_charge(shop: Recon
 @pytest.mark.parametrize(
     ("line", "days", "kind"), [(REFUND, 30, AnomalyKind.PARTIAL_REFUND), (DISPUTE, 90, AnomalyKind.DISPUTE)]
 )
-async def test_a_refund_or_dispute_that_changes_after_its_day_is_found_once_and_no_part_of_the_sums(
+async def test_what_changes_after_its_day_is_found_once_and_no_part_of_the_sums(
     shop: ReconciledShop, line: ProviderLine, days: int, kind: AnomalyKind
 ) -> None:
     reference = await shop.paid()

@@ -98,7 +98,7 @@ def _flow(request: AnyRequest, realm: Realm) -> SignInFlow | None:
 
 
 def _role(use_cases: Services, said: Mapping[str, Any]) -> str | None:
-    """The highest that a value of the claim stands for; None is a role that the API knows nothing of."""
+    """The highest that a value of the claim stands for; None is a role that the API has not."""
     claim, roles = use_cases.settings.oidc_roles or ("", ())
     values = said.get(claim)
     held = values if isinstance(values, list) else [values]
