@@ -22,6 +22,7 @@ GROUPS = {
         "token": "print a bearer token",
         "business": "businesses and their members",
         "cell": "the cells: list them, check a new one, move a business",
+        "completion": "print the shell's completion of commands and options",
     },
     "Look": {
         "doctor": "check the money rules on the live database",
@@ -177,6 +178,7 @@ def parser() -> argparse.ArgumentParser:
     for step in (acknowledge, assign, note, close):
         step.add_argument("id")
         step.add_argument("--by", required=True, metavar="SUB")
+    _command(commands, "completion").add_argument("shell", choices=("bash",))
     _command(commands, "keygen")
     _command(commands, "config")
     described = _command(commands, "openapi")

@@ -17,7 +17,7 @@ from payagg.application.ports.archive import ArchiveUnavailable
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.entrypoints.cli import archives, cells, configuration, keys, operators, reconciliations, tokens
+from payagg.entrypoints.cli import archives, cells, completion, configuration, keys, operators, reconciliations, tokens
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -145,6 +145,7 @@ COMMANDS: dict[str, Command] = {
     "reconcile": reconciliations.reconcile,
     "doctor": operators.doctor,
     "anomalies": operators.anomalies,
+    "completion": completion.completion,
     "keygen": configuration.keygen,
     "config": configuration.config,
     "openapi": operators.openapi,

@@ -19,6 +19,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GATEWAY
 from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
+from payagg.entrypoints.cli import sql
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.api.openapi.events import MEANINGS
 from payagg.entrypoints.http.api.openapi.examples import FILE, recorded
@@ -188,6 +189,7 @@ def documents() -> dict[str, str]:
         "docs/errors.md": errors(),
         "docs/events.md": events(),
         "docs/openapi.json": openapi(),
+        "docs/sql.md": f"{HEAD}\n\n{sql.page()}",
         "docs/rules.md": rules(),
         "docs/proof.md": proof(),
         "docs/operating/settings.md": settings(),

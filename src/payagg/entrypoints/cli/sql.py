@@ -1,0 +1,179 @@
+"""The page of the SQL that a payment runs, each statement with when it runs and which rule it holds."""
+
+from payagg.adapters.postgres.fast_path import statements as fast_path
+from payagg.adapters.postgres.repositories import (
+    anomalies,
+    attempts,
+    audit,
+    counters,
+    endpoints,
+    gateway_choices,
+    gateways,
+    payment_rows,
+    payment_upkeep,
+    payments,
+    provider_calls,
+    provider_events,
+    webhook_events,
+)
+from payagg.adapters.postgres.statement import Statement
+
+# For each statement: name, when it runs, rule.
+STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
+    "Initiate: `POST /payments/initiate`": [
+        (fast_path.KEYS, "Find API keys", "First, for a key that is not cached. A key is found by its hash alone."),
+        (
+            fast_path.TOUCH,
+            "Note that a key was used",
+            "After a request with a key, at most once a minute for each. A key that is locked is left out.",
+        ),
+        (
+            payment_rows.ADD,
+            "Add payments",
+            "Once for all requests of one moment. An idempotency key has one payment and a reference is used once; "
+            "a key or business that changed since it was cached adds nothing.",
+        ),
+        (
+            fast_path.ORIGINALS,
+            "Find the payments of idempotency keys",
+            "Where an idempotency key has a payment already. The answer is the first payment.",
+        ),
+    ],
+    "Process: `POST /public/payments/{reference}/process`": [
+        (
+            payments.LOCK,
+            "Lock a payment",
+            "First in every change of a payment. Changes of one payment follow each other.",
+        ),
+        (
+            attempts.ATTEMPTS,
+            "Read the attempts of a payment",
+            "In the same round trip as the lock. A payment has at most one open charge; a repeat gets its hand-off.",
+        ),
+        (payments.BUSINESS_OF, "Read the business of a payment", "Beside it. A suspended business sells nothing."),
+        (
+            gateways.ALL,
+            "Read the gateways",
+            "For the choice of a gateway. One that drains or is disabled gets no new charge.",
+        ),
+        (
+            gateway_choices.OF_BUSINESS,
+            "Read a business's settings of gateways",
+            "Beside it. A gateway that the business switched off gets no charge of its own.",
+        ),
+        (
+            provider_events.ALL_HEALTH,
+            "Read the health of providers",
+            "Beside it, and after a call. A provider that fails is passed over where another can serve.",
+        ),
+        (
+            attempts.ADD_ATTEMPT,
+            "Add an attempt",
+            "Before the provider is called, and committed. No charge exists that the database does not know.",
+        ),
+        (
+            provider_calls.ADD_CALL,
+            "Add a call of a provider",
+            "In the transaction before the call. What was sent to a provider is on record, without its secrets.",
+        ),
+    ],
+    "Change of status: a provider's event, a simulation, the end of the window": [
+        (
+            counters.SWEEP_HITS,
+            "Remove old counts of requests",
+            "Now and then, when an event or a limited request comes. A count is kept for its window alone.",
+        ),
+        (
+            counters.HIT,
+            "Count a request",
+            "Before an event is read. Its address may send so many in a window, over all processes together.",
+        ),
+        (
+            gateways.SETTLING,
+            "Find the gateways that may sign an event",
+            "Before the signature is checked. A deleted gateway's secrets still prove events of its payments.",
+        ),
+        (
+            provider_events.ADD,
+            "Store a provider's event",
+            "After its signature is checked, before it is answered. An event is applied once, however often it comes.",
+        ),
+        (
+            endpoints.SUBSCRIBERS_TO,
+            "Find the endpoints of a payment",
+            "In the round trip of the lock. An event goes to the active endpoints of the payment's own environment.",
+        ),
+        (
+            anomalies.OF_PAYMENT,
+            "Read the anomalies of a payment",
+            "In the same round trip. The same fact about money opens no second anomaly.",
+        ),
+        (
+            webhook_events.LAST_EVENT_BESIDE,
+            "Read the last event id of a payment's business",
+            "In the same round trip. Event ids of one business only grow, so that a cursor misses none.",
+        ),
+        (
+            payment_upkeep.EXPIRED,
+            "Lock payments whose window has closed",
+            "In the worker's sweep. INITIATED payments alone expire by the clock; two workers never share one.",
+        ),
+        (endpoints.SUBSCRIBERS_OF, "Find the endpoints of businesses", "In the sweep, once for all its payments."),
+        (
+            webhook_events.LAST_EVENT,
+            "Read the last event id of a business",
+            "In the sweep. Event ids of one business only grow.",
+        ),
+        (
+            payments.MOVE,
+            "Change the status of a payment",
+            "Once for each change. It moves the payment from the status that was read, adds the transition, and fails "
+            "(by a division by zero) where the payment has moved on: a final status stays final.",
+        ),
+        (
+            webhook_events.ADD_EVENT,
+            "Add a webhook event",
+            "In the transaction of the change. No change is without its event, and no event without its change.",
+        ),
+        (
+            webhook_events.ADD_DELIVERY,
+            "Add a delivery",
+            "In the same transaction, for each endpoint. A delivery is retried until it is taken or given up.",
+        ),
+        (
+            attempts.END_ASKS,
+            "End the status checks of a payment",
+            "Where the new status is final. Nobody asks a provider about a payment that has ended.",
+        ),
+        (
+            attempts.SAVE_ATTEMPT,
+            "Save an attempt",
+            "After a provider's answer or event. It fails where another process took the attempt over.",
+        ),
+        (
+            provider_events.SAVE,
+            "Save what became of a provider's event",
+            "Last, in the same transaction. An event counts as handled only with what it changed.",
+        ),
+        (
+            audit.ADD,
+            "Add an audit entry",
+            "For a simulation. What a person does is on record in the transaction that does it.",
+        ),
+    ],
+}
+INTRO = (
+    "The statements of a payment as Postgres gets them. Most are compiled from SQLAlchemy Core, once, so that names of "
+    "tables and columns are checked by types; what Core says badly is SQL by hand. Each statement stands at its first "
+    "use: a change of status begins with the lock and the attempts of a process. BEGIN and COMMIT are left out. A real "
+    "run sends these statements and no other (tests/integration/http/test_sql_page.py)."
+)
+
+
+def page() -> str:
+    parts = ["# SQL of a payment", INTRO]
+    for title, statements in STATEMENTS.items():
+        parts.append(f"## {title}")
+        for statement, name, sentence in statements:
+            parts += [f"### {name}", sentence, f"```sql\n{statement.sql.decode().strip()}\n```"]
+    return "\n\n".join(parts) + "\n"
