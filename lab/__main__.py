@@ -29,7 +29,7 @@ class Part:
 
 PARTS = (
     Part("soak", "killed at random and loaded for long, it loses nothing, nor grows", "1 h", needs=("pgbouncer",)),
-    Part("crashes", "at each step of a payment we, Postgres or its connections may die", "3 min"),
+    Part("crashes", "at each step of a payment or a move we, Postgres or its connections may die", "6 min"),
     Part("faults", "the network to each neighbour may fail in every way", "7 min"),
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),
     Part("failover", "a Patroni cluster may break in nine ways, on each of three routes", "7 min",

@@ -119,8 +119,9 @@ def kill_postgres(state: Path) -> None:
 
 
 def cut_connections(url: str) -> None:
+    """Those of the URL's role, to any of its databases."""
     with psycopg.connect(url, autocommit=True) as own:
         own.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " WHERE usename = current_user AND pid <> pg_backend_pid()"
         )

@@ -25,6 +25,7 @@ from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
+from payagg.domain.webhook import secret_context
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import FakeServers
 from tests.support.assembly import KEYS, SETTINGS, services_over
@@ -161,5 +162,6 @@ async def _world(store: S, url: str, folder: Path, **settings: Any) -> AsyncIter
                 sealed = vault.seal(json.dumps(credentials).encode(), gateway.id)
                 await tx.gateways.save(replace(gateway.enable(clock.now()), credentials=sealed))
             for environment in Environment:
-                await tx.endpoints.add(an_endpoint(f"whe_{environment.value.lower()}", environment))
+                id = f"whe_{environment.value.lower()}"
+                await tx.endpoints.add(an_endpoint(id, environment, secret=vault.seal(b"whsec", secret_context(id))))
         yield world

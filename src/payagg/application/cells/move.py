@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from payagg.application.accounts.audit import record
+from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
 from payagg.application.ports.providers import Provider
@@ -59,6 +60,7 @@ class CellMove:
     tell: Callable[[str], None]
     batch: int = BATCH
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    crash_point: Callable[[str], None] = no_crash
 
     async def run(self, business_id: str, *, by: Actor) -> MovedBusiness:
         """Does nothing where it is done. Raises NOT_FOUND, MISDIRECTED_REQUEST where the business is in a third cell,
@@ -158,6 +160,7 @@ class CellMove:
                 action = Action.BUSINESS_MOVE
                 await record(tx, self.entropy, now, by, action, business_id, changes, business_id=business_id)
             move = await tx.moves.of_business(business_id)
+            self.crash_point("M1")
         if move is None:
             raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
         return move
@@ -181,6 +184,7 @@ class CellMove:
         arriving = BusinessMove(move.business_id, self.own, MoveState.ARRIVING, move.at)
         async with self.target.begin() as tx:
             await tx.moves.prepare(arriving, profile, gateways)
+        self.crash_point("M2")
         async with self.source.begin() as tx:
             await tx.moves.start(move.business_id)
 
@@ -206,7 +210,9 @@ class CellMove:
     @retried
     async def _take(self, business_id: str) -> int:
         async with self.source.begin() as tx:
-            return await tx.moves.take(business_id, self.clock.now(), self.batch)
+            taken = await tx.moves.take(business_id, self.clock.now(), self.batch)
+            self.crash_point("M3")
+        return taken
 
     @retried
     async def _deliver(self, business_id: str, gateways: Mapping[str, str]) -> int:
@@ -216,6 +222,7 @@ class CellMove:
         if payments:
             async with self.target.begin() as tx:
                 await tx.moves.receive(payments, gateways)
+            self.crash_point("M4")
             async with self.source.begin() as tx:
                 await tx.moves.arrived([payment.reference for payment in payments])
         return len(payments)
@@ -244,6 +251,7 @@ class CellMove:
         now = self.clock.now()
         async with self.target.begin() as tx:
             await tx.inbox.add(replace(event, next_attempt_at=now))
+        self.crash_point("M5")
         async with self.source.begin() as tx:
             await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=MOVED))
 
@@ -261,6 +269,7 @@ class CellMove:
             entries = await tx.audit.listed(AuditFilter(business_id=business_id), after, AUDIT_BATCH)
         async with self.target.begin() as tx:
             await tx.moves.receive_audit(entries)
+            self.crash_point("M6")
         return entries[-1].id if entries else None
 
     @retried
@@ -269,11 +278,14 @@ class CellMove:
             belongings = await tx.moves.belongings(business_id)
         async with self.target.begin() as tx:
             await tx.moves.open(business_id, belongings)
+        self.crash_point("M7")
 
     @retried
     async def _leave(self, business_id: str) -> bool:
         async with self.source.begin() as tx:
-            return await tx.moves.leave(business_id)
+            has_left = await tx.moves.leave(business_id)
+            self.crash_point("M8")
+        return has_left
 
 
 def _unfit(message: str) -> Refusal:
