@@ -256,12 +256,13 @@ async def test_who_is_revoked_by_subject_is_signed_out_at_the_next_request(
     issuer.claims = {"groups": ["pay-admins"]}
     with a_console(shop, issuer.origin) as client:
         assert sign_in(client, issuer).status_code == 200
-        assert client.get("/console/admin/businesses").status_code == 200
+        assert client.get("/console/admin/sessions").status_code == 200
         async with shop.store.begin() as tx:
             now = SystemClock().now()  # ahead of the session's whole second
             await tx.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
-        answer = client.get("/console/admin/businesses")
-        assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1")
+        for page in ("businesses", "sessions"):
+            answer = client.get(f"/console/admin/{page}")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1"), page
 
 
 async def test_an_issuer_that_is_away_is_a_page_that_says_so(issuer: FakeIssuer, shop: MemoryShop) -> None:
