@@ -7,6 +7,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -21,6 +22,7 @@ from litestar.testing import TestClient
 
 from payagg.adapters.openid import OpenIdIssuer
 from payagg.adapters.system import SystemClock
+from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.entrypoints.http.app import create_app
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.memory_shop import MemoryShop
@@ -137,6 +139,7 @@ def sign_in(client: TestClient[Any], issuer: FakeIssuer, home: str = "/console/a
     return client.get(f"{home}/sign-in/back", params={"code": code, "state": state})
 
 
+@pytest.mark.rule("access.41")
 async def test_an_administrator_signs_in_with_the_role_that_the_claim_gives(
     issuer: FakeIssuer, shop: MemoryShop
 ) -> None:
@@ -152,6 +155,7 @@ async def test_an_administrator_signs_in_with_the_role_that_the_claim_gives(
         assert client.get("/console/businesses").headers["location"].startswith("/console/sign-in")
 
 
+@pytest.mark.rule("access.38")
 async def test_a_merchant_signs_in_by_membership_with_an_address_that_the_issuer_verified(
     issuer: FakeIssuer, shop: MemoryShop
 ) -> None:
@@ -165,6 +169,7 @@ async def test_a_merchant_signs_in_by_membership_with_an_address_that_the_issuer
         assert (answer.status_code, "You manage no business" in answer.text) == (403, True)
 
 
+@pytest.mark.rule("access.41")
 @pytest.mark.parametrize("groups", [None, [], ["staff"], "pay", {"pay-admins": 1}, 7])
 async def test_nobody_is_an_administrator_without_a_value_that_stands_for_a_role(
     issuer: FakeIssuer, shop: MemoryShop, groups: Any
@@ -176,6 +181,7 @@ async def test_nobody_is_an_administrator_without_a_value_that_stands_for_a_role
         assert client.get("/console/admin/gateways").status_code == 303
 
 
+@pytest.mark.rule("access.40")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -207,6 +213,7 @@ async def test_an_id_token_that_does_not_hold_signs_nobody_in(
         assert client.get("/console/admin/gateways").status_code == 303
 
 
+@pytest.mark.rule("access.39")
 async def test_an_answer_that_this_browser_did_not_ask_for_signs_nobody_in(
     issuer: FakeIssuer, shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +237,7 @@ async def test_an_answer_that_this_browser_did_not_ask_for_signs_nobody_in(
         assert client.get(BACK, params={"code": code, "state": state}).status_code == 200
 
 
+@pytest.mark.rule("access.39")
 async def test_a_code_signs_in_once(issuer: FakeIssuer, shop: MemoryShop) -> None:
     issuer.claims = {"groups": ["pay-admins"]}
     with a_console(shop, issuer.origin) as client:
@@ -239,6 +247,22 @@ async def test_a_code_signs_in_once(issuer: FakeIssuer, shop: MemoryShop) -> Non
         assert OUT_OF_DATE in client.get(BACK, params={"code": code, "state": state}).text
         client.cookies = kept
         assert REFUSED in client.get(BACK, params={"code": code, "state": state}).text
+
+
+@pytest.mark.rule("access.12")
+async def test_who_is_revoked_by_subject_is_signed_out_at_the_next_request(
+    issuer: FakeIssuer, shop: MemoryShop
+) -> None:
+    issuer.claims = {"groups": ["pay-admins"]}
+    with a_console(shop, issuer.origin) as client:
+        assert sign_in(client, issuer).status_code == 200
+        assert client.get("/console/admin/sessions").status_code == 200
+        async with shop.store.begin() as tx:
+            now = SystemClock().now()  # ahead of the session's whole second
+            await tx.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
+        for page in ("businesses", "sessions"):
+            answer = client.get(f"/console/admin/{page}")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1"), page
 
 
 async def test_an_issuer_that_is_away_is_a_page_that_says_so(issuer: FakeIssuer, shop: MemoryShop) -> None:
@@ -257,6 +281,7 @@ async def test_an_issuer_that_is_away_is_a_page_that_says_so(issuer: FakeIssuer,
         assert (answer.status_code, AWAY in answer.text) == (503, True)
 
 
+@pytest.mark.rule("access.42")
 async def test_where_an_issuer_signs_in_a_token_is_taken_in_dev_alone(issuer: FakeIssuer, shop: MemoryShop) -> None:
     for dev, takes in ((True, True), (False, False)):
         with a_console(shop, issuer.origin, dev=dev) as client:

@@ -1,4 +1,5 @@
-"""A user's own sessions: where they are signed in, and ending what they are not."""
+"""A user's own sessions: where they are signed in, and ending what they are not. The API is asked first, as on every
+page: it alone knows who was revoked."""
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
@@ -7,6 +8,7 @@ from payagg.application.accounts.console_sessions import digest
 from payagg.domain.audit import ActorRealm
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.console.session import HOME, Realm
+from payagg.entrypoints.http.console.sign_in import ensure_accepted
 from payagg.entrypoints.http.console.visit import PageVisit, form, page
 
 
@@ -15,6 +17,7 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
 
     @page(path, realm)
     async def listed(visit: PageVisit) -> Response[bytes]:
+        await ensure_accepted(visit.api, realm)
         found = await visit.services.console_sessions.of(ActorRealm(realm), visit.session.subject)
         own = digest(visit.session.form_token)
         facts = {"realm": realm, "home": HOME[realm], "section": "", "own": own, "sessions": found}
@@ -22,6 +25,7 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
 
     @form(f"{path}/{{session:str}}/end", realm)
     async def end(visit: PageVisit) -> Response[bytes]:
+        await ensure_accepted(visit.api, realm)
         try:
             session = bytes.fromhex(visit.path["session"])
         except ValueError:
@@ -31,6 +35,7 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
 
     @form(f"{path}/end-others", realm)
     async def end_others(visit: PageVisit) -> Response[bytes]:
+        await ensure_accepted(visit.api, realm)
         own = digest(visit.session.form_token)
         await visit.services.console_sessions.end_others(ActorRealm(realm), visit.session.subject, own)
         return visit.led_to(path, "sessions-ended")

@@ -61,11 +61,15 @@ def _takes_tokens(use_cases: Services) -> bool:
 
 async def let_in(request: AnyRequest, session: Session) -> Cookie:
     """The cookie of a session that the API lets in: it is tried before it is kept. Raises Refusal or ApiRefused."""
-    is_merchant = session.realm == "merchant"
-    found = await OwnApi(request, session.credential).get(MANAGED if is_merchant else "/admin/gateways")
-    if is_merchant and not found["businesses"]:
+    found = await ensure_accepted(OwnApi(request, session.credential), session.realm)
+    if session.realm == "merchant" and not found["businesses"]:
         raise Refusal(ErrorCode.FORBIDDEN)
     return await sessions.begun(request, session)
+
+
+async def ensure_accepted(api: OwnApi, realm: Realm) -> Any:
+    """What the API says first to somebody signed in; raises ApiRefused for who was revoked."""
+    return await api.get(MANAGED if realm == "merchant" else "/admin/gateways")
 
 
 async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
