@@ -113,7 +113,11 @@ def archived(database_url: str, tmp_path: Path) -> Archived:
 
 
 async def paid(site: InboundWorld) -> Payment:
-    payment = await site.handed_over("provider_a", customer_email="canary@payer.example", metadata={"note": "canary"})
+    payer: dict[str, Any] = {
+        **{"customer_email": "canary@payer.example", "customer_name": "canary", "customer_phone": "+234canary"},
+        **{"callback_url": "https://canary.example/", "idempotency_key": "canary", "metadata": {"note": "canary"}},
+    }
+    payment = await site.handed_over("provider_a", **payer)
     assert await site.deliver("provider_a/sandbox", json.dumps(charge_event(payment)).encode()) == 200
     found = await site.read(payment)
     assert found.status is Status.SUCCESS

@@ -33,6 +33,7 @@ SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
 AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
 OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
 NAMELESS = replace(OTHERS, amounts=frozenset())
+FOREIGN = replace(a_report(FAILED), account="another")
 ODD = a_report(Outcome.PENDING, is_known_word=False)
 GIVEN = Anomaly("anm_1", REFERENCE, AnomalyKind.PARTIAL_REFUND, "verify", {"amounts": [50_000]}, NOW)
 DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost"})
@@ -48,6 +49,7 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "in flight": (a_report(Outcome.PENDING), pending(), None, {}),
         "unpaid is no end": (a_report(Outcome.UNPAID), pending(), None, {}),
         "a failure where nobody was sent": (a_report(FAILED), a_payment(), None, {"attempts": [LOST]}),
+        "a failure in another account": (FOREIGN, pending(), None, {"asked": replace(ASKED, account="ours")}),
         "a failure of a claim": (a_report(FAILED), a_payment(), None, {"attempts": [an_attempt()]}),
         "a failure of a closed attempt": (a_report(FAILED), pending(), None, {"attempts": [CLOSED, SECOND]}),
         "failed again": (a_report(FAILED), ended(Trigger.FAIL, "DECLINED"), None, {}),

@@ -18,7 +18,6 @@ from payagg.application.archive.tables import MANIFEST, TABLES, Manifest
 from payagg.application.archive.writer import Archive, ArchivedDay, ArchiveTaken
 from payagg.application.payments.settlement import Settlement
 from payagg.application.reports.explain import timeline
-from payagg.application.upkeep.retention import Retention
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
@@ -129,16 +128,6 @@ async def test_each_day_and_prefix_is_archived_for_itself_and_no_day_that_lasts(
     assert [day.day for day in await world.archive()] == ["ABC-20250131", "PAY-20250131", "PAY-20250201"]
     assert {reference for reference, _ in world.store.state.transitions} == {"ABC-20250203-000001"}
     assert (await refused_with(world.archive(before=TODAY + DAY)))[1] == "before"
-
-
-async def test_what_is_open_or_still_to_be_told_stays(world: ArchiveWorld) -> None:
-    await with_history(world.store, named("000001"), Trigger.PROCESS)
-    await world.payments(2, 3)
-    async with world.store.begin() as tx:
-        await tx.webhook_events.emit(an_event(reference=named("000003")), [])
-    [day] = await world.archive()
-    assert (day.written, day.removed) == (1, 1)
-    assert {reference for reference, _ in world.store.state.transitions} == {named("000001"), named("000003")}
 
 
 @pytest.mark.rule("personal-data.3")
@@ -288,27 +277,6 @@ async def test_a_second_charge_of_an_archived_payment_is_told(world: ArchiveWorl
     world.store.state.archived[payment.reference] = replace(own, attempts=own.attempts * 2)
     await _told(world, payment, Outcome.SUCCEEDED, ".2")
     assert [one.kind for one in world.store.state.anomalies.values()] == [AnomalyKind.SECOND_CHARGE]
-
-
-async def test_no_file_holds_the_payer_and_erasure_needs_none(world: ArchiveWorld) -> None:
-    payer: dict[str, Any] = {
-        "customer_email": "canary@example.com",
-        "customer_name": "canary",
-        "customer_phone": "+234canary",
-        "metadata": {"note": "canary"},
-        "idempotency_key": "canary key",
-        "callback_url": "https://canary.example/",
-        "webhook_url": "https://canary.example/",
-    }
-    await world.payments(1, **payer)
-    await world.archive()
-    [part] = world.store.state.archive_parts.values()
-    assert "canary" not in repr(await world.reader.history(part, named("000001")))
-    for content in (await world.reader.contents(part)).values():
-        assert b"canary" not in content
-    erased = await Retention(world.store, world.clock, SeededEntropy()).erase("canary@example.com", by=AN_ADMIN)
-    assert erased.cleared == 1
-    assert not world.store.state.payments[named("000001")].has_payer
 
 
 @pytest.mark.parametrize(

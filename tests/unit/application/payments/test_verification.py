@@ -179,8 +179,3 @@ async def test_a_final_payment_whose_provider_cannot_be_asked_is_told_as_it_is(s
     shop.clock.move(VERIFY_FINAL_EVERY)
     assert (await shop.verification.verify(reference)).status is Status.SUCCESS
     assert len(shop.a.fetched) == 1
-
-
-async def test_nobody_is_asked_about_a_reference_that_does_not_exist(shop: MemoryShop) -> None:
-    told = await refused_with(shop.verification.verify("PAY-20250131-NOBODY"))
-    assert told == (ErrorCode.PAYMENT_NOT_FOUND, None)

@@ -13,7 +13,7 @@ from payagg_testing.clocks import START
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -293,19 +293,6 @@ async def test_a_day_whose_worker_died_or_found_no_provider_is_done_by_the_next(
     assert await shop.runs.run_due() == 1
     (run,) = await shop.runs.page(None, 10)
     assert run.ended_at is not None
-
-
-async def test_the_findings_are_a_csv_file(shop: ReconciledShop) -> None:
-    reference = await shop.paid()
-    run, _ = await shop.reconcile()
-    content, after = await shop.runs.findings_csv(run.id, None)
-    assert content.decode().splitlines() == [
-        "bucket,reference,providerReference,kind,lineId,ourKobo,theirKobo,effect",
-        f"HERE_ONLY,{reference},,,,150000,,",
-    ]
-    assert after is None
-    with pytest.raises(Refusal):
-        await shop.runs.findings_csv("rec_0", None)
 
 
 @pytest.mark.rule("description.9")

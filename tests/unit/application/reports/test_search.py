@@ -59,15 +59,6 @@ def test_cells_follow_the_columns_in_the_words_of_json() -> None:
     assert rest == ""
 
 
-@pytest.mark.anyio
-async def test_a_summary_over_more_than_a_month_is_refused_before_anything_is_read() -> None:
-    search = PaymentSearch(MemoryStore(), ManualClock())
-    whole = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31))
-    assert (await search.summary(whole)).days == []
-    longer = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=31, microseconds=1))
-    assert (await refused_with(search.summary(longer)))[1] == "to"
-
-
 async def summaries_of(number: int, monkeypatch: pytest.MonkeyPatch, most: int) -> tuple[PaymentSearch, ManualClock]:
     """Over a store with so many payments of today, where a business's summaries read `most` in a minute."""
     monkeypatch.setattr(module, "SUMMARY_READS", RateLimit(most))
