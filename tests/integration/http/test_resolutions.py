@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_business, a_payment, an_attempt, an_endpoint, an_id
+from payagg_testing.builders import NOW, REFERENCE, a_business, a_payment, a_report, an_attempt, an_endpoint, an_id
 from payagg_testing.clocks import ManualClock
 
 from payagg.application.reports.explain import timeline
@@ -14,6 +14,9 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
 from payagg.domain.payment import Payment, Status, Trigger
+from payagg.domain.report import ReportEffect
+from payagg.domain.values import Environment
+from payagg.domain.webhook import EventType
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
 from tests.support.audit_trail import entries
@@ -114,6 +117,19 @@ async def test_two_administrators_end_a_payment_that_no_provider_ends(stuck: Api
     )
     assert answer.json()["data"]["payment"]["failureReason"] == "RESOLVED"
     assert "4711" not in answer.text
+
+
+@pytest.mark.rule("description.12")
+async def test_money_that_comes_after_it_is_a_late_success(stuck: Api) -> None:
+    for path, who, body in ((RESOLVE, ADA, BODY), (CONFIRM, BEN, None)):
+        await post(stuck, path, who, body)
+    settled = await stuck.services.settlement.report(a_report(), "provider_a", Environment.SANDBOX, "event:provider_a")
+    assert (settled.effect, (await stored(stuck)).status) == (ReportEffect.ANOMALY, Status.FAILED)
+    async with stuck.services.store.begin() as tx:
+        kinds = [one.kind for one in await tx.anomalies.of_payment(REFERENCE)]
+        events, _ = await tx.webhook_events.of_payment(REFERENCE)
+    assert AnomalyKind.LATE_SUCCESS in kinds
+    assert EventType.PAYMENT_LATE_SUCCESS.value in [one.type for one in events]
 
 
 @pytest.mark.rule("RESOLUTION_ALREADY_REQUESTED", "RESOLUTION_NOT_REQUESTED", "SECOND_ADMINISTRATOR_REQUIRED")
