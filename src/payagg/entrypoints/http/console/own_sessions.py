@@ -1,5 +1,5 @@
 """A user's own sessions: where they are signed in, and ending what they are not. The API is asked first, as on every
-page: it alone knows who was revoked."""
+page: it refuses who was revoked."""
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
