@@ -217,6 +217,7 @@ async def test_the_site_is_served_without_outside_hosts(api: Api) -> None:
         assert (page.status_code, page.content) == (200, body)
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in page.headers["content-security-policy"]
         kinds = {"css": "text/css", "js": "text/javascript", "md": "text/markdown", "txt": "text/plain"}
+        kinds |= {"png": "image/png", "svg": "image/svg+xml"}
         kind = kinds.get(name.rpartition(".")[2], "text/html")
         assert page.headers["content-type"].startswith(kind)
     plain = await api.client.get(f"{api.origin}/docs", headers={"Accept-Encoding": "identity"})
